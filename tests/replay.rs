@@ -1,5 +1,6 @@
 //! `kurabe run replay` of what real clients did: each request once, in an order that keeps answers, each answer compared.
 
+mod answers;
 mod cache;
 mod couchdb;
 mod harmless;

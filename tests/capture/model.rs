@@ -177,6 +177,32 @@ fn model_says_what_it_cannot_do() {
     assert!(answer.code != Some(0), "{answer:?}");
 }
 
+#[test]
+fn model_of_texts_in_statements_and_of_columns_after_a_default_runs() {
+    let Some(server) = testing::server("postgres") else { return };
+    let Some(_) = sql(&server, "", "CREATE TABLE item (id serial PRIMARY KEY, title text, body text)") else {
+        return;
+    };
+    let place = Place::new();
+    let mut script = String::new();
+    for n in 0..60 {
+        let _ = writeln!(script, "SELECT count(*) FROM item WHERE title = 'title {}' AND id > 0;", n % 7);
+        let _ = writeln!(
+            script,
+            "INSERT INTO item (id, title, body) VALUES (DEFAULT, 'title {}', 'always');",
+            n % 5
+        );
+    }
+    let file = place.file("script.sql", script);
+    let path = captured(&place, "texts", &[], server.url(), &format!("psql -qXf '{file}' > /dev/null"));
+    let (text, file) = modelled(&place, &path, "texts.toml", &[]);
+    // Draws have the names of their own columns.
+    assert!(text.contains("title = ':title'") && !text.contains(":id"), "{text}");
+    let run =
+        ["run", "-f", &file, server.url(), "--rounds", "1", "--requests", "300", "--no-html", "--write"];
+    place.run(&run).success();
+}
+
 /// Runs a model once on an engine that has none of the tables, keys or documents.
 fn assert_runs(place: &Place, file: &str, targets: &[&str]) {
     let brief = ["--rounds", "1", "--requests", "300", "--no-html"];

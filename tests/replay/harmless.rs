@@ -40,6 +40,7 @@ fn made(place: &Place, protocol: &str, said: &[(&str, &str)], requests: &[Made<'
         let template = made.template.replace('¿', "\0");
         records.push(Record::Statement { number, template });
         let parameter = |(kind, value): &(u32, &str)| Parameter {
+            chosen: false,
             kind: *kind,
             binary: false,
             value: Recorded::Bytes(value.as_bytes().to_vec()),

@@ -253,7 +253,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn records() -> Vec<Record> {
-        let parameter = |value| Parameter { kind: 23, binary: true, value };
+        let parameter = |value| Parameter { chosen: false, kind: 23, binary: true, value };
         let request = Request {
             connection: 3,
             at: 5_000,

@@ -13,6 +13,7 @@ pub mod model;
 mod plain;
 pub mod record;
 pub mod recorder;
+mod secrets;
 pub mod show;
 mod tape;
 pub mod trace;

@@ -86,8 +86,10 @@ pub struct Request {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// The type by its number in the protocol; 0 if the client left it to the server.
+    /// The type by its number in the protocol; 0 if the client left it to the server, which did not say what it chose.
     pub kind: u32,
+    /// Whether the server has chosen the type, whose number another server may not know.
+    pub chosen: bool,
     /// Whether it is in the protocol's binary format.
     pub binary: bool,
     pub value: Value,
@@ -188,7 +190,7 @@ impl Writer {
         self.number(request.parameters.len() as u64);
         for parameter in &request.parameters {
             self.number(u64::from(parameter.kind));
-            let format = u8::from(parameter.binary) << 2;
+            let format = u8::from(parameter.binary) << 2 | u8::from(parameter.chosen) << 3;
             match &parameter.value {
                 Value::Null => self.bytes.push(format),
                 Value::Dropped => self.bytes.push(format | 1),
@@ -305,7 +307,7 @@ impl<'a> Reader<'a> {
                 1 => Value::Dropped,
                 _ => Value::Bytes(reader.slice()?.to_vec()),
             };
-            Some(Parameter { kind, binary: format & 4 != 0, value })
+            Some(Parameter { kind, chosen: format & 8 != 0, binary: format & 4 != 0, value })
         })?;
         let (mut fetch, mut formats) = (0, Vec::new());
         if flags & 1 << 7 != 0 {

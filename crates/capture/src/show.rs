@@ -181,7 +181,7 @@ mod tests {
                 connection: number % 8,
                 at,
                 time: Some(50_000 + rng.below(100_000)),
-                parameters: vec![Parameter { kind: 23, binary: false, value }],
+                parameters: vec![Parameter { chosen: false, kind: 23, binary: false, value }],
                 rows: 1,
                 digest: kurabe_stats::mix(1, key),
                 step: Step::Execute,

@@ -4,11 +4,12 @@
 use crate::Values;
 use crate::file::{About, Blocks};
 use crate::record::{Parameter, Record, Request, Value, Writer};
+use crate::secrets::{Secrets, Tables, looks_random};
 use crate::values::{Hasher, kept};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_relay::lock;
 use kurabe_wire::registry::Protocol;
-use kurabe_wire::statement::{Dialect, concealed};
+use kurabe_wire::statement::{Dialect, command_has_secret, concealed, fingerprint};
 use kurabe_wire::view::{Event, Exchange, View};
 use std::collections::HashMap;
 use std::path::Path;
@@ -34,6 +35,8 @@ pub struct Totals {
     pub requests: u64,
     /// Requests without all of their values, since they are too long or may contain a password.
     pub cut: u64,
+    /// Requests with values that look like keys, and are kept.
+    pub suspect: u64,
     /// Why connections, or their rest, could not be read, each reason once.
     pub unreadable: Vec<String>,
     /// Why a server could not be reached.
@@ -56,6 +59,10 @@ pub(crate) struct Shared {
     values: Values,
     hasher: Hasher,
     dialect: Dialect,
+    /// Whether requests are commands with words.
+    has_words: bool,
+    /// Tables with secrets.
+    tables: Tables,
     view: fn() -> Box<dyn View>,
     state: Mutex<State>,
     connections: AtomicU64,
@@ -93,6 +100,8 @@ impl Tape {
             values: about.values,
             hasher: Hasher::default(),
             dialect,
+            has_words: protocol.schemes.iter().any(|scheme| ["redis", "memcached"].contains(scheme)),
+            tables: Tables::default(),
             view: protocol.view,
             state: Mutex::new(state),
             connections: AtomicU64::new(0),
@@ -146,12 +155,12 @@ fn write(mut file: Blocks, blocks: &Receiver<Vec<u8>>, shared: &Shared) -> Optio
             Err(RecvTimeoutError::Disconnected) => return file.sync().err(),
             // Whoever holds it may wait for this thread.
             Err(RecvTimeoutError::Timeout) => match shared.state.try_lock() {
-                Ok(mut state) if !state.block.bytes.is_empty() => {
-                    let block = std::mem::take(&mut state.block).bytes;
+                Ok(mut state) => {
+                    let due = state.due(blocks);
                     drop(state);
-                    file.push(&block)
+                    due.iter().try_for_each(|block| file.push(block))
                 }
-                _ => Ok(()),
+                Err(_) => Ok(()),
             },
         };
         if let Err(error) = written {
@@ -170,6 +179,15 @@ impl State {
         if self.block.bytes.len() >= FULL {
             self.flush();
         }
+    }
+
+    /// The blocks that are written although the last one is not full, in the order in which they were entered: since the writer
+    /// last waited, another thread may have queued full ones.
+    fn due(&mut self, queued: &Receiver<Vec<u8>>) -> Vec<Vec<u8>> {
+        let mut due: Vec<Vec<u8>> = queued.try_iter().collect();
+        let last = std::mem::take(&mut self.block).bytes;
+        due.extend(Some(last).filter(|block| !block.is_empty()));
+        due
     }
 
     fn flush(&mut self) {
@@ -202,6 +220,7 @@ pub(crate) struct Taped {
     number: u64,
     shared: Arc<Shared>,
     view: Box<dyn View>,
+    secrets: Secrets,
     events: Vec<Event>,
     has_ended: bool,
     /// Whether its rest could not be read, which is said once.
@@ -291,9 +310,7 @@ impl Taped {
                     }
                 }
                 Event::Data { bytes, of } => {
-                    let shared = &self.shared;
-                    let is_secret = || kept(&of, shared.dialect, Values::Drop, &shared.hasher).2;
-                    let keeps = shared.values == Values::Keep && !is_secret();
+                    let keeps = self.shared.values == Values::Keep && !self.keeps(&of, Values::Drop).2;
                     let length = bytes.len() as u64;
                     Record::Data { connection, length, bytes: if keeps { bytes } else { Vec::new() } }
                 }
@@ -311,9 +328,26 @@ impl Taped {
         self.events = events;
     }
 
-    fn exchange(&self, exchange: Exchange) {
-        let Shared { values, hasher, dialect, .. } = &*self.shared;
-        let (template, literals, is_secret) = kept(&exchange.text, *dialect, *values, hasher);
+    /// What is kept of a statement's text: the template, its literals, and whether values must go with it.
+    fn keeps(&mut self, text: &str, values: Values) -> (String, Vec<String>, bool) {
+        let Self { shared, secrets, .. } = self;
+        let (template, literals, is_named) = kept(text, shared.dialect, values, &shared.hasher);
+        let is_sql = !shared.has_words && matches!(shared.dialect, Dialect::Postgres | Dialect::Mysql);
+        if is_sql && secrets.hold(text, shared.dialect.sql(), is_named) {
+            return (fingerprint(&template), Vec::new(), true);
+        }
+        (template, literals, is_named)
+    }
+
+    fn exchange(&mut self, exchange: Exchange) {
+        let (template, literals, is_secret) = self.keeps(&exchange.text, self.shared.values);
+        let Shared { values, hasher, has_words, .. } = &*self.shared;
+        let given = || exchange.parameters.iter().filter_map(|one| one.value.as_deref());
+        let is_secret = is_secret || *has_words && command_has_secret(given());
+        let literal = |literal: &String| looks_random(literal.trim_matches(['\'', '"']).as_bytes());
+        let is_suspect = !is_secret
+            && *values == Values::Keep
+            && (given().any(looks_random) || literals.iter().any(literal));
         let value = |parameter: kurabe_wire::view::Parameter| {
             let value = match parameter.value {
                 None => Value::Null,
@@ -323,7 +357,7 @@ impl Taped {
                 }
                 Some(bytes) => Value::Bytes(bytes),
             };
-            Parameter { kind: parameter.kind, binary: parameter.binary, value }
+            Parameter { kind: parameter.kind, chosen: parameter.chosen, binary: parameter.binary, value }
         };
         let began = exchange.began.map_or(0, |began| self.shared.at(began));
         let mut request = Request {
@@ -350,6 +384,7 @@ impl Taped {
         request.statement = state.template(template);
         state.totals.requests += 1;
         state.totals.cut += u64::from(request.cut);
+        state.totals.suspect += u64::from(is_suspect);
         state.push(&Record::Request(Box::new(request)));
     }
 }
@@ -361,6 +396,7 @@ impl Shared {
         Taped {
             number,
             shared: Arc::clone(self),
+            secrets: Secrets::new(&self.tables),
             view: (self.view)(),
             events: Vec::new(),
             has_ended: false,
@@ -380,5 +416,34 @@ impl Shared {
 
     fn at(&self, when: Instant) -> u64 {
         u64::try_from(when.saturating_duration_since(self.began).as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_that_was_queued_after_the_writer_waited_is_written_before_a_later_one() {
+        let (full, blocks) = sync_channel(QUEUED);
+        let mut state = State {
+            block: Writer::default(),
+            templates: HashMap::new(),
+            size: 0,
+            next: 0,
+            totals: Totals::default(),
+            full: Some(full),
+        };
+        let close = |connection| Record::Close { connection, at: 0, unreadable: None };
+        state.push(&Record::Open { connection: 7, at: 0, said: Vec::new() });
+        state.flush();
+        state.push(&close(7));
+        let due = state.due(&blocks);
+        let first = |block: &Vec<u8>| crate::record::Reader::new(block).next();
+        assert_eq!(
+            due.iter().map(first).collect::<Vec<_>>(),
+            [Some(Record::Open { connection: 7, at: 0, said: Vec::new() }), Some(close(7))]
+        );
+        assert!(state.due(&blocks).is_empty());
     }
 }

@@ -59,8 +59,8 @@ pub fn alike(one: &[Node], two: &[Node]) -> bool {
     one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.is_like(two))
 }
 
-/// Folds the loops of a sequence. Gives how often all of it was done, and what.
-pub fn fold(statements: &[usize]) -> (u64, Vec<Node>) {
+/// Folds the loops of a sequence.
+pub fn folded(statements: &[usize]) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     for statement in statements {
         let one = Node::one(*statement);
@@ -70,7 +70,12 @@ pub fn fold(statements: &[usize]) -> (u64, Vec<Node>) {
         }
     }
     // Loops in loops: an order's items, then a customer's orders.
-    let nodes = loops(loops(nodes));
+    loops(loops(nodes))
+}
+
+/// Folds the loops of a sequence that has no end of its own. Gives how often all of it was done, and what.
+pub(crate) fn fold(statements: &[usize]) -> (u64, Vec<Node>) {
+    let nodes = folded(statements);
     match nodes.as_slice() {
         // A client in a loop, and not a loop of the application's.
         [Node { what: What::Loop(body), most, .. }] => (*most, body.clone()),
@@ -210,6 +215,12 @@ mod tests {
             }
         };
         nodes.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn repeated_statement_with_an_end_of_its_own_is_one_unit() {
+        assert_eq!(shown(&folded(&[7; 20])), "20x7");
+        assert_eq!(shown(&folded(&[1, 2, 1, 2])), "2x(1x1 1x2)");
     }
 
     #[test]

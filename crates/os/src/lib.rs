@@ -3,5 +3,6 @@
 
 pub mod account;
 pub mod diag;
+pub mod limits;
 pub mod private;
 pub mod process;

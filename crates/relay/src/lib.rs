@@ -36,6 +36,10 @@ use std::time::{Duration, Instant};
 
 /// Any free port of loopback.
 pub const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// Open files of each connection, and those of all else.
+const FILES_OF_CONNECTION: u64 = 4;
+const FILES: u64 = 256;
+
 /// A relay, which listens until it is dropped.
 pub struct Relay {
     listener: Listener,
@@ -97,7 +101,12 @@ impl Relay {
         let listener = Listener::start(listen, move |client| {
             let number = next.fetch_add(1, Ordering::SeqCst);
             let hook = make(number);
-            lock(&accepting.open).insert(number, Open { hook: Arc::clone(&hook), sockets: Vec::new() });
+            let open = {
+                let mut open = lock(&accepting.open);
+                open.insert(number, Open { hook: Arc::clone(&hook), sockets: Vec::new() });
+                open.len() as u64
+            };
+            kurabe_os::limits::allow_open_files(FILES + FILES_OF_CONNECTION * open);
             let (shared, opened) = (Arc::clone(&accepting), Arc::clone(&hook));
             // Connecting to the server may take long, and must not delay other clients.
             let run = move || shared.run(number, client, &opened);

@@ -1,9 +1,9 @@
 //! Passwords in statements.
 
 /// Parts of words by which statements name secrets, in lower case.
-const SIGNS: [&str; 9] = [
+const SIGNS: [&str; 15] = [
     "identified", "password", "passwd", "passphrase", "secret", "credential", "authentication",
-    "auth_string", "pwd",
+    "auth_string", "pwd", "api_key", "apikey", "access_key", "private_key", "access_token", "refresh_token",
 ];
 
 /// A statement's text; only its first words if it may contain a password.
@@ -21,6 +21,17 @@ pub(crate) fn sql(text: &str) -> String {
     let shown: Vec<&str> = plain.take_while(|word| !named(word) && is_keyword(word)).collect();
     let shown = if shown.is_empty() { "a statement".to_owned() } else { shown.join(" ") };
     format!("{shown} … (not shown: it may contain a password)")
+}
+
+/// Whether a word of a command, such as a field's name, says that a secret follows.
+pub(crate) fn names_secret(word: &[u8]) -> bool {
+    const LONGEST: usize = 64;
+    let Some(word) = std::str::from_utf8(word).ok().filter(|word| word.len() <= LONGEST) else {
+        return false;
+    };
+    let lower = word.to_ascii_lowercase();
+    let last = lower.rsplit([':', '.', '/']).next().unwrap_or_default();
+    SIGNS.iter().any(|sign| lower.contains(sign)) || NAMES.contains(&last)
 }
 
 /// Parts of words that speak for a secret wherever HTTP has them, in lower case.

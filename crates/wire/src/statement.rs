@@ -95,6 +95,16 @@ pub fn concealed(text: &str, template: &str, dialect: Dialect) -> Option<String>
     Some(if is_plain { fingerprint(template) } else { shown })
 }
 
+/// The maximum length of a word of a command in which names of secrets are looked for, in bytes.
+const LOOKED_AT: usize = 16 << 10;
+
+/// Whether the words of a command of a store of keys may hold a secret: behind the name of one, or within a document.
+pub fn command_has_secret<'a>(words: impl Iterator<Item = &'a [u8]>) -> bool {
+    words
+        .filter(|word| word.len() <= LOOKED_AT)
+        .any(|word| conceal::names_secret(word) || word.starts_with(b"{") && conceal::http(word))
+}
+
 /// Whether a statement sets up the connection or a transaction, or asks about the server.
 pub fn is_setup(text: &str, dialect: Dialect) -> bool {
     let command = text.split(' ').next().unwrap_or_default();

@@ -8,6 +8,8 @@ use std::time::Instant;
 
 /// The maximum size of a request that is kept, in bytes. What is longer is cut off, and said to be.
 pub(crate) const KEPT: usize = 1 << 20;
+/// The text of a prepared statement whose own was not kept.
+pub(crate) const UNKNOWN: &str = "a prepared statement that was not recorded";
 /// The maximum size of the requests of a connection that wait for an answer, in bytes.
 pub(crate) const WAITING: usize = 16 << 20;
 
@@ -150,8 +152,10 @@ impl Transaction {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameter {
-    /// The type by its number in the protocol; 0 if the client left it to the server.
+    /// The type by its number in the protocol; 0 if the client left it to the server, which did not say what it chose.
     pub kind: u32,
+    /// Whether the server has chosen the type.
+    pub chosen: bool,
     /// Whether it was sent in the protocol's binary format.
     pub binary: bool,
     /// Its bytes; `None` for NULL.
@@ -237,6 +241,13 @@ impl<T> Waiting<T> {
     /// What is known of each.
     pub(crate) fn known(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.requests.iter().map(|(known, _)| known)
+    }
+
+    /// Takes away the request that was sent last, if this is known of it.
+    pub(crate) fn pop_last(&mut self, is_known: impl Fn(&T) -> bool) -> Option<(T, Exchange)> {
+        let (known, request) = self.requests.pop_back_if(|(known, _)| is_known(known))?;
+        self.size -= request.size();
+        Some((known, request))
     }
 
     /// The request that was sent last of those of which this is known.

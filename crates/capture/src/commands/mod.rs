@@ -61,6 +61,7 @@ mod tests {
         });
         let told = exchanges.map(|exchange| {
             let parameters = exchange.parameters.into_iter().map(|one| Parameter {
+                chosen: false,
                 kind: one.kind,
                 binary: one.binary,
                 value: one.value.map_or(Bytes::Null, Bytes::Bytes),
@@ -137,9 +138,14 @@ mod tests {
     #[test]
     fn commands_on_one_document_are_statements_on_a_row_and_others_say_why_not() {
         let told = |text: &str, values: &[i32], orders: &[&str]| {
-            let number =
-                |n: &i32| Parameter { kind: 16, binary: true, value: Bytes::Bytes(n.to_le_bytes().to_vec()) };
+            let number = |n: &i32| Parameter {
+                chosen: false,
+                kind: 16,
+                binary: true,
+                value: Bytes::Bytes(n.to_le_bytes().to_vec()),
+            };
             let order = |text: &&str| Parameter {
+                chosen: false,
                 kind: 0,
                 binary: false,
                 value: Bytes::Bytes(text.as_bytes().to_vec()),

@@ -56,8 +56,11 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     let kinds = chosen(&analysis);
     let plans: Vec<Plan> = kinds.iter().map(|kind| plan(kind, &analysis.forms)).collect();
     let family = if about.protocol.starts_with("postgres") { "postgres" } else { "mysql" };
+    let sent = analysis.sent;
+    let is_literal = sent.as_text > sent.executed.max(sent.bound) && !is_told;
     let mut writer = Writer {
         analysis: &analysis,
+        is_literal,
         simple,
         lengths,
         made,
@@ -113,8 +116,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     if writer.writes && !made {
         text.push_str("write = true\n");
     }
-    let sent = analysis.sent;
-    let statement = if sent.as_text > sent.executed.max(sent.bound) {
+    let statement = if is_literal {
         "literal"
     } else if sent.bound > sent.executed {
         "per-request"

@@ -1,9 +1,10 @@
 //! The step of a statement: one that every engine has, or SQL.
 
 use super::writer::{Field, NUMBER, Writer, list, quoted};
+use crate::draws::Draw;
 use crate::forms::{Piece, Value};
 use crate::plain::{Expr, Plain, Verb};
-use crate::variables::{self, Plan, Use};
+use crate::variables::{self, Plan, Source, Use};
 use kurabe_protocol::sql::{Dialect, Statement};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -37,7 +38,10 @@ impl Writer<'_> {
         if !self.made {
             let sql = self.sql(statement, values, plan)?;
             // What is so simple is the same on all SQL engines.
-            let engine = if simple.is_some() { String::new() } else { format!(".{}", self.family) };
+            let has_default =
+                Statement::read(&sql, Dialect::ANY).tokens().iter().any(|one| one.is("default"));
+            let is_common = simple.is_some() && !has_default;
+            let engine = if is_common { String::new() } else { format!(".{}", self.family) };
             return Ok(format!("{{ sql{engine} = {} }}", quoted(&sql)));
         }
         let (simple, values) = simple.ok_or("not a statement on rows of one table by equal values")?;
@@ -208,6 +212,7 @@ impl Writer<'_> {
             match uses.next() {
                 Some(Use::Variable(variable)) => {
                     let name = plan.variables.get(*variable).map_or("", |one| one.name.as_str());
+                    let quote = if self.is_literal && plan.is_text(*variable)? { "'" } else { "" };
                     // A typed literal: no parameter may stand behind its type's name.
                     let trimmed = sql.trim_end().len();
                     let word =
@@ -221,11 +226,11 @@ impl Writer<'_> {
                         } else {
                             word
                         };
-                        let cast = format!("CAST(:{name} AS {kind})");
+                        let cast = format!("CAST({quote}:{name}{quote} AS {kind})");
                         sql.truncate(trimmed - word.len());
                         sql.push_str(&cast);
                     } else {
-                        let _ = write!(sql, ":{name}");
+                        let _ = write!(sql, "{quote}:{name}{quote}");
                     }
                 }
                 Some(Use::Text(value)) => self.literal(value, &mut sql)?,
@@ -270,6 +275,29 @@ impl Writer<'_> {
 }
 
 impl Plan {
+    /// Whether a variable that is put into the text of a statement as it is needs quotes there.
+    fn is_text(&self, variable: usize) -> std::result::Result<bool, &'static str> {
+        let (draw, nulls) = match self.variables.get(variable).map(|variable| &variable.source) {
+            Some(Source::Draw(draw, nulls)) => (draw, *nulls),
+            _ => return Ok(false),
+        };
+        let values: Vec<&Value> = match draw {
+            Draw::Constant(value) => vec![value],
+            Draw::List(values) | Draw::Recorded(values, _) => values.iter().map(|(value, _)| value).collect(),
+            Draw::Sequence(..) | Draw::Uniform(..) | Draw::Zipf { .. } => return Ok(false),
+        };
+        let texts = values.iter().filter(|value| matches!(value, Value::Text(_))).count();
+        let ends = |value: &&Value| matches!(value, Value::Text(text) if text.contains(['\'', '\\']));
+        match texts {
+            0 => Ok(false),
+            _ if nulls > 0.0 || texts < values.len() => Err("values of several types in one place of a text"),
+            _ if values.iter().any(ends) => {
+                Err("texts with quotes, which cannot be put into a text as they are")
+            }
+            _ => Ok(true),
+        }
+    }
+
     /// A value in a step that every engine has.
     fn operand(&self, value: &Use) -> Option<String> {
         match value {

@@ -18,6 +18,8 @@ pub(super) struct Writer<'a> {
     pub(super) lengths: Option<Lengths>,
     pub(super) made: bool,
     pub(super) family: &'static str,
+    /// Whether values are put into the texts of statements, as they are.
+    pub(super) is_literal: bool,
     pub(super) tables: BTreeMap<String, Table>,
     /// Why statements, by their places, are not in the model.
     pub(super) lost: BTreeMap<usize, &'static str>,

@@ -1,7 +1,7 @@
 //! Units of work: what a connection did in a transaction, or outside of one without a pause.
 
 use crate::forms::Value;
-use crate::units::{Node, Visits, What, alike, flatten, fold, walk};
+use crate::units::{Node, Visits, What, alike, flatten, fold, folded, walk};
 use kurabe_stats::Rng;
 use std::collections::{BTreeMap, HashMap};
 
@@ -109,7 +109,8 @@ impl Work {
         if statements.is_empty() {
             return;
         }
-        let (times, nodes) = fold(&statements);
+        // A transaction is one unit, whatever it repeats.
+        let (times, nodes) = if live.in_transaction { (1, folded(&statements)) } else { fold(&statements) };
         if !live.in_transaction
             && let Some([before, after]) = self.ends_of_loop(&nodes)
         {

@@ -8,7 +8,7 @@ use super::traffic::{Traffic, Unit};
 use super::{http, memcached, mongodb, mysql, postgres, redis};
 use crate::prelude::*;
 use kurabe_core::driver::RawMessages;
-use kurabe_protocol::mysql::message;
+use kurabe_protocol::mysql::message::{self, command};
 use kurabe_wire::registry::of_scheme;
 use kurabe_wire::view::{Event, Exchange, Step, View};
 use std::collections::HashMap;
@@ -72,7 +72,15 @@ impl<'a> Client<'a> {
     pub(super) fn set_up(&mut self, messages: &mut dyn RawMessages, said: &[(String, String)]) -> Result<()> {
         match self.traffic.family {
             Family::Postgres => {}
-            Family::Mysql | Family::Memcached | Family::Http | Family::Mongodb => return Ok(()),
+            Family::Mysql => {
+                if !said.iter().any(|(name, _)| name == "multi_statements") {
+                    return Ok(());
+                }
+                // MYSQL_OPTION_MULTI_STATEMENTS_ON.
+                self.out.extend(packet(0, &[command::SET_OPTION, 0, 0]));
+                return self.exchange(messages, 1, &[]).map(drop);
+            }
+            Family::Memcached | Family::Http | Family::Mongodb => return Ok(()),
             Family::Redis => {
                 // What clients speak unless they ask for another; servers before 6 know no other.
                 self.out.extend(b"*2\r\n$5\r\nHELLO\r\n$1\r\n2\r\n");

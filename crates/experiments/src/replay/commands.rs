@@ -19,6 +19,8 @@ pub(super) struct Sent {
     pub(super) goes_on: bool,
     /// When the cursor was opened that it goes on with.
     pub(super) since: Option<u64>,
+    /// Whether its answer has those of commands that depend on time, chance or the server: `EXEC`.
+    pub(super) varies: bool,
 }
 
 /// Whether `commands.txt` says this of the first word of a command.

@@ -3,7 +3,8 @@
 //! Order between connections follows from recorded times. The *effect* of a commit was at the earliest when it began, or, if it
 //! is a change by itself, is taken to have been when it was answered. A unit begins after all commits with an effect before it
 //! began. One that may wait for locks begins after all commits with an effect before it was answered: it may have waited for
-//! them. A commit begins after all units that were answered before it began, so that no reader sees it too soon. Each of these
+//! them. A commit begins after all units that were answered before it began, so that no reader sees it too soon. So does what inserts rows, since the
+//! server may give them numbers. Each of these
 //! points back in time (to the effect of a commit, or the answer of another unit), so that there is no circle, nor one with
 //! locks of the server.
 
@@ -25,6 +26,9 @@ impl Changes<'_> {
     pub(super) fn follow(&mut self, unit: &mut Unit) -> Option<Vec<String>> {
         for sent in unit.requests.iter().filter(|sent| sent.request.step != Step::Prepare) {
             let template = &self.templates[sent.template];
+            if template.inserts {
+                unit.inserts.extend(template.tables.iter().cloned());
+            }
             if template.locks || template.writes.is_some() {
                 unit.may_wait = true;
                 let tables = self.tables.get_or_insert_default();
@@ -69,7 +73,8 @@ pub(super) fn order(units: &mut [Unit], mut commits: Vec<(usize, Vec<String>)>) 
     for unit in units.iter_mut() {
         unit.after_commits = before(&effects, if unit.may_wait { unit.end } else { unit.at });
         let begins = if unit.may_wait || unit.goes_on { unit.at } else { unit.effect };
-        let waits = unit.commit.is_some() || unit.goes_on;
+        // The numbers that a server gives to rows follow the order in which these are inserted.
+        let waits = unit.commit.is_some() || unit.goes_on || !unit.inserts.is_empty();
         unit.after_units = if waits { before(&ends, begins) } else { 0 };
     }
     let commit = |(number, (unit, tables)): (usize, (usize, Vec<String>))| Commit {

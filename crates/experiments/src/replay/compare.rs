@@ -80,8 +80,9 @@ impl Compared {
                 .into_iter()
                 .flatten()
                 .any(|code| CONFLICTS.contains(&code.as_str()));
-        let varies = varies(&text, traffic.family, request, answer)
-            .or_else(|| (may_race && traffic.raced(unit)).then_some(Varies::Raced));
+        let varies = varies(&text, traffic, sent, answer).or_else(|| {
+            (may_race && (traffic.raced(unit) || traffic.raced_for_numbers(unit))).then_some(Varies::Raced)
+        });
         if let Some(varies) = varies {
             *self.varies.entry(varies).or_default() += 1;
             return;
@@ -173,7 +174,8 @@ fn is_partial(recorded: &Request, traffic: &Traffic, answer: &Exchange) -> bool 
 }
 
 /// Why the answer may be right.
-fn varies(text: &str, family: Family, recorded: &Request, answer: &Exchange) -> Option<Varies> {
+fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Option<Varies> {
+    let (family, recorded) = (traffic.family, &sent.request);
     let lost = |error: &Option<String>| error.as_ref().is_some_and(|code| LOST.contains(&code.as_str()));
     if lost(&recorded.error) || lost(&answer.error) {
         return Some(Varies::Raced);
@@ -194,7 +196,14 @@ fn varies(text: &str, family: Family, recorded: &Request, answer: &Exchange) -> 
     let same_count = recorded.rows == answer.rows && recorded.affected == answer.affected;
     if family.has_commands() {
         // Checksums of answers without an order are the same in any.
-        return family.is("volatile", text).then_some(Varies::Volatile);
+        let is_of_server = sent.varies || traffic.made.are_in(text, recorded);
+        if is_of_server || family.is("volatile", text) {
+            return Some(Varies::Volatile);
+        }
+        // It waits up to a time for what another client sends.
+        let waits = family.is("waits", text) || text.starts_with("XREAD");
+        let has_timed_out = recorded.rows != answer.rows && recorded.rows.min(answer.rows) == 0;
+        return (family == Family::Redis && waits && has_timed_out).then_some(Varies::Raced);
     }
     let statement = Statement::read(text, family.dialect().sql());
     match statement.varies() {
@@ -204,7 +213,9 @@ fn varies(text: &str, family: Family, recorded: &Request, answer: &Exchange) -> 
     }
     match (same_count, same_rows) {
         (true, true) => (!statement.is_ordered()).then_some(Varies::Order),
-        (true, false) => statement.has_open_limit().then_some(Varies::Part),
+        (true, false) => {
+            (statement.has_open_limit() || traffic.made.are_read_by(&statement)).then_some(Varies::Part)
+        }
         _ => None,
     }
 }

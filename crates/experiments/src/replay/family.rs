@@ -87,6 +87,16 @@ impl Family {
         }
     }
 
+    /// Whether a statement inserts rows, or asks for the next number of a sequence.
+    pub(super) fn inserts(self, shown: &str) -> bool {
+        if self.has_commands() {
+            return false;
+        }
+        let statement = Statement::read(shown, self.dialect().sql());
+        let words = ["insert", "merge", "nextval", "replace"];
+        statement.tokens().iter().any(|token| token.is_one_of(&words))
+    }
+
     /// The name of the engine whose way of writing SQL it has.
     fn engine(self) -> Option<&'static str> {
         match self {
@@ -141,6 +151,8 @@ impl Family {
         // Commands of MySQL's protocol without a text of SQL.
         let is_command = text.starts_with("COM_") && !text.starts_with("COM_INIT_DB ") && text != "COM_PING";
         match self {
+            // Requests that execute a script by its checksum need it.
+            Self::Redis if text.starts_with("SCRIPT LOAD") => false,
             Self::Redis | Self::Memcached => self.is("left-out", text),
             Self::Http => http::is_left_out(text),
             Self::Mongodb => mongodb::is_left_out(text),

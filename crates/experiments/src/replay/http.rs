@@ -164,8 +164,12 @@ mod tests {
     #[test]
     fn request_that_holds_another_one_is_malformed() {
         let request = |kind, value: &str| {
-            let parameter =
-                Parameter { kind, binary: false, value: Recorded::Bytes(value.as_bytes().to_vec()) };
+            let parameter = Parameter {
+                chosen: false,
+                kind,
+                binary: false,
+                value: Recorded::Bytes(value.as_bytes().to_vec()),
+            };
             Request { parameters: vec![parameter], ..Request::default() }
         };
         let other = "x\r\n\r\nDELETE /shop HTTP/1.1";
@@ -207,6 +211,7 @@ mod tests {
     #[test]
     fn request_is_sent_with_its_fields_and_the_length_of_its_body() {
         let parameter = |kind, text: &str| Parameter {
+            chosen: false,
             kind,
             binary: false,
             value: Recorded::Bytes(text.as_bytes().to_vec()),
@@ -218,6 +223,7 @@ mod tests {
             data: Vec::new(),
             goes_on: false,
             since: None,
+            varies: false,
         };
         let of = |text: &str, parameters| {
             let mut out = Vec::new();

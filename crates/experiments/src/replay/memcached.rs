@@ -111,6 +111,7 @@ mod tests {
             ("shutdown", &[], false, false),
         ] {
             let parameter = |word: &&str| Parameter {
+                chosen: false,
                 kind: 0,
                 binary: false,
                 value: Recorded::Bytes(word.as_bytes().to_vec()),

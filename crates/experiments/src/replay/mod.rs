@@ -10,6 +10,7 @@ mod compare;
 mod family;
 mod http;
 mod job;
+mod made;
 mod memcached;
 mod metrics;
 mod mongodb;

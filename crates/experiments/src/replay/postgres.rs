@@ -7,6 +7,9 @@ use kurabe_protocol::sql::{Dialect, Statement, first_word};
 use kurabe_wire::view::Step;
 use std::collections::{HashMap, HashSet};
 
+/// The code of a COPY that the client ended without all of its data.
+const CANCELED: &str = "57014";
+
 /// Whether a text of SQL names a prepared statement that `known`, which has those of its connection that SQL prepared, has not:
 /// one that the protocol prepared. A replay gives these names of its own.
 pub(super) fn is_of_protocol(text: &str, known: &mut HashSet<String>) -> bool {
@@ -56,7 +59,7 @@ pub(super) fn push(
     let name = match request.step {
         Step::Text => {
             push_text(out, text);
-            push_data(out, text, &sent.data);
+            push_data(out, text, sent);
             if removes_all(text) {
                 prepared.clear();
             }
@@ -111,7 +114,7 @@ pub(super) fn push(
     bind.extend(request.formats.iter().flat_map(|binary| [0, u8::from(*binary)]));
     message(out, frontend::BIND, &bind);
     message(out, frontend::EXECUTE, &execute);
-    push_data(out, text, &sent.data);
+    push_data(out, text, sent);
     Ok(())
 }
 
@@ -128,11 +131,16 @@ pub(super) fn message(out: &mut Vec<u8>, kind: u8, body: &[u8]) {
 }
 
 /// Data of COPY, and its end. A server that does not want it passes over it.
-fn push_data(out: &mut Vec<u8>, text: &str, data: &[u8]) {
+fn push_data(out: &mut Vec<u8>, text: &str, sent: &Sent) {
+    let data = &sent.data;
     let is_copy = first_word(text, Dialect::POSTGRES).is_some_and(|word| word.eq_ignore_ascii_case("copy"));
     if !data.is_empty() || is_copy {
         data.chunks(PIECE).for_each(|piece| message(out, frontend::COPY_DATA, piece));
-        message(out, frontend::COPY_DONE, b"");
+        if sent.request.error.as_deref() == Some(CANCELED) {
+            message(out, frontend::COPY_FAIL, b"the recorded client ended it\0");
+        } else {
+            message(out, frontend::COPY_DONE, b"");
+        }
     }
 }
 

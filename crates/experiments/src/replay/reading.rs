@@ -3,6 +3,7 @@
 use super::commands::Sent;
 use super::commits::{Changes, order};
 use super::family::Family;
+use super::made::Made;
 use super::traffic::{Connection, Kind, Template, Traffic, Unit};
 use super::{mongodb, postgres, transactions};
 use crate::prelude::*;
@@ -73,6 +74,7 @@ struct Reading {
     most: u64,
     held: u64,
     is_counted: bool,
+    made: Made,
 }
 
 /// A connection while it is read.
@@ -85,6 +87,8 @@ struct Live {
     prepared: HashMap<(u64, Vec<String>), Option<usize>>,
     /// The names of statements that SQL prepared.
     names: HashSet<String>,
+    /// Whether a command of Redis that varies waits for `EXEC`.
+    varies: bool,
 }
 
 impl Reading {
@@ -124,11 +128,15 @@ impl Reading {
         let (writes, locks) = self.family.effects(&template, &shown);
         let tables = self.family.tables(&template, &shown);
         let has_values_in_gaps = self.family.has_values_in_gaps(&template);
+        if writes.is_some() && !self.family.has_commands() {
+            self.made.learn(&shown, self.family);
+        }
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template {
             writes,
             has_values_in_gaps,
             locks,
+            inserts: self.family.inserts(&shown),
             is_left_out: self.family.is_left_out(&template),
             is_setup: is_setup(&self.kinds[kind].text, self.family.dialect()),
             tables,
@@ -146,6 +154,15 @@ impl Reading {
             self.left_out += 1;
             return;
         };
+        let mut varies = false;
+        if self.family == Family::Redis {
+            let text = &self.templates[template].text;
+            self.made.learn_command(text, &request);
+            live.varies |= self.family.is("volatile", text) || self.made.are_in(text, &request);
+            if ["EXEC", "DISCARD", "MULTI"].contains(&text.as_str()) {
+                varies = std::mem::take(&mut live.varies);
+            }
+        }
         let (data, is_cut) = (std::mem::take(&mut live.data), std::mem::take(&mut live.is_data_cut));
         let text = filled.as_deref().unwrap_or(&self.templates[template].text);
         let is_unknown = self.templates[template].is_left_out
@@ -192,14 +209,16 @@ impl Reading {
             return;
         }
         let sent = &mut self.sent[live.place];
-        let types = || request.parameters.iter().map(|one| one.kind).collect::<Vec<u32>>();
+        let types = || {
+            request.parameters.iter().map(|one| if one.chosen { 0 } else { one.kind }).collect::<Vec<u32>>()
+        };
         let own = if request.step == Step::Bound { types() } else { Vec::new() };
         if request.step == Step::Prepare {
             live.prepared.insert(key, Some(sent.len()));
         } else if let Some(place) = live.prepared.get_mut(&key).and_then(Option::take) {
             sent[place].types = types();
         }
-        sent.push(Sent { request, template, types: own, data, goes_on, since });
+        sent.push(Sent { request, template, types: own, data, goes_on, since, varies });
     }
 
     /// The text of a request if its literals are more than values, and why it may change something as it is sent.
@@ -314,6 +333,7 @@ impl Reading {
             is_counted,
             left_out,
             commits,
+            made: self.made,
         }
     }
 }
@@ -470,8 +490,12 @@ mod tests {
     #[test]
     fn cursors_of_mongodb_are_gone_on_with_after_they_are_open_and_other_databases_left_out() {
         // As the view records them: a number, a database, a cursor that the answer opened.
-        let value =
-            |kind, bytes: &[u8]| Parameter { kind, binary: true, value: Value::Bytes(bytes.to_vec()) };
+        let value = |kind, bytes: &[u8]| Parameter {
+            chosen: false,
+            kind,
+            binary: true,
+            value: Value::Bytes(bytes.to_vec()),
+        };
         let (long, shop, opened) = (
             |cursor: i64| value(18, &cursor.to_le_bytes()),
             value(256, b"shop"),

@@ -116,6 +116,7 @@ mod tests {
             for own in 1..=words.len() {
                 let text = words[..own].join(" ") + &" ?".repeat(words.len() - own);
                 let parameter = |word: &&str| Parameter {
+                    chosen: false,
                     kind: 0,
                     binary: false,
                     value: Recorded::Bytes(word.as_bytes().to_vec()),

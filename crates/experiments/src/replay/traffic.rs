@@ -5,6 +5,7 @@
 
 use super::commands::Sent;
 use super::family::Family;
+use super::made::Made;
 use super::{http, memcached, mongodb, redis};
 use kurabe_capture::file::About;
 use kurabe_capture::record::Request;
@@ -35,6 +36,8 @@ pub(super) struct Traffic {
     /// Requests that cannot be sent again: without an answer, cut off, or of commands that are not known.
     pub(super) left_out: u64,
     pub(super) commits: Vec<Commit>,
+    /// Where values of the server are stored.
+    pub(super) made: Made,
 }
 
 /// A statement without its values.
@@ -48,6 +51,8 @@ pub(super) struct Template {
     /// Whether its gaps are where values are.
     pub(super) has_values_in_gaps: bool,
     pub(super) locks: bool,
+    /// Whether it inserts rows of SQL.
+    pub(super) inserts: bool,
     /// Whether its requests cannot be sent again.
     pub(super) is_left_out: bool,
     /// Whether it only prepares a session or a transaction.
@@ -126,6 +131,8 @@ pub(super) struct Unit {
     pub(super) after_units: usize,
     pub(super) after_commits: usize,
     pub(super) may_wait: bool,
+    /// The tables into which it inserts rows, which the server may give numbers.
+    pub(super) inserts: Vec<String>,
     /// Whether it goes on with what another connection began.
     pub(super) goes_on: bool,
     /// The earliest time of its effect, if it is a commit.
@@ -195,6 +202,17 @@ impl Traffic {
         let used = |template: &&Template| self.kinds[template.kind].calls > 0;
         let found = self.templates.iter().filter(used).find(|template| template.writes.is_some())?;
         Some((&self.kinds[found.kind].text, found.writes.as_deref()?))
+    }
+
+    /// Whether another unit inserted rows into a table of this one at the same time: which got the first number is chance.
+    pub(super) fn raced_for_numbers(&self, unit: &Unit) -> bool {
+        let overlaps = |other: &&Unit| {
+            other.rank != unit.rank
+                && other.end >= unit.at
+                && other.at <= unit.end
+                && other.inserts.iter().any(|table| unit.inserts.contains(table))
+        };
+        !unit.inserts.is_empty() && self.units.iter().any(|other| overlaps(&other))
     }
 
     /// Whether a commit that changed a table which this unit reads was under way at the same time, or when the transaction of

@@ -1,7 +1,7 @@
 //! The kinds of transactions of a capture: those whose statements, with loops folded, are the same.
 
 use super::traffic::{Connection, Kind, Template, TransactionKind, Unit};
-use kurabe_capture::units::{Node, What, alike, fold};
+use kurabe_capture::units::{Node, What, alike, folded};
 use kurabe_core::sort;
 use kurabe_wire::view::{Step, Transaction};
 use std::cmp::Reverse;
@@ -56,17 +56,7 @@ fn one(of: &[usize], units: &mut [Unit], templates: &[Template], found: &mut Vec
     if statements.len() < 2 {
         return;
     }
-    let nodes = match fold(&statements) {
-        (1, nodes) => nodes,
-        // All of the transaction is a loop.
-        (times, mut nodes) => {
-            let what = match nodes.pop() {
-                Some(last) if nodes.is_empty() => last.what,
-                last => What::Loop(nodes.into_iter().chain(last).collect()),
-            };
-            vec![Node { what, least: times, most: times }]
-        }
-    };
+    let nodes = folded(&statements);
     let known = found.iter().position(|kind| alike(&kind.nodes, &nodes));
     let number = known.unwrap_or(found.len());
     if known.is_none() {

@@ -11,7 +11,7 @@ pub(super) fn command() -> Command {
             "Records what an application asks of a database: of each request the time, statement, parameters, bulk \
              data and transaction, and of its answer the time, rows, error and a checksum ({protocols}). Clients \
              connect to a relay, which COMMAND finds in its environment as that of 'kurabe wire'. Without COMMAND \
-             it records until Ctrl-C; with --from it reads packets that were captured, or a server's log. Passwords are never recorded. TLS is refused, since encrypted statements \
+             it records until Ctrl-C; with --from it reads packets that were captured, or a server's log. Values beside which a statement, a field or a table names a secret are not recorded. TLS is refused, since encrypted statements \
              cannot be read, unless --tls terminate ends it at the relay.",
         ))
         .args_conflicts_with_subcommands(true)

@@ -137,6 +137,14 @@ fn recorded(totals: &Totals, refused: u64, path: &Path, output: &Output) -> Resu
     if totals.cut > 0 {
         output.note(&show::left_out(totals.cut, totals.requests));
     }
+    if totals.suspect > 0 {
+        output.warning(&format!(
+            "{} has {} requests with values that look like keys or tokens, which nothing beside them says: they are recorded; \
+             --values hash replaces them",
+            path.display(),
+            count(totals.suspect)
+        ));
+    }
     output.hint(&format!("kurabe capture show {}", path.display()));
     Ok(())
 }
@@ -161,22 +169,32 @@ fn record(
     if let Some(terminated) = &terminated {
         terminated.note(relayed, output);
     }
+    let mut is_told = false;
+    let mut watch = || {
+        strangers.tell(recorder.refused(), output);
+        if recorder.has_failed() && !std::mem::replace(&mut is_told, true) {
+            output.warning(&format!(
+                "{} cannot be written any more: nothing more is recorded, and connections are relayed as before",
+                path.display()
+            ));
+        }
+    };
     let status = if command.is_empty() {
         let shown =
             terminated.as_ref().map_or_else(|| through(url, address), |one| one.through(relayed, address));
         output.result(&relayed.for_clients(shown))?;
         output.note("Ctrl-C ends the capture");
         signals::wait_for("connections to be closed");
-        while !stop.load(Ordering::SeqCst) && !recorder.has_failed() {
+        while !stop.load(Ordering::SeqCst) {
             thread::sleep(POLL);
-            strangers.tell(recorder.refused(), output);
+            watch();
         }
         None
     } else {
         signals::wait_for("the command to end");
         let plain = || environment(url, address, &protocol.variables, None);
         let set = terminated.as_ref().map_or_else(plain, |one| one.environment(relayed, address));
-        Some(wire::run(command, &set, stop, || strangers.tell(recorder.refused(), output))?)
+        Some(wire::run(command, &set, stop, watch)?)
     };
     strangers.end(recorder.refused(), output);
     let refused = recorder.refused().others();

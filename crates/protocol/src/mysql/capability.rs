@@ -13,6 +13,8 @@ pub const PROTOCOL_41: u32 = 1 << 9;
 pub const SSL: u32 = 1 << 11;
 pub const TRANSACTIONS: u32 = 1 << 13;
 pub const SECURE_CONNECTION: u32 = 1 << 15;
+/// A query may have several statements.
+pub const MULTI_STATEMENTS: u32 = 1 << 16;
 /// The server may send several results for a query, such as `CALL`.
 pub const MULTI_RESULTS: u32 = 1 << 17;
 /// The same for prepared statements.

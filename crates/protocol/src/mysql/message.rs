@@ -16,7 +16,10 @@ pub mod command {
     pub const STMT_EXECUTE: u8 = 0x17;
     pub const STMT_SEND_LONG_DATA: u8 = 0x18;
     pub const STMT_CLOSE: u8 = 0x19;
+    pub const STMT_RESET: u8 = 0x1a;
+    pub const SET_OPTION: u8 = 0x1b;
     pub const STMT_FETCH: u8 = 0x1c;
+    pub const RESET_CONNECTION: u8 = 0x1f;
     /// MariaDB's `COM_STMT_BULK_EXECUTE`.
     pub const STMT_BULK_EXECUTE: u8 = 0xfa;
 }
@@ -85,6 +88,8 @@ pub enum Command<'a> {
         data: &'a [u8],
     },
     CloseStatement(u32),
+    /// Forgets the pieces of parameters, and the cursor.
+    ResetStatement(u32),
     Quit,
     Other(u8),
 }
@@ -109,6 +114,7 @@ impl<'a> Command<'a> {
                 data: rest.get(6..).unwrap_or_default(),
             },
             command::STMT_CLOSE => Self::CloseStatement(word(rest, 0)),
+            command::STMT_RESET => Self::ResetStatement(word(rest, 0)),
             command::QUIT => Self::Quit,
             other => Self::Other(other),
         })

@@ -22,7 +22,9 @@ pub enum Request<'a> {
     Close(Target<'a>),
     FunctionCall,
     Sync,
-    /// COPY's data and its end, passwords, Flush, Terminate.
+    /// The end of COPY's data, or that there is no more.
+    CopyEnd,
+    /// COPY's data, passwords, Flush, Terminate.
     Other,
 }
 
@@ -63,12 +65,8 @@ impl<'a> Request<'a> {
             frontend::CLOSE => Self::Close(Target::read(body)),
             frontend::FUNCTION_CALL => Self::FunctionCall,
             frontend::SYNC => Self::Sync,
-            frontend::COPY_DATA
-            | frontend::COPY_DONE
-            | frontend::COPY_FAIL
-            | frontend::PASSWORD
-            | frontend::FLUSH
-            | frontend::TERMINATE => Self::Other,
+            frontend::COPY_DONE | frontend::COPY_FAIL => Self::CopyEnd,
+            frontend::COPY_DATA | frontend::PASSWORD | frontend::FLUSH | frontend::TERMINATE => Self::Other,
             _ => return None,
         })
     }

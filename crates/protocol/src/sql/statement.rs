@@ -307,6 +307,62 @@ impl<'a> Statement<'a> {
         false
     }
 
+    /// The columns into which it writes values that depend on time, chance or the server; `*` if one is not named.
+    pub fn stored(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if !self.begins(&["insert", "merge", "replace", "update", "with"]) {
+            return found;
+        }
+        let is_insert = self.begins(&["insert", "replace"]);
+        let values =
+            self.tokens.iter().position(|token| token.is_one_of(&["value", "values"])).filter(|_| is_insert);
+        let listed: Vec<&str> = self
+            .tokens
+            .iter()
+            .take(values.unwrap_or(0))
+            .skip_while(|token| !token.is_mark('('))
+            .filter_map(Token::name)
+            .collect();
+        // The column that is set, and the place in a row.
+        let (mut column, mut place, mut depth, mut is_set) = (None, 0, 0_usize, false);
+        for (at, token) in self.tokens.iter().enumerate() {
+            if token.is_mark('(') {
+                depth += 1;
+                place = if depth == 1 { 0 } else { place };
+            } else if token.is_mark(')') {
+                depth = depth.saturating_sub(1);
+            } else if token.is_mark(',') && depth == 1 {
+                place += 1;
+            } else if token.is("set") {
+                is_set = true;
+            } else if depth == 0 && token.is_one_of(&["returning", "where"]) {
+                break;
+            } else if is_set && depth == 0 && token.is_mark('=') {
+                column = self.before(at).and_then(Token::name);
+            } else if self.is_volatile(at) {
+                let of_row =
+                    values.filter(|values| at > *values && !is_set).and_then(|_| listed.get(place).copied());
+                let name = if is_set { column } else { of_row };
+                found.push(name.unwrap_or("*").to_lowercase());
+            }
+        }
+        found
+    }
+
+    /// Whether its answer may have a column of this name.
+    pub fn gives(&self, column: &str) -> bool {
+        self.tokens.iter().enumerate().any(|(at, token)| {
+            // `count(*)` has no column, and a product has a factor before it.
+            let is_all = token.is_mark('*')
+                && self.before(at).is_some_and(|before| {
+                    before.is_mark('.')
+                        || before.is_mark(',')
+                        || before.is_one_of(&["all", "distinct", "returning", "select"])
+                });
+            is_all || token.name().is_some_and(|name| name.eq_ignore_ascii_case(column))
+        })
+    }
+
     /// Whether it locks rows, or something that is named.
     pub fn locks(&self) -> bool {
         (0..self.tokens.len()).any(|at| {
@@ -620,6 +676,23 @@ mod tests {
         ] {
             assert_eq!(Statement::read(text, Dialect::MYSQL).is_setup(), is_setup, "{text}");
         }
+    }
+
+    #[test]
+    fn columns_into_which_the_server_writes_its_own_values_are_known() {
+        let stored = |text: &str| Statement::read(text, Dialect::POSTGRES).stored();
+        assert_eq!(stored("INSERT INTO t (a, at, b) VALUES ($1, now(), 'now()') RETURNING now()"), ["at"]);
+        assert_eq!(stored("INSERT INTO t (a, at) VALUES ((1), coalesce(NULL, now()))"), ["at"]);
+        assert_eq!(stored("INSERT INTO t VALUES (1, now())"), ["*"]);
+        assert_eq!(stored("UPDATE t SET a = 1, \"At\" = CURRENT_TIMESTAMP WHERE b < now()"), ["at"]);
+        assert_eq!(
+            stored("INSERT INTO t (a, at) VALUES (1, 2) ON CONFLICT (a) DO UPDATE SET at = now(), b = 2"),
+            ["at"]
+        );
+        assert!(stored("INSERT INTO t (a) VALUES ('now()')").is_empty() && stored("SELECT now()").is_empty());
+        let gives = |text: &str| Statement::read(text, Dialect::POSTGRES).gives("at");
+        assert!(gives("SELECT a, \"at\" FROM t") && gives("SELECT t.* FROM t") && gives("SELECT * FROM t"));
+        assert!(!gives("SELECT a, 2 * 3, count(*), 'at' FROM t"));
     }
 
     #[test]

@@ -100,6 +100,7 @@ impl Http {
 
     fn head(&mut self, head: Head, now: Instant) {
         let parameter = |(place, value): (usize, String)| Parameter {
+            chosen: false,
             kind: place as u32 + 1,
             value: Some(value.into_bytes()),
             ..Parameter::default()
@@ -254,6 +255,7 @@ impl Http {
             let mut body = answer.end();
             let id = body.as_mut().and_then(Body::id).filter(|_| !has_id && !request.cut);
             request.parameters.extend(id.map(|id| Parameter {
+                chosen: false,
                 kind: resource::CHOSEN_ID,
                 value: Some(id),
                 ..Parameter::default()

@@ -101,6 +101,7 @@ impl Shape {
             shape.text.truncate(start);
         }
         shape.more.extend(database.map(|name| Parameter {
+            chosen: false,
             kind: DATABASE,
             value: Some(name.into_bytes()),
             ..Parameter::default()
@@ -157,7 +158,12 @@ impl Shape {
     fn list<'a>(&mut self, elements: impl Iterator<Item = Element<'a>>, depth: usize, is_further: bool) {
         self.text.push('[');
         let place = self.more.len();
-        self.more.push(Parameter { kind: ORDER, value: Some(Vec::new()), ..Parameter::default() });
+        self.more.push(Parameter {
+            chosen: false,
+            kind: ORDER,
+            value: Some(Vec::new()),
+            ..Parameter::default()
+        });
         let mut known: HashMap<String, usize> = HashMap::new();
         let mut order: Vec<(usize, u64)> = Vec::new();
         for element in elements {
@@ -218,7 +224,8 @@ impl Shape {
                     }
                     _ => Some(element.value.to_vec()),
                 };
-                let parameter = Parameter { kind: u32::from(kind), binary: kind != TEXT, value };
+                let parameter =
+                    Parameter { chosen: false, kind: u32::from(kind), binary: kind != TEXT, value };
                 if is_further { self.more.push(parameter) } else { self.values.push(parameter) }
             }
         }

@@ -289,7 +289,7 @@ impl Mongodb {
         }
         self.cursors.insert(answer.cursor, (asked.documents, answer.digest));
         let value = Some(answer.cursor.to_le_bytes().to_vec());
-        request.parameters.push(Parameter { kind: CURSOR, binary: true, value });
+        request.parameters.push(Parameter { chosen: false, kind: CURSOR, binary: true, value });
     }
 }
 

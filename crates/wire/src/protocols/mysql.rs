@@ -174,6 +174,10 @@ impl Mysql {
             }
             Command::InitDb(name) => request(init_db(name), Step::Text, true),
             Command::FieldList(table) => request(field_list(table), Step::Text, true),
+            Command::ResetStatement(_) => {
+                let (name, is_setup) = name(command::STMT_RESET);
+                request(name, Step::Text, is_setup);
+            }
             Command::Other(code) => {
                 let (name, is_setup) = name(code);
                 request(name, Step::Text, is_setup);
@@ -229,11 +233,11 @@ pub(super) fn name(code: u8) -> (String, bool) {
         0x12 => ("COM_BINLOG_DUMP", false),
         0x13 => ("COM_TABLE_DUMP", false),
         0x15 => ("COM_REGISTER_SLAVE", true),
-        0x1a => ("COM_STMT_RESET", true),
-        0x1b => ("COM_SET_OPTION", true),
+        command::STMT_RESET => ("COM_STMT_RESET", true),
+        command::SET_OPTION => ("COM_SET_OPTION", true),
         command::STMT_FETCH => ("COM_STMT_FETCH", false),
         0x1e => ("COM_BINLOG_DUMP_GTID", false),
-        0x1f => ("COM_RESET_CONNECTION", true),
+        command::RESET_CONNECTION => ("COM_RESET_CONNECTION", true),
         other => return (format!("command 0x{other:02x}"), false),
     };
     (name.to_owned(), is_setup)

@@ -5,7 +5,7 @@ use crate::bounded::{Size, Texts};
 use crate::frames::{Framed, Frames, Piece};
 use crate::reader::Stop;
 use crate::view::{
-    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Transaction, Waiting, push_data,
+    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Transaction, UNKNOWN, Waiting, push_data,
 };
 use kurabe_protocol::bytes::short;
 use kurabe_protocol::mysql::capability;
@@ -21,6 +21,10 @@ use std::time::Instant;
 /// The part of a server's packet that is kept, in bytes; rows are read as they arrive.
 const ANSWER: usize = 512;
 
+/// The maximum size of the parameters of a connection that are sent in pieces, and of how many statements they are.
+const LONG: usize = 8 << 20;
+const MOST_LONG: usize = 1_000;
+
 /// The view.
 #[derive(Default)]
 pub(crate) struct Mysql {
@@ -31,6 +35,9 @@ pub(crate) struct Mysql {
     /// Whether the server has let the client in.
     has_started: bool,
     statements: Texts<u32, Statement>,
+    /// By statement, and the size of all values.
+    long: HashMap<u32, Long>,
+    long_size: usize,
     /// With the code of each command.
     waiting: Waiting<u8>,
     stage: Stage,
@@ -43,7 +50,14 @@ struct Statement {
     /// `None` where its answer was not seen yet.
     parameters: Option<usize>,
     kinds: Vec<u16>,
-    long: HashMap<u16, Vec<u8>>,
+}
+
+/// Parameters of a statement that were sent in pieces before its execution.
+#[derive(Default)]
+struct Long {
+    values: HashMap<u16, Vec<u8>>,
+    /// Whether something is missing of them.
+    is_cut: bool,
 }
 
 /// Where the answer to the oldest command is.
@@ -140,7 +154,9 @@ impl Mysql {
         let user = String::from_utf8_lossy(HandshakeResponse::read(payload).user).into_owned();
         let program = client_name(payload).map(|name| ("program_name".to_owned(), name));
         let found = self.has(capability::FOUND_ROWS).then(|| ("found_rows".to_owned(), "on".to_owned()));
-        let said = [Some(("user".to_owned(), user)), program, found];
+        let several = self.has(capability::MULTI_STATEMENTS);
+        let several = several.then(|| ("multi_statements".to_owned(), "on".to_owned()));
+        let said = [Some(("user".to_owned(), user)), program, found, several];
         events.push(Event::Client(said.into_iter().flatten().collect()));
         Ok(())
     }
@@ -156,16 +172,18 @@ impl Mysql {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         match command {
             Command::Quit => return Ok(()),
-            Command::LongData { statement: id, parameter, data } => {
-                if let Some(mut statement) = self.statements.get(&id).cloned() {
-                    statement.long.entry(parameter).or_default().extend_from_slice(data);
-                    self.statements.insert(id, statement);
-                }
+            Command::LongData { statement, parameter, data } => {
+                self.piece(statement, parameter, data, message.is_cut);
                 return Ok(());
             }
             Command::CloseStatement(id) => {
                 self.statements.remove(&id);
+                self.take_long(id);
                 return Ok(());
+            }
+            Command::ResetStatement(id) => {
+                self.take_long(id);
+                exchange.text = name(command::STMT_RESET).0;
             }
             Command::InitDb(name) => exchange.text = init_db(name),
             Command::FieldList(table) => exchange.text = field_list(table),
@@ -177,33 +195,68 @@ impl Mysql {
             Command::Execute { statement, is_bulk } => {
                 self.execution(statement, is_bulk, &message.body, &mut exchange);
             }
-            Command::Other(code) => exchange.text = name(code).0,
+            Command::Other(code) => {
+                if matches!(code, command::RESET_CONNECTION | command::CHANGE_USER) {
+                    (self.statements, self.long, self.long_size) = (Texts::default(), HashMap::new(), 0);
+                }
+                exchange.text = name(code).0;
+            }
         }
         exchange.pipelined = !self.waiting.is_empty();
         self.waiting.push(message.body.first().copied().unwrap_or_default(), exchange)
     }
 
+    /// Keeps a piece of a parameter. What is longer than can be kept is not kept in part.
+    fn piece(&mut self, id: u32, parameter: u16, data: &[u8], is_cut: bool) {
+        if self.long.len() >= MOST_LONG && !self.long.contains_key(&id) {
+            return;
+        }
+        let long = self.long.entry(id).or_default();
+        if is_cut || self.long_size + data.len() > LONG {
+            self.long_size -= long.values.values().map(Vec::len).sum::<usize>();
+            *long = Long { is_cut: true, ..Long::default() };
+        }
+        let value = long.values.entry(parameter).or_default();
+        if !long.is_cut {
+            value.extend_from_slice(data);
+            self.long_size += data.len();
+        }
+    }
+
+    /// The parameters that were sent in pieces, which are used once.
+    fn take_long(&mut self, id: u32) -> Long {
+        // Of a statement of which none could be kept it is not known.
+        let unknown = Long { is_cut: self.long.len() >= MOST_LONG, ..Long::default() };
+        let Some(long) = self.long.remove(&id) else { return unknown };
+        self.long_size -= long.values.values().map(Vec::len).sum::<usize>();
+        long
+    }
+
     fn execution(&mut self, id: u32, is_bulk: bool, payload: &[u8], exchange: &mut Exchange) {
         exchange.step = Step::Execute;
+        let mut long = self.take_long(id);
         let mut statement = self.statements.get(&id).cloned().unwrap_or_else(|| {
             // One that was just prepared.
             let last = self.waiting.last(|code| *code == command::STMT_PREPARE);
             Statement { text: last.map(|last| last.text.clone()).unwrap_or_default(), ..Statement::default() }
         });
         exchange.text.clone_from(&statement.text);
-        let Statement { parameters, kinds, long, .. } = &mut statement;
+        if exchange.text.is_empty() {
+            UNKNOWN.clone_into(&mut exchange.text);
+        }
+        let Statement { parameters, kinds, .. } = &mut statement;
         let count = parameters.filter(|_| !is_bulk && id != LAST_STATEMENT);
+        let sent: Vec<u16> = long.values.keys().copied().collect();
         let read = count.and_then(|count| {
-            let is_sent = |place: usize| long.contains_key(&(place as u16));
+            let is_sent = |place: usize| sent.contains(&(place as u16));
             let execution = Execution::of(payload, self.requests.agreed());
             execution.parameters(count, kinds, is_sent, |place, kind, binary, bytes| {
-                let value = long.get(&(place as u16)).cloned().or_else(|| bytes.map(<[u8]>::to_vec));
-                exchange.parameters.push(Parameter { kind: kind.into(), binary, value });
+                let value = long.values.remove(&(place as u16)).or_else(|| bytes.map(<[u8]>::to_vec));
+                exchange.parameters.push(Parameter { chosen: false, kind: kind.into(), binary, value });
             })
         });
-        exchange.cut |= read.is_none();
+        exchange.cut |= read.is_none() || long.is_cut;
         if count.is_some() && !statement.text.is_empty() && self.statements.get(&id).is_some() {
-            statement.long.clear();
             self.statements.insert(id, statement);
         }
     }
@@ -308,7 +361,7 @@ fn ok_status(payload: &[u8]) -> u16 {
 
 impl Size for Statement {
     fn size(&self) -> usize {
-        64 + self.text.len() + 2 * self.kinds.len() + self.long.values().map(Vec::len).sum::<usize>()
+        64 + self.text.len() + 2 * self.kinds.len()
     }
 }
 

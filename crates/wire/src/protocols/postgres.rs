@@ -159,7 +159,7 @@ impl Postgres {
             message::Request::Close(Target::Portal(name)) => self.portals.remove(&name.to_vec()),
             message::Request::FunctionCall => request(at, FUNCTION_CALL.to_owned(), Step::Text, false),
             message::Request::Sync => self.begins = None,
-            message::Request::Describe(_) | message::Request::Other => {}
+            message::Request::Describe(_) | message::Request::CopyEnd | message::Request::Other => {}
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::bounded::{Size, Texts};
 use crate::frames::{Framed, Frames, Piece};
 use crate::reader::Stop;
 use crate::view::{
-    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Transaction, Waiting, push_data,
+    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Transaction, UNKNOWN, Waiting, push_data,
 };
 use kurabe_protocol::postgres::frame::{Start, Tagged, VERSION, backend};
 use kurabe_protocol::postgres::message::{self, Bind, Request, Target, Types};
@@ -32,28 +32,37 @@ pub(crate) struct Postgres {
     /// Answered requests until the server says whether a transaction is open.
     done: Vec<Event>,
     digest: Option<Digest>,
+    /// Whether the client has sent all data of a COPY whose answer has not begun.
+    has_copied: bool,
 }
 
 #[derive(Clone, Default)]
 struct Statement {
     text: String,
+    /// The types of its parameters as the client said them, and as the server described them.
     kinds: Vec<u32>,
+    described: Vec<u32>,
     cut: bool,
 }
+
+/// A statement as it was before a message that the server may refuse or pass over.
+type Before = Box<(Vec<u8>, Option<Statement>)>;
 
 /// What the server has to answer.
 enum Expected {
     /// Parse without a record of its own, Bind, Close: one message.
-    Short,
+    Short(Option<Before>),
     /// Describe of the statement with this name, or of a portal: its columns.
     Describe(Option<Vec<u8>>),
     Request,
+    /// Parse of a named statement.
+    Prepare(Before),
     Sync,
 }
 
 impl Expected {
     fn is_request(&self) -> bool {
-        matches!(self, Self::Request)
+        matches!(self, Self::Request | Self::Prepare(_))
     }
 }
 
@@ -70,7 +79,11 @@ impl ReadExchanges for Postgres {
                 // The server may agree to it: what follows is not read.
                 Some(Next::Encryption) => return Err("the connection may be encrypted".into()),
                 Some(Next::Cancel) => return Err("it cancels a request of another connection".into()),
-                Some(Next::Data(data)) => push_data(data, self.waiting.first(), events),
+                Some(Next::Data(data)) => {
+                    // What was answered before belongs before it.
+                    events.append(&mut self.done);
+                    push_data(data, self.waiting.last(Expected::is_request), events);
+                }
                 Some(Next::Message(message)) => self.message(&message, now)?,
             }
         }
@@ -132,16 +145,19 @@ impl Postgres {
             Request::Parse { name, text, types } => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 let kinds = types.numbers().collect();
-                self.statements.insert(name.to_vec(), Statement { text: text.clone(), kinds, cut });
+                let before = self.before(name);
+                let statement = Statement { text: text.clone(), kinds, cut, ..Statement::default() };
+                self.statements.insert(name.to_vec(), statement);
                 if name.is_empty() {
-                    return self.expect(Expected::Short);
+                    return self.expect(Expected::Short(None));
                 }
-                self.ask(Exchange { text, step: Step::Prepare, cut, ..Exchange::default() }, now)
+                let exchange = Exchange { text, step: Step::Prepare, cut, ..Exchange::default() };
+                self.enter(Expected::Prepare(before), exchange, now)
             }
             Request::Bind(bind) => {
                 let bound = self.bound(bind, cut);
                 self.portals.insert(bind.portal.to_vec(), bound);
-                self.expect(Expected::Short)
+                self.expect(Expected::Short(None))
             }
             Request::Describe(Target::Statement(name)) => {
                 self.expect(Expected::Describe(Some(name.to_vec())))
@@ -149,7 +165,9 @@ impl Postgres {
             Request::Describe(Target::Portal(_)) => self.expect(Expected::Describe(None)),
             Request::Execute { portal, limit } => {
                 let portal = portal.to_vec();
-                let unknown = || Exchange { step: Step::Execute, cut: true, ..Exchange::default() };
+                let text = || UNKNOWN.to_owned();
+                let unknown =
+                    || Exchange { text: text(), step: Step::Execute, cut: true, ..Exchange::default() };
                 let mut exchange = self.portals.get(&portal).cloned().unwrap_or_else(unknown);
                 exchange.limit = limit;
                 if limit > 0 && !exchange.goes_on {
@@ -158,11 +176,18 @@ impl Postgres {
                 self.ask(exchange, now)
             }
             Request::Close(target) => {
-                match target {
-                    Target::Statement(name) => self.statements.remove(&name.to_vec()),
-                    Target::Portal(name) => self.portals.remove(&name.to_vec()),
-                }
-                self.expect(Expected::Short)
+                let before = match target {
+                    Target::Statement(name) => {
+                        let before = self.before(name);
+                        self.statements.remove(&name.to_vec());
+                        Some(before)
+                    }
+                    Target::Portal(name) => {
+                        self.portals.remove(&name.to_vec());
+                        None
+                    }
+                };
+                self.expect(Expected::Short(before))
             }
             Request::FunctionCall => {
                 self.ask(Exchange { text: FUNCTION_CALL.to_owned(), ..Exchange::default() }, now)
@@ -170,6 +195,13 @@ impl Postgres {
             Request::Sync => {
                 self.began = None;
                 self.expect(Expected::Sync)
+            }
+            Request::CopyEnd => {
+                // While it copies in, the server passes over Sync.
+                while self.waiting.pop_last(|one| matches!(one, Expected::Sync)).is_some() {}
+                self.has_copied = true;
+                self.began = None;
+                Ok(())
             }
             Request::Other => {
                 self.began = None;
@@ -180,15 +212,19 @@ impl Postgres {
 
     /// A statement with the parameters that it is bound to.
     fn bound(&self, bind: Bind<'_>, cut: bool) -> Exchange {
-        let unknown = Statement { cut: true, ..Statement::default() };
-        let Statement { text, kinds, cut: text_cut } =
+        let unknown = Statement { text: UNKNOWN.to_owned(), cut: true, ..Statement::default() };
+        let Statement { text, kinds, described, cut: text_cut } =
             self.statements.get(&bind.statement.to_vec()).unwrap_or(&unknown).clone();
         let step = if bind.statement.is_empty() { Step::Bound } else { Step::Execute };
         let mut bound = Exchange { text, step, cut: cut || text_cut, ..Exchange::default() };
         let parameters = &mut bound.parameters;
         let columns = bind.parameters(|binary, value| {
-            let kind = kinds.get(parameters.len()).copied().unwrap_or(0);
-            parameters.push(Parameter { kind, binary, value: value.map(<[u8]>::to_vec) });
+            let kind = |kinds: &[u32]| kinds.get(parameters.len()).copied().unwrap_or(0);
+            let (kind, chosen) = match kind(&kinds) {
+                0 => (kind(&described), true),
+                said => (said, false),
+            };
+            parameters.push(Parameter { kind, chosen, binary, value: value.map(<[u8]>::to_vec) });
         });
         bound.cut |= columns.is_none();
         bound.formats = columns.into_iter().flatten().map(|format| *format == [0, 1]).collect();
@@ -203,15 +239,24 @@ impl Postgres {
         self.waiting.push(expected, Exchange::default())
     }
 
+    /// A statement of this name as it is now.
+    fn before(&self, name: &[u8]) -> Before {
+        Box::new((name.to_vec(), self.statements.get(&name.to_vec()).cloned()))
+    }
+
     /// Enters a request.
-    fn ask(&mut self, mut exchange: Exchange, now: Instant) -> Result<(), Stop> {
+    fn ask(&mut self, exchange: Exchange, now: Instant) -> Result<(), Stop> {
+        self.enter(Expected::Request, exchange, now)
+    }
+
+    fn enter(&mut self, expected: Expected, mut exchange: Exchange, now: Instant) -> Result<(), Stop> {
         exchange.began = Some(self.began.take().unwrap_or(now));
         exchange.pipelined = self.waiting.known().any(Expected::is_request);
-        self.waiting.push(Expected::Request, exchange)
+        self.waiting.push(expected, exchange)
     }
 
     fn answer(&mut self, tag: u8, body: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
-        use Expected::{Describe, Request, Short};
+        use Expected::{Describe, Prepare, Request, Short};
         let is_text = |exchange: &Exchange| exchange.step == Step::Text;
         match (tag, self.waiting.first_mut()) {
             // Of a text there may be several before ReadyForQuery.
@@ -224,30 +269,37 @@ impl Postgres {
                 if is_text(exchange) {
                     exchange.ended = Some(now);
                 } else {
-                    self.complete(now);
+                    drop(self.complete(now));
                 }
             }
             (backend::EMPTY_QUERY_RESPONSE | backend::PORTAL_SUSPENDED, Some((Request, exchange)))
                 if !is_text(exchange) =>
             {
-                self.complete(now);
+                drop(self.complete(now));
             }
             // Of a named statement.
-            (backend::PARSE_COMPLETE, Some((Request, _))) => self.complete(now),
+            (backend::PARSE_COMPLETE, Some((Prepare(_), _))) => drop(self.complete(now)),
             // The types that the server has chosen.
             (backend::PARAMETER_DESCRIPTION, Some((Describe(Some(name)), _))) => {
                 if let Some(statement) = self.statements.get(name) {
-                    let kinds = Types::after_count(body).numbers().collect();
-                    let statement = Statement { kinds, ..statement.clone() };
+                    let described = Types::after_count(body).numbers().collect();
+                    let statement = Statement { described, ..statement.clone() };
                     self.statements.insert(name.clone(), statement);
                 }
             }
-            (backend::PARSE_COMPLETE | backend::BIND_COMPLETE | backend::CLOSE_COMPLETE, Some((Short, _)))
+            (backend::PARSE_COMPLETE | backend::BIND_COMPLETE | backend::CLOSE_COMPLETE, Some((Short(_), _)))
             | (backend::ROW_DESCRIPTION | backend::NO_DATA, Some((Describe(_), _))) => {
                 self.waiting.pop();
             }
             (backend::ERROR_RESPONSE, Some(_)) => self.failed(body, now),
             (backend::READY_FOR_QUERY, _) => self.ready(body, now, events)?,
+            // The server passes over what was sent with it to end it.
+            (backend::COPY_IN_RESPONSE, Some((Request, exchange))) => {
+                let was_sent = std::mem::take(&mut self.has_copied);
+                if !is_text(exchange) && !was_sent {
+                    while self.waiting.pop_last(|one| matches!(one, Expected::Sync)).is_some() {}
+                }
+            }
             (
                 backend::AUTHENTICATION
                 | backend::PARAMETER_STATUS
@@ -261,7 +313,6 @@ impl Postgres {
             // The rest of a text's answers.
             | (
                 backend::ROW_DESCRIPTION
-                | backend::COPY_IN_RESPONSE
                 | backend::COPY_OUT_RESPONSE
                 | backend::COPY_BOTH_RESPONSE
                 | backend::COPY_DONE
@@ -275,13 +326,13 @@ impl Postgres {
     }
 
     /// The oldest request has its answer.
-    fn complete(&mut self, now: Instant) {
+    fn complete(&mut self, now: Instant) -> Option<Expected> {
         let digest = self.digest.take();
-        if let Some((_, mut exchange)) = self.waiting.pop() {
-            exchange.ended = Some(now);
-            exchange.digest = digest.map_or(0, Digest::value);
-            self.done.push(Event::Exchange(Box::new(exchange)));
-        }
+        let (expected, mut exchange) = self.waiting.pop()?;
+        exchange.ended = Some(now);
+        exchange.digest = digest.map_or(0, Digest::value);
+        self.done.push(Event::Exchange(Box::new(exchange)));
+        Some(expected)
     }
 
     /// An error. The server passes over all messages until Sync, unless they are one text.
@@ -294,15 +345,35 @@ impl Postgres {
             exchange.error = code;
             return;
         }
+        if let (Some((Expected::Sync, _)), Some(Event::Exchange(last))) =
+            (self.waiting.first_mut(), self.done.last_mut())
+        {
+            // Sync commits what was executed before it.
+            last.error = last.error.take().or(code.take());
+        }
+        let mut undone = Vec::new();
         while let Some((expected, exchange)) = self.waiting.first_mut() {
             match expected {
-                Expected::Sync => return,
-                Expected::Request => {
+                Expected::Sync => break,
+                Expected::Request | Expected::Prepare(_) => {
                     // What is passed over has the code of no SQLSTATE.
                     exchange.error = Some(code.take().unwrap_or_else(|| "skipped".to_owned()));
-                    self.complete(now);
+                    if let Some(Expected::Prepare(before)) = self.complete(now) {
+                        undone.push(before);
+                    }
                 }
-                _ => drop(self.waiting.pop()),
+                _ => {
+                    if let Some((Expected::Short(Some(before)), _)) = self.waiting.pop() {
+                        undone.push(before);
+                    }
+                }
+            }
+        }
+        for before in undone.into_iter().rev() {
+            let (name, statement) = *before;
+            match statement {
+                Some(statement) => self.statements.insert(name, statement),
+                None => self.statements.remove(&name),
             }
         }
     }
@@ -310,7 +381,7 @@ impl Postgres {
     /// `ReadyForQuery`: the end of a text, or of what Sync ends.
     fn ready(&mut self, body: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         match self.waiting.first_mut() {
-            Some((Expected::Request, exchange)) if exchange.step == Step::Text => self.complete(now),
+            Some((Expected::Request, exchange)) if exchange.step == Step::Text => drop(self.complete(now)),
             Some((Expected::Sync, _)) => drop(self.waiting.pop()),
             // After the login.
             None => {}
@@ -330,7 +401,7 @@ impl Postgres {
 
 impl Size for Statement {
     fn size(&self) -> usize {
-        64 + self.text.len() + 4 * self.kinds.len()
+        64 + self.text.len() + 4 * (self.kinds.len() + self.described.len())
     }
 }
 

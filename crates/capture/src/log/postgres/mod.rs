@@ -301,7 +301,7 @@ fn parameters(detail: &str) -> Option<Vec<Parameter>> {
                 (Some(quoted[..at].replace("''", "'").into_bytes()), &quoted[at + 1..])
             }
         };
-        found.push(Parameter { kind: 0, binary: false, value });
+        found.push(Parameter { chosen: false, kind: 0, binary: false, value });
         match after.strip_prefix(", ") {
             Some(next) => rest = next,
             None => return Some(found),

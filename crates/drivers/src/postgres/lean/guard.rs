@@ -68,7 +68,7 @@ impl Guard {
                 Request::Sync => answers.syncs += 1,
                 Request::Other if header.tag == frontend::FLUSH => {}
                 // A call of a function by its number, data of COPY.
-                Request::FunctionCall | Request::Other => {
+                Request::FunctionCall | Request::CopyEnd | Request::Other => {
                     let what = "a read-only session sends statements only";
                     return Err(Error::new(ErrorKind::ReadOnly, what));
                 }

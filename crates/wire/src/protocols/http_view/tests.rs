@@ -73,7 +73,7 @@ fn requests_have_their_values_and_answers_their_shape() {
     assert_eq!(shown, expected);
     assert!(all[0].cut && !all[1].cut && all[6].cut && all[8].ended.is_none());
     let body = Parameter { value: Some(b"{\"a\": 1}".to_vec()), ..Parameter::default() };
-    let matched = Parameter { kind: 6, value: Some(b"1-x".to_vec()), ..Parameter::default() };
+    let matched = Parameter { chosen: false, kind: 6, value: Some(b"1-x".to_vec()), ..Parameter::default() };
     assert_eq!(all[1].parameters, [body, matched]);
     assert!(!all[2].pipelined && all[3].pipelined && all[4].pipelined);
     assert_eq!((all[4].error.as_deref(), all[6].digest), (Some("404"), 0));

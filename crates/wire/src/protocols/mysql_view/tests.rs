@@ -100,8 +100,57 @@ fn requests_are_seen_with_values_and_the_shapes_of_their_answers() {
             ("COM_PING".to_owned(), Step::Text, 0, 0, None, Transaction::Unknown),
         ]
     );
-    let parameter =
-        |kind, binary, value: Option<&[u8]>| Parameter { kind, binary, value: value.map(<[u8]>::to_vec) };
+    let parameter = |kind, binary, value: Option<&[u8]>| Parameter {
+        chosen: false,
+        kind,
+        binary,
+        value: value.map(<[u8]>::to_vec),
+    };
     assert_eq!(found[2].parameters, [parameter(3, true, Some(&[5, 0, 0, 0])), parameter(0xfd, false, None)]);
     assert!(found.iter().all(|one| !one.cut && !one.pipelined) && found[6].ended.is_none());
+}
+
+/// A piece of the second parameter of statement 7.
+fn piece_of(data: &[u8]) -> Vec<u8> {
+    packet(0, &[b"\x18\x07\0\0\0\x01\0", data].concat())
+}
+
+#[test]
+fn parameter_in_pieces_is_whole_or_said_to_be_cut_and_reset_forgets_it() {
+    let execute = b"\x17\x07\0\0\0\0\x01\0\0\0\0\x01\x03\0\xfd\0\x05\0\0\0";
+    let inline = [&execute[..], b"\x05short"].concat();
+    let sent = |pieces: Vec<Vec<u8>>, execute: &[u8]| {
+        let mut said: Vec<_> = conversation().into_iter().take(8).collect();
+        said.push((true, [pieces.concat(), packet(0, execute)].concat()));
+        said.push((false, packets(&[b"\0\x01\0\x02\0\0\0"])));
+        let events = seen(&said, 60_000);
+        let last = exchanges(&events).last().map(|one| (*one).clone()).unwrap();
+        (last.cut, last.parameters.get(1).and_then(|one| one.value.clone()))
+    };
+    let half = vec![b'x'; KEPT / 2];
+    let twice = |count: usize| (0..count).map(|_| piece_of(&half)).collect::<Vec<_>>();
+    assert_eq!(sent(twice(3), execute), (false, Some(half.repeat(3))));
+    // More than is kept of a connection, and a piece that is longer than a request is kept.
+    for pieces in [twice(2 * LONG / KEPT + 1), vec![piece_of(&half.repeat(3))]] {
+        let (cut, value) = sent(pieces, execute);
+        assert!(cut && value.unwrap_or_default().is_empty());
+    }
+    let reset = [twice(1), vec![packet(0, b"\x1a\x07\0\0\0")]].concat();
+    let mut said: Vec<_> = conversation().into_iter().take(8).collect();
+    said.push((true, reset.concat()));
+    said.push((false, packets(&[b"\0\0\0\x02\0\0\0"])));
+    said.push((true, packet(0, &inline)));
+    said.push((false, packets(&[b"\0\x01\0\x02\0\0\0"])));
+    let events = seen(&said, usize::MAX);
+    let last = exchanges(&events).last().map(|one| (*one).clone()).unwrap();
+    assert_eq!((last.cut, last.parameters[1].value.as_deref()), (false, Some(&b"short"[..])));
+}
+
+#[test]
+fn execution_of_a_statement_that_is_not_known_has_a_name_and_is_cut() {
+    let mut said: Vec<_> = conversation().into_iter().take(8).collect();
+    said.push((true, packet(0, b"\x17\x08\0\0\0\0\x01\0\0\0")));
+    let events = seen(&said, usize::MAX);
+    let last = exchanges(&events).last().map(|one| (*one).clone()).unwrap();
+    assert_eq!((last.cut, last.text.as_str()), (true, UNKNOWN));
 }

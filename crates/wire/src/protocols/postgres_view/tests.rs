@@ -105,11 +105,11 @@ fn requests_are_seen_with_values_and_the_shapes_of_their_answers() {
         ]
     );
     let parameters = [
-        Parameter { kind: 23, binary: true, value: Some(vec![0, 0, 0, 7]) },
-        Parameter { kind: 25, binary: true, value: None },
+        Parameter { chosen: false, kind: 23, binary: true, value: Some(vec![0, 0, 0, 7]) },
+        Parameter { chosen: true, kind: 25, binary: true, value: None },
     ];
     assert_eq!(found[2].parameters, parameters);
-    let untyped = Parameter { kind: 0, binary: false, value: Some(b"x".to_vec()) };
+    let untyped = Parameter { chosen: true, kind: 0, binary: false, value: Some(b"x".to_vec()) };
     assert_eq!((&found[4].parameters[..], found.iter().any(|one| one.cut)), (&[untyped][..], false));
     assert!(found[5].pipelined && !found[4].pipelined && found[6].ended.is_none());
 }
@@ -145,6 +145,94 @@ fn rows_in_parts_have_their_maximum_and_all_have_the_formats_that_were_asked_for
     let found =
         exchanges(&seen).into_iter().map(|one| (one.rows, one.limit, one.goes_on, one.formats.clone()));
     assert_eq!(found.collect::<Vec<_>>(), [(2, 2, false, vec![true]), (1, 2, true, vec![true])]);
+}
+
+/// A statement that is prepared, bound and executed in one go.
+fn at_once(name: &str, text: &str) -> Vec<u8> {
+    let parse = message(b'P', &[name.as_bytes(), b"\0", text.as_bytes(), b"\0\0\0"].concat());
+    let bind = message(b'B', &[b"\0", name.as_bytes(), b"\0\0\0\0\0\0\0"].concat());
+    [parse, bind, message(b'E', b"\0\0\0\0\0"), message(b'S', b"")].concat()
+}
+
+fn failed(code: &str) -> Vec<u8> {
+    message(b'E', &[b"SERROR\0C", code.as_bytes(), b"\0Mno\0\0"].concat())
+}
+
+/// What is seen of these messages after a login, in pieces of several sizes.
+fn after_login(rest: &[(bool, Vec<u8>)]) -> Vec<Event> {
+    let mut said: Vec<_> = conversation().into_iter().take(2).collect();
+    said.extend_from_slice(rest);
+    let whole = seen(&said, usize::MAX);
+    for piece in [1, 7] {
+        let texts = |events: &[Event]| {
+            exchanges(events).iter().map(|one| (one.text.clone(), one.error.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(&seen(&said, piece)), texts(&whole));
+    }
+    whole
+}
+
+#[test]
+fn error_that_comes_at_sync_is_that_of_the_last_request_before_it() {
+    let insert = at_once("", "INSERT 1");
+    let done = [message(b'1', b""), message(b'2', b""), message(b'C', b"INSERT 0 1\0")].concat();
+    let events = after_login(&[
+        (true, insert.clone()),
+        (false, [done.clone(), failed("23503"), ready(b'I')].concat()),
+        (true, insert),
+        (false, [done, ready(b'I')].concat()),
+    ]);
+    let errors: Vec<_> = exchanges(&events).iter().map(|one| one.error.clone()).collect();
+    assert_eq!(errors, [Some("23503".to_owned()), None]);
+}
+
+#[test]
+fn name_that_is_refused_or_passed_over_keeps_its_statement() {
+    let prepared =
+        [message(b'1', b""), message(b'2', b""), message(b'C', b"SELECT 1\0"), ready(b'I')].concat();
+    let execute =
+        [message(b'B', b"\0s\0\0\0\0\0\0\0"), message(b'E', b"\0\0\0\0\0"), message(b'S', b"")].concat();
+    let executed = [message(b'2', b""), message(b'C', b"SELECT 1\0"), ready(b'I')].concat();
+    // The second Parse has the name of the first; what follows it is passed over, with its Close.
+    let again = [message(b'P', b"s\0SELECT 2\0\0\0"), message(b'C', b"Ss\0"), message(b'S', b"")].concat();
+    let events = after_login(&[
+        (true, at_once("s", "SELECT 1")),
+        (false, prepared),
+        (true, again),
+        (false, [failed("42P05"), ready(b'I')].concat()),
+        (true, execute),
+        (false, executed),
+    ]);
+    let texts: Vec<_> = exchanges(&events).iter().map(|one| one.text.clone()).collect();
+    assert_eq!(texts, ["SELECT 1", "SELECT 1", "SELECT 2", "SELECT 1"]);
+}
+
+#[test]
+fn copy_in_the_extended_protocol_has_its_data_and_what_follows_is_read() {
+    let begun = [message(b'1', b""), message(b'2', b""), message(b'G', b"\0\0\0")].concat();
+    let data = [message(b'd', b"1\n"), message(b'c', b""), message(b'S', b"")].concat();
+    let select = [message(b'C', b"SELECT 1\0"), ready(b'I')].concat();
+    // Before it, a statement is prepared, and the client waits for no Sync.
+    let events = after_login(&[
+        (true, [message(b'P', b"s\0SELECT a FROM t\0\0\0"), message(b'H', b"")].concat()),
+        (false, message(b'1', b"")),
+        (true, at_once("", "COPY t FROM STDIN")),
+        (false, begun),
+        (true, data),
+        (false, [message(b'C', b"COPY 1\0"), ready(b'I')].concat()),
+        (true, message(b'Q', b"SELECT 1\0")),
+        (false, select),
+    ]);
+    let shown: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Exchange(one) => Some(one.text.clone()),
+            Event::Data { of, .. } => Some(format!("data of {of}")),
+            Event::Unreadable(why) => Some((*why).to_owned()),
+            Event::Client(_) => None,
+        })
+        .collect();
+    assert_eq!(shown, ["SELECT a FROM t", "data of COPY t FROM STDIN", "COPY t FROM STDIN", "SELECT 1"]);
 }
 
 proptest! {

@@ -1,0 +1,199 @@
+//! Secrets beside which no name stands: rows without a list of columns, executions of statements that were prepared as SQL, and
+//! variables. What a table holds is learnt from what else is asked of it.
+
+use kurabe_protocol::sql::{Dialect, Kind, Statement, Token, first_word};
+use kurabe_relay::lock;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+/// The tables, and the statements of a connection, that are remembered at most.
+const MOST: usize = 10_000;
+/// What a table is named after whose rows have secrets.
+const OF_ACCOUNTS: [&str; 12] = [
+    "account", "admin", "apikey", "auth", "credential", "login", "member", "passwd", "password", "secret",
+    "token", "user",
+];
+/// Beginnings of keys and tokens that services give.
+const KEYS: [&str; 14] = [
+    "AIza", "AKIA", "ASIA", "SG.", "eyJ", "ghp_", "gho_", "github_pat_", "glpat-", "pk_", "rk_", "sk_",
+    "xoxb-", "xoxp-",
+];
+/// The lengths of texts that may be keys, in bytes.
+const LENGTHS: std::ops::RangeInclusive<usize> = 20..=2_000;
+/// The entropy from which a text looks like a key, in bits for each character.
+const RANDOM: f64 = 4.3;
+
+/// The tables of all connections in which a statement named a secret.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tables(Arc<Mutex<HashSet<String>>>);
+
+impl Tables {
+    fn has(&self, table: &str) -> bool {
+        let last = table.rsplit('_').next().unwrap_or_default();
+        let one = last.strip_suffix('s').unwrap_or(last);
+        let is_key = one == "key" && ["api_", "access_", "private_"].iter().any(|kind| table.contains(kind));
+        is_key || OF_ACCOUNTS.contains(&one) || lock(&self.0).contains(table)
+    }
+}
+
+/// The secrets of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Secrets {
+    tables: Tables,
+    /// The names of statements with secrets that SQL has prepared.
+    statements: HashSet<String>,
+}
+
+impl Secrets {
+    pub(crate) fn new(tables: &Tables) -> Self {
+        Self { tables: tables.clone(), statements: HashSet::new() }
+    }
+
+    /// Whether a statement may hold a secret without a name for it. `is_named`: whether it names a secret.
+    pub(crate) fn hold(&mut self, text: &str, dialect: Dialect, is_named: bool) -> bool {
+        let first = first_word(text, dialect).unwrap_or_default().to_ascii_lowercase();
+        let may = ["prepare", "execute", "set", "insert", "replace", "copy", "load", "with"];
+        if !is_named && !may.contains(&first.as_str()) {
+            return false;
+        }
+        let statement = Statement::read(text, dialect);
+        let has_rows = || rows_of(&statement).is_some_and(|table| self.tables.has(&table));
+        let second = || statement.words().into_iter().nth(1);
+        match first.as_str() {
+            "prepare" => {
+                if (is_named || has_rows())
+                    && self.statements.len() < MOST
+                    && let Some(name) = second()
+                {
+                    self.statements.insert(name);
+                }
+                false
+            }
+            "execute" => second().is_some_and(|name| self.statements.contains(&name)),
+            "set" => sets_variable(statement.tokens()),
+            _ if is_named => {
+                let mut tables = lock(&self.tables.0);
+                if tables.len() < MOST {
+                    tables.extend(statement.tables());
+                }
+                false
+            }
+            _ => has_rows(),
+        }
+    }
+}
+
+/// The table into which a statement writes rows without a list of their columns.
+fn rows_of(statement: &Statement<'_>) -> Option<String> {
+    let tokens = statement.tokens();
+    let verb = tokens.iter().position(|token| token.is_one_of(&["insert", "replace", "copy", "load"]))?;
+    let is_load = tokens.get(verb).is_some_and(|token| token.is("load"));
+    let before = if is_load { &["table"][..] } else { &["into", "copy"] };
+    let mut at =
+        tokens.iter().skip(verb).position(|token| token.is_one_of(before)).map(|at| verb + at + 1)?;
+    let mut table = tokens.get(at).and_then(Token::name)?;
+    while tokens.get(at + 1).is_some_and(|token| token.is_mark('.')) {
+        table = tokens.get(at + 2).and_then(Token::name)?;
+        at += 2;
+    }
+    let rest = tokens.get(at + 1..).unwrap_or_default();
+    let has_list = if is_load {
+        rest.iter().any(|token| token.is_mark('('))
+    } else {
+        let is_query = rest.get(1).is_some_and(|token| token.is_one_of(&["select", "values", "with"]));
+        rest.first().is_some_and(|token| token.is_mark('(')) && !is_query
+    };
+    (!has_list).then(|| table.to_lowercase())
+}
+
+/// Whether a text is given to a variable of MySQL, whose name says nothing about it.
+fn sets_variable(tokens: &[Token<'_>]) -> bool {
+    let at = |at: usize, mark| tokens.get(at).is_some_and(|token: &Token<'_>| token.is_mark(mark));
+    let is_variable =
+        |place: usize| at(place, '@') && !at(place + 1, '@') && !(place > 0 && at(place - 1, '@'));
+    (0..tokens.len()).any(is_variable) && tokens.iter().any(|token| token.kind == Kind::Text)
+}
+
+/// Whether a value looks like a key or a token, which nothing beside it says.
+pub(crate) fn looks_random(value: &[u8]) -> bool {
+    let Some(text) = std::str::from_utf8(value).ok().filter(|text| LENGTHS.contains(&text.len())) else {
+        return false;
+    };
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+/=~".contains(&byte);
+    if !text.bytes().all(is_sign) {
+        return false;
+    }
+    let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
+    let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    KEYS.iter().any(|start| text.starts_with(start)) || is_mixed && entropy(text.as_bytes()) >= RANDOM
+}
+
+/// The entropy of bytes, in bits for each.
+fn entropy(bytes: &[u8]) -> f64 {
+    let mut counts = [0_u32; 256];
+    for byte in bytes {
+        if let Some(count) = counts.get_mut(usize::from(*byte)) {
+            *count += 1;
+        }
+    }
+    let all = bytes.len() as f64;
+    let shares = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / all);
+    -shares.map(|share| share * share.log2()).sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_tables_and_statements_with_secrets_are_found_without_a_name() {
+        for (named, text, dialect, is_secret) in [
+            ("", "INSERT INTO users VALUES (1, 'bob', 'hunter2')", Dialect::POSTGRES, true),
+            ("", "INSERT INTO public.\"auth_user\" VALUES ($1)", Dialect::POSTGRES, true),
+            ("", "INSERT INTO users (id, name) VALUES (1, 'bob')", Dialect::POSTGRES, false),
+            ("", "INSERT INTO items VALUES (1, 'bob')", Dialect::POSTGRES, false),
+            ("", "COPY users FROM STDIN", Dialect::POSTGRES, true),
+            ("", "COPY users (id, name) FROM STDIN", Dialect::POSTGRES, false),
+            ("", "LOAD DATA LOCAL INFILE 'f' INTO TABLE users", Dialect::MYSQL, true),
+            ("", "SET @p = 'hunter2'", Dialect::MYSQL, true),
+            ("", "SET @n = 5", Dialect::MYSQL, false),
+            ("", "SET @@sql_mode = 'ANSI'", Dialect::MYSQL, false),
+            ("", "SELECT * FROM users", Dialect::POSTGRES, false),
+            // What another statement says of a table.
+            (
+                "SELECT id FROM people WHERE password = 'x'",
+                "INSERT INTO people VALUES (1)",
+                Dialect::POSTGRES,
+                true,
+            ),
+            ("PREPARE p AS UPDATE a SET password = $1", "EXECUTE p('hunter2')", Dialect::POSTGRES, true),
+            ("SELECT 'password' FROM a", "EXECUTE p('hunter2')", Dialect::POSTGRES, false),
+        ] {
+            let mut secrets = Secrets::default();
+            if !named.is_empty() {
+                secrets.hold(named, dialect, true);
+            }
+            assert_eq!(secrets.hold(text, dialect, false), is_secret, "{text}");
+        }
+        let mut secrets = Secrets::default();
+        assert!(!secrets.hold("PREPARE p AS INSERT INTO users VALUES ($1)", Dialect::POSTGRES, false));
+        assert!(secrets.hold("EXECUTE p('hunter2')", Dialect::POSTGRES, false));
+    }
+
+    #[test]
+    fn keys_look_random_and_names_and_times_and_numbers_do_not() {
+        for text in ["sk_live_4eC39HqLyjWDarjtT1zdp7dc", "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY0"] {
+            assert!(looks_random(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "2026-11-28T19:00:00.123456Z",
+            "550e8400-e29b-41d4-a716-446655440000",
+            "12345678901234567890123",
+            "a text of several words with 5 Things",
+            "someone@example.org",
+            "CustomerOrderItemTaxService2",
+        ] {
+            assert!(!looks_random(text.as_bytes()), "{text}");
+        }
+    }
+}
