@@ -48,7 +48,16 @@ impl OneTable<'_> {
         self.check_names()?;
         let (table, made) = (self.table, self.made);
         let types = types(self.source, self.target, self.facts.same_server, table, self.casts)?;
-        let scanned = scan(self.source, self.target, table, &types)?;
+        let scanned = scan(self.source, self.target, self.facts, table, &types)?;
+        for (index, count) in &scanned.long_entries {
+            let (count, most) = (units::count(*count), self.target.longest_entry.unwrap_or_default());
+            let detail = format!(
+                "{count} rows have more than {most} bytes in this index, which {} may refuse",
+                self.target.name
+            );
+            let object = format!("{}.{index}", table.name);
+            self.issues.push(Issue { kind: IssueKind::TextLength, object, detail, text: String::new() });
+        }
         let native = table.native.as_ref().filter(|_| self.facts.same_server);
         let columns = table.columns.iter().zip(&types).zip(&scanned.columns);
         let columns = columns.map(|((column, types), scanned)| match native {
@@ -168,7 +177,7 @@ impl OneTable<'_> {
         let mut mend = Vec::new();
         let mut nullable = column.nullable;
         self.list_refused(column, scanned);
-        for (unfit, count) in scanned.unfit.iter().filter(|(unfit, _)| *unfit != IssueKind::Enum) {
+        for (unfit, count) in &scanned.unfit {
             self.list(column, *unfit, format!("{} values", units::count(*count)));
             let becomes = self.accepted.becomes(*unfit, &format!("{}.{}", table.name, column.name));
             let is_null = becomes == Becomes::Usual;
@@ -237,10 +246,8 @@ impl OneTable<'_> {
 
     /// Lists values that no acceptance changes, and that the target refuses.
     fn list_refused(&mut self, column: &Column, scanned: &ScannedColumn) {
-        for (kind, count) in scanned.unfit.iter().filter(|(unfit, _)| *unfit == IssueKind::Enum) {
-            let count = units::count(*count);
-            let why = format!("{count} values are no word of the type: the target refuses them (--reject)");
-            self.list(column, *kind, why);
+        for (kind, what) in &scanned.refused {
+            self.list(column, *kind, format!("{what}: the target refuses them (--reject)"));
         }
     }
 

@@ -81,6 +81,16 @@ fn why_not(
         return Ok(Some(format!("{} has no {action}{of}", target.name)));
     }
     let theirs = if key.parent_columns.is_empty() { &known.primary } else { &key.parent_columns };
+    let is_unique = |columns: &[String]| {
+        columns.len() == theirs.len()
+            && !columns.is_empty()
+            && columns.iter().all(|own| theirs.iter().any(|their| their.eq_ignore_ascii_case(own)))
+    };
+    let mut unique = known.indexes.iter().filter(|index| index.unique).map(|index| &index.columns);
+    if source.engine != target && !is_unique(&known.primary) && !unique.any(|columns| is_unique(columns)) {
+        let columns = theirs.join(", ");
+        return Ok(Some(format!("refers to {} ({columns}), of which no index is unique", known.name)));
+    }
     let mapped = |plan: &'_ TablePlan, name: &String| {
         named(&plan.columns, |column| &column.name, name).map(|column| column.mapped.clone())
     };

@@ -144,11 +144,13 @@ fn others(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Na
             if same
                 && others.carried == Carried::ByText
                 && let Text::Remark { own: sql, .. } | Text::Statement(sql) = &own
+                && !sql.is_empty()
             {
                 made.push(Named { name: table.unwrap_or_default().to_owned(), sql: sql.clone() });
             }
             let left = catalog.leave_text(others.kind, table, text(&row, 1), own);
-            left.carried = others.carried != Carried::No;
+            left.carried = !matches!(others.carried, Carried::No | Carried::Internal);
+            left.internal = others.carried == Carried::Internal;
         }
     }
     Ok(made)

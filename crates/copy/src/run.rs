@@ -214,7 +214,7 @@ impl<'a> Copy<'a> {
             begun.push(state.table(&mut self.target, &table.to)?);
         }
         if plan.parts != Parts::Data && begun.iter().all(Option::is_none) {
-            let refused = self.rehearse(plan, &there.before, &state, &mut whole)?;
+            let refused = self.rehearse(plan, &there, Some((&state, &mut whole)))?;
             if let Some(error) = refusals(None, &refused) {
                 state.close(&mut self.target)?;
                 return self.end(namespace, &mut whole, finished, &[]).and(Err(error));

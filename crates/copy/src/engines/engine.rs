@@ -1,15 +1,15 @@
 //! An engine as data, what it does in its own way, and a session of it.
 
-use super::facts::{Documents, Identity, Others, TargetFacts};
+use super::facts::{DocumentLimits, Documents, Identity, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::{Cell, Encoded};
 use crate::sql::{Row, text};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
-use kurabe_core::Result;
 use kurabe_core::driver::Session;
 use kurabe_core::value::Value;
+use kurabe_core::{Error, Result};
 
 /// The placeholder of a parameter in the texts of this crate. No SQL contains it otherwise.
 pub const GAP: char = '\0';
@@ -40,8 +40,30 @@ pub enum Undo {
     None,
     /// By the end of the transaction.
     Transaction,
-    /// They are dropped between these statements.
-    Drop([&'static str; 2]),
+    /// They are dropped between two statements. Where nothing may be changed, they are temporary, but for those whose statement
+    /// the server refuses by one of these codes.
+    Drop { between: [&'static str; 2], not_temporary: &'static [&'static str] },
+}
+
+impl Undo {
+    /// Whether a server refuses a temporary table by this error that it may have otherwise.
+    pub fn is_not_temporary(self, error: &Error) -> bool {
+        let Self::Drop { not_temporary, .. } = self else { return false };
+        error.server_code().is_some_and(|code| not_temporary.contains(&code))
+    }
+}
+
+/// How a server computes digests of rows.
+#[derive(Clone, Copy)]
+pub struct Sums {
+    /// The text of a row of these texts. Of those at the end that are null, an earlier one says it.
+    pub row: fn(&str) -> String,
+    /// The text, or this one if it is null.
+    pub or: fn(&str, &str) -> String,
+    /// The sum of the first 60 bits of the MD5 of this text, or of these bytes, in each row.
+    pub sum: fn(&str) -> String,
+    /// The bytes of a row for another server of the same kind, of these columns.
+    pub exact_row: Option<fn(&str) -> String>,
 }
 
 /// An SQL engine: what it has as data, and by its dialect what depends on more.
@@ -106,6 +128,8 @@ pub struct Engine {
     /// The statement that takes rows as text ([`Bulk::load_text`](kurabe_core::driver::Bulk::load_text)), for a quoted
     /// table and its quoted columns; `None` if the engine has none. The text is that of PostgreSQL's `COPY`.
     pub load_text: Option<fn(&str, &str) -> String>,
+    /// How its server computes digests of rows; `None` if it has none that others have.
+    pub sums: Option<Sums>,
     /// What follows the columns of a query that has one row, and needs no table.
     pub one_row: &'static str,
     /// The clause of a column that can be null, with a leading space.
@@ -139,8 +163,11 @@ pub struct Engine {
     pub index_names_are_shared: bool,
     /// The maximum length of an unlimited text or of bytes in an index; `None` if it may be indexed as it is.
     pub longest_key: Option<u32>,
-    /// The bytes of a row, but for values of unlimited length; `None` if there is no limit.
-    pub longest_row: Option<u64>,
+    /// The bytes of an entry of an index, as they are before the server may compress them; `None` if there is no limit.
+    pub longest_entry: Option<u64>,
+    /// The bytes of a row, but for values of unlimited length, and those that are in its page, where a value that may have more
+    /// than 256 leaves 40; `None` if there is no limit.
+    pub longest_row: Option<[u64; 2]>,
     /// Whether the engine's own text of a table names collations, which the target may lack.
     pub names_collations: bool,
 }
@@ -191,6 +218,7 @@ impl Engine {
             characters: |column| format!("CHAR_LENGTH({column})"),
             insert_limits: (500, 20_000),
             load_text: None,
+            sums: None,
             one_row: "",
             nullable: "",
             only: "",
@@ -206,6 +234,7 @@ impl Engine {
             undo: Undo::None,
             index_names_are_shared: true,
             longest_key: None,
+            longest_entry: None,
             longest_row: None,
             names_collations: false,
         }
@@ -286,6 +315,13 @@ pub trait Dialect: Sync {
     /// kind, and has the same type.
     fn check(&self, kind: &Kind, exact: bool, column: &str) -> (Shape, String);
 
+    /// The text of a value that other servers write in the same way, without regard to the session's settings; `None` if they do not.
+    /// `exact`: the other side is a server of this kind, and has the same type.
+    fn agreed(&self, kind: &Kind, exact: bool, column: &str) -> Option<String> {
+        let _ = (kind, exact, column);
+        None
+    }
+
     /// What a copy does to the source's other users, a sentence; `None`: nothing.
     fn hinders(&self, source: &mut Side) -> Result<Option<&'static str>> {
         let _ = source;
@@ -355,6 +391,12 @@ pub trait Dialect: Sync {
     fn documents(&self, kind: &Kind, edition: &str) -> Documents {
         let _ = (kind, edition);
         Documents::Kept
+    }
+
+    /// What a server of this edition refuses in documents of this type.
+    fn document_limits(&self, stored: &Kind, edition: &str) -> Option<DocumentLimits> {
+        let _ = (stored, edition);
+        None
     }
 
     /// The type of a new column like this one on a server of the same kind.

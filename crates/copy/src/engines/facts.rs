@@ -17,6 +17,8 @@ pub struct Others {
 pub enum Carried {
     /// They do not.
     No,
+    /// They do not, and no other engine has such a thing.
+    Internal,
     /// As a part of the table's own text.
     InTable,
     /// By their text, after all rows.
@@ -32,6 +34,17 @@ pub enum Documents {
     Parsed,
     /// And digits of numbers beyond 64 bits.
     Rounded,
+}
+
+/// What a server refuses in a JSON document that is well formed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocumentLimits {
+    /// The most arrays and objects within one another.
+    pub depth: usize,
+    /// Whether a number is one of 64 bits, floating-point.
+    pub has_doubles: bool,
+    /// Whether a text may have the character of number zero, and halves of surrogate pairs.
+    pub has_all_characters: bool,
 }
 
 /// The declaration of a column whose numbers the server gives.

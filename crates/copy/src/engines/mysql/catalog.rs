@@ -5,8 +5,8 @@ use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, ForeignKey, Leftover, Named, Native, Table, Text, read_default,
 };
 use crate::issue::IssueKind;
-use crate::script::{mask, quoted};
-use crate::sql::{Side, only_refused, text};
+use crate::script::{literal, mask, quoted};
+use crate::sql::{Row, Side, only_refused, text};
 use kurabe_core::Result;
 
 /// Reads the schema of the session's database.
@@ -20,6 +20,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         catalog.name_parents();
     }
     checks(side, &mut catalog)?;
+    rest(side, &mut catalog)?;
     let mut lossy = Vec::new();
     for table in &mut catalog.tables {
         let name = side.quoted(&table.name);
@@ -150,7 +151,8 @@ fn options(catalog: &mut Catalog, at: usize) {
         let columns = catalog.tables[at].columns.iter_mut().filter(|column| column.identity);
         columns.for_each(|column| column.next = next.parse().ok());
     }
-    for (line, masked) in lines(&create).into_iter().skip(1) {
+    // The last lines are options of the table.
+    for (line, masked) in lines(&create[..tail]).into_iter().skip(1) {
         part(catalog, &name, &quoted_name(line), line.trim(), masked.trim_start());
     }
     for key in later {
@@ -165,17 +167,20 @@ fn options(catalog: &mut Catalog, at: usize) {
     }
 }
 
-/// Lists what one line of a table's text has and other engines do not get. `masked` is its text without what is in quotes.
+/// Words of a line of a table's text of which another query reads the meaning, or that other engines get.
+const KNOWN: &[&str] = &[
+    "NOT", "NULL", "DEFAULT", "AUTO_INCREMENT", "CHARACTER", "SET", "COLLATE", "GENERATED", "ALWAYS", "AS",
+    "VIRTUAL", "STORED", "PERSISTENT", "COMMENT", "ON", "UPDATE", "CHECK", "CURRENT_TIMESTAMP", "INVISIBLE",
+    "PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "KEY", "USING", "BTREE", "HASH", "CONSTRAINT",
+];
+
+/// Lists what one line of a table's text has and other engines do not get: whatever words it has besides those that are known.
+/// `masked` is its text without what is in quotes. The server writes its words in capital letters, and types and functions in small
+/// ones.
 fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str) {
     let name = if masked.starts_with("PRIMARY KEY") { "PRIMARY" } else { name };
-    if is_key(masked) || name == "PRIMARY" {
-        if ["` DESC", "INVISIBLE", " IGNORED"].iter().any(|word| masked.contains(word)) {
-            catalog.leave_to_others(IssueKind::IndexOption, table, name, sql);
-        }
-        if masked.contains(" WITHOUT OVERLAPS") {
-            catalog.leave_to_others(IssueKind::Constraint, table, name, sql);
-        }
-    } else if masked.starts_with("CONSTRAINT `") && masked.contains("` CHECK (") {
+    let is_index = is_key(masked) || name == "PRIMARY";
+    if masked.starts_with("CONSTRAINT `") && masked.contains("` CHECK (") {
         // The catalogue's text of it has escapes that no statement has.
         let is_it = |left: &&mut Leftover| {
             left.kind == IssueKind::Check && left.table.as_deref() == Some(table) && left.name == name
@@ -185,9 +190,109 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
             line[masked.find("CHECK (").unwrap_or(0)..].clone_into(&mut left.detail);
             left.with_statement(format!("ALTER TABLE {} ADD {line}", quoted(&MYSQL, table)));
         }
-    } else if masked.starts_with("PERIOD FOR `") {
-        catalog.leave_to_others(IssueKind::TableOption, table, name, sql);
+        return;
     }
+    // Of an index, its columns may be in an order.
+    let mut depth = 0;
+    let outside = |c: &char| {
+        depth += i32::from(*c == '(') - i32::from(*c == ')');
+        depth == 0 && *c != ')' || is_index
+    };
+    let masked: String = masked.chars().filter(outside).collect();
+    let is_known = |word: &&str| {
+        let is_capital = word.len() > 1
+            && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
+            && word.bytes().any(|b| b != b'_');
+        !is_capital || KNOWN.contains(word) && !(is_index && *word == "INVISIBLE")
+    };
+    let mut words =
+        masked.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
+    if let Some(unknown) = words.find(|word| !is_known(word)) {
+        let kind = match is_index {
+            true if unknown == "WITHOUT" => IssueKind::Constraint,
+            true => IssueKind::IndexOption,
+            false => IssueKind::TableOption,
+        };
+        catalog.leave_to_others(kind, table, name, sql.trim_end_matches(','));
+    }
+}
+
+/// Tables of `information_schema` that tell of what other queries read, of the server, or of what no statement makes. All others
+/// of a server, whatever its version is, are read as kinds of objects that no other query knows.
+const READ: &str = "CHECK_CONSTRAINTS COLUMNS COLUMNS_EXTENSIONS COLUMN_PRIVILEGES EVENTS FILES GEOMETRY_COLUMNS INDEX_STATISTICS \
+    INNODB_CMP_PER_INDEX INNODB_CMP_PER_INDEX_RESET JSON_DUALITY_VIEWS JSON_DUALITY_VIEW_COLUMNS JSON_DUALITY_VIEW_LINKS \
+    JSON_DUALITY_VIEW_TABLES KEY_COLUMN_USAGE KEY_PERIOD_USAGE PARAMETERS PARTITIONS PERIODS PROCESSLIST REFERENTIAL_CONSTRAINTS \
+    ROLE_COLUMN_GRANTS ROLE_ROUTINE_GRANTS ROLE_TABLE_GRANTS ROUTINES ROUTINE_LIBRARIES SCHEMATA SCHEMATA_EXTENSIONS \
+    SCHEMA_PRIVILEGES SEQUENCES STATISTICS ST_GEOMETRY_COLUMNS TABLES TABLES_EXTENSIONS TABLE_CONSTRAINTS \
+    TABLE_CONSTRAINTS_EXTENSIONS TABLE_PRIVILEGES TABLE_STATISTICS TRIGGERS USER_STATISTICS VIEWS VIEW_ROUTINE_USAGE \
+    VIEW_TABLE_USAGE";
+
+/// Lists what the database has besides what other queries know: the rest of `information_schema`, privileges of routines, and
+/// what is set for the database.
+fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+    let sql = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'information_schema' \
+               AND (column_name LIKE '%\\_SCHEMA' OR column_name LIKE '%\\_NAME') ORDER BY table_name, ordinal_position";
+    let rows = side.rows(sql)?;
+    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in rows
+        .iter()
+        .filter(|row| !READ.split_whitespace().any(|known| known.eq_ignore_ascii_case(text(row, 0))))
+    {
+        match kinds.last_mut().filter(|(kind, _)| *kind == text(row, 0)) {
+            Some((_, columns)) => columns.push(text(row, 1)),
+            None => kinds.push((text(row, 0), vec![text(row, 1)])),
+        }
+    }
+    for (kind, columns) in kinds {
+        let is_schema = |column: &&&str| column.ends_with("_SCHEMA") || **column == "SCHEMA_NAME";
+        let Some(schema) = columns.iter().find(is_schema) else { continue };
+        let stem = schema.trim_end_matches("_SCHEMA");
+        let own = columns.iter().find(|column| column.strip_suffix("_NAME").is_some_and(|own| own == stem));
+        let Some(name) = own.or_else(|| columns.iter().find(|column| !is_schema(column))) else { continue };
+        let sql = format!(
+            "SELECT DISTINCT {name} FROM information_schema.{kind} WHERE {schema} = DATABASE() ORDER BY 1"
+        );
+        for row in refusable(side, &sql)? {
+            let name = text(&row, 0);
+            let is_table = catalog.tables.iter().any(|table| table.name == name);
+            let own = if own.is_some() && !is_table {
+                own_text(side, stem, name)?
+            } else {
+                Text::Words(String::new())
+            };
+            let found = Text::Words(format!("{name}: information_schema.{kind}"));
+            let own = if matches!(own, Text::Words(_)) { found } else { own };
+            let kind = if is_table { IssueKind::TableOption } else { IssueKind::View };
+            catalog.leave_text(kind, is_table.then_some(name), name, own);
+        }
+    }
+    let sql = "SELECT routine_name, routine_type, proc_priv, user, host FROM mysql.procs_priv WHERE db = DATABASE() ORDER BY 1, 4, 5";
+    for row in refusable(side, sql)? {
+        let [what, name] = [1, 0].map(|at| text(&row, at));
+        let [user, host] = [3, 4].map(|at| literal(side.engine, text(&row, at)));
+        let (user, host, on) = (user?, host?, side.quoted(name));
+        let privileges = text(&row, 2).replace(",Grant", "");
+        let sql = format!("GRANT {privileges} ON {what} {on} TO {user}@{host}");
+        catalog.leave_text(IssueKind::Grant, None, &format!("{name} to {user}@{host}"), Text::Statement(sql));
+    }
+    let Some(name) = side.value("SELECT DATABASE()")? else { return Ok(()) };
+    let name = side.quoted(&name);
+    let made = side.rows(&format!("SHOW CREATE DATABASE {name}"))?;
+    let made = made.first().map_or("", |row| text(row, 1));
+    let usual = side.value("SELECT @@collation_server")?.unwrap_or_default();
+    let is_usual = made.contains(&format!("COLLATE {usual} "))
+        && !made.contains("ENCRYPTION='Y'")
+        && !made.contains(" COMMENT '");
+    if let Some((_, options)) = made.split_once(&name).filter(|_| !is_usual) {
+        let sql = format!("ALTER DATABASE {}", options.trim());
+        catalog.leave_text(IssueKind::Comment, None, "the database", Text::Statement(sql)).internal = true;
+    }
+    Ok(())
+}
+
+/// The rows of a query that the server may refuse, since the user may not read the table, or a version has none.
+fn refusable(side: &mut Side, sql: &str) -> Result<Vec<Row>> {
+    side.rows(sql).or_else(|error| only_refused(error).map(|_| Vec::new()))
 }
 
 /// The server's own text of a view, a trigger, a routine or an event.
@@ -221,8 +326,14 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             catalog.tables.push(Table { name: name.to_owned(), ..Table::default() });
         } else if kind != "VIEW" {
             let is_known = kind == "SEQUENCE";
-            let text = if is_known { own_text(side, kind, name)? } else { Text::Words(kind.to_owned()) };
-            catalog.leave_text(IssueKind::View, None, name, text);
+            let own = if is_known { own_text(side, kind, name)? } else { Text::Words(kind.to_owned()) };
+            catalog.leave_text(IssueKind::View, None, name, own);
+            let quoted = side.quoted(name);
+            let next = format!("SELECT CONCAT('DO SETVAL(', next_not_cached_value, ', 0)') FROM {quoted}");
+            for row in if is_known { refusable(side, &next)? } else { Vec::new() } {
+                let sql = text(&row, 0).replace('(', &format!("({quoted}, "));
+                catalog.leave_text(IssueKind::View, None, name, Text::Statement(sql));
+            }
         }
     }
     Ok(())

@@ -2,8 +2,8 @@
 
 mod catalog;
 
-use super::engine::{Backslash, Dialect, Engine, Undo};
-use super::facts::{Carried, Documents, Identity, Others, TargetFacts};
+use super::engine::{Backslash, Dialect, Engine, Sums, Undo};
+use super::facts::{Carried, DocumentLimits, Documents, Identity, Others, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::Cell;
@@ -48,7 +48,9 @@ const OTHERS: &[Others] = &[
         sql: "SELECT table_name, CONCAT('to ', grantee), GROUP_CONCAT(privilege_type SEPARATOR ', '), grantee FROM (SELECT table_name, \
               grantee, privilege_type FROM information_schema.table_privileges WHERE table_schema = DATABASE() UNION ALL \
               SELECT table_name, grantee, CONCAT(privilege_type, ' (`', REPLACE(column_name, '`', '``'), '`)') \
-              FROM information_schema.column_privileges WHERE table_schema = DATABASE()) AS g \
+              FROM information_schema.column_privileges WHERE table_schema = DATABASE() UNION ALL \
+              SELECT CAST(NULL AS CHAR), grantee, privilege_type FROM information_schema.schema_privileges \
+              WHERE DATABASE() LIKE table_schema) AS g \
               GROUP BY table_name, grantee ORDER BY 1, 2",
     },
 ];
@@ -116,6 +118,12 @@ pub(super) static MYSQL: Engine = Engine {
     longest_decimal: Some((35, 30)),
     octets: |column| format!("LENGTH({column})"),
     insert_limits: (500, 60_000),
+    sums: Some(Sums {
+        row: |texts| format!("CONCAT_WS('|', {texts})"),
+        or: |text, other| format!("COALESCE({text}, '{other}')"),
+        sum: |row| format!("CAST(SUM(CAST(CONV(LEFT(MD5({row}), 15), 16, 10) AS UNSIGNED)) AS CHAR)"),
+        exact_row: None,
+    }),
     // Without it, a TIMESTAMP of an older server is not null.
     nullable: " NULL",
     elsewhere: Some(|literal| {
@@ -133,12 +141,16 @@ pub(super) static MYSQL: Engine = Engine {
     }),
     identity_ends: Some("SELECT SLEEP(1.05 - MICROSECOND(NOW(6)) / 1e6)"),
     foreign_keys_have_one_type: true,
-    undo: Undo::Drop(["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"]),
+    undo: Undo::Drop {
+        between: ["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"],
+        // Partitions, full texts, versions.
+        not_temporary: &["1562", "1506", "1796", "4137"],
+    },
     index_names_are_shared: false,
     // An index entry has at most 3,072 bytes, and a character up to four.
     longest_key: Some(760),
-    // Of 65,535, some are of the table itself.
-    longest_row: Some(65_000),
+    // Of 65,535, and of the 8,126 of half a page of InnoDB, some are of the table itself.
+    longest_row: Some([65_000, 8_000]),
     ..Engine::of("MySQL", &["mysql", "mariadb"], &Mysql)
 };
 
@@ -225,7 +237,8 @@ impl Dialect for Mysql {
                 let inner = whom.get(1..whom.len().saturating_sub(1)).unwrap_or_default();
                 let (user, host) = inner.rsplit_once("'@'").unwrap_or((inner, "%"));
                 let [user, host] = [user, host].map(|name| literal(side.engine, name));
-                Text::Statement(format!("GRANT {what} ON {} TO {}@{}", side.quoted(table), user?, host?))
+                let on = if table.is_empty() { "*".to_owned() } else { side.quoted(table) };
+                Text::Statement(format!("GRANT {what} ON {on} TO {}@{}", user?, host?))
             }
             _ => catalog::own_text(side, what, name)?,
         })
@@ -278,6 +291,27 @@ impl Dialect for Mysql {
                 (Shape::Hex, format!("HEX(CONVERT({x} USING utf8mb4))"))
             }
             _ => plain(format!("CONCAT({x})")),
+        }
+    }
+
+    /// Times as PostgreSQL sends them: since the year 2000, as signed integers of 32 and 64 bits.
+    fn agreed(&self, kind: &Kind, exact: bool, x: &str) -> Option<String> {
+        let sent = |digits: u32, number: String| {
+            // A date that no calendar has is no number of days.
+            Some(format!("COALESCE(RIGHT(LPAD(LOWER(HEX({number})), 16, '0'), {digits}), CONCAT({x}))"))
+        };
+        match kind.class {
+            Class::Date => sent(8, format!("DATEDIFF({x}, '2000-01-01')")),
+            Class::Time => sent(16, format!("TIME_TO_SEC({x}) * 1000000 + MICROSECOND({x})")),
+            Class::Timestamp | Class::TimestampTz => {
+                sent(16, format!("TIMESTAMPDIFF(MICROSECOND, '2000-01-01', {x})"))
+            }
+            Class::Float32 | Class::Float64 => exact.then(|| format!("CONCAT({x} * 1e0)")),
+            // Without the zeros of ZEROFILL.
+            class if class.is_whole() || class == Class::Decimal => Some(format!("{x} + 0")),
+            class if class.is_bytes() => Some(format!("LOWER(HEX({x}))")),
+            class if class.is_text() || class == Class::Uuid => Some(format!("CONVERT({x} USING utf8mb4)")),
+            _ => None,
         }
     }
 
@@ -335,6 +369,14 @@ impl Dialect for Mysql {
     /// MariaDB's JSON is a text.
     fn documents(&self, kind: &Kind, edition: &str) -> Documents {
         if kind.declared == "json" && edition != "MariaDB" { Documents::Rounded } else { Documents::Kept }
+    }
+
+    /// JSON_DEPTH_LIMIT of both servers.
+    fn document_limits(&self, stored: &Kind, edition: &str) -> Option<DocumentLimits> {
+        let is_mariadb = edition == "MariaDB";
+        let depth = if is_mariadb { 31 } else { 100 };
+        let limits = DocumentLimits { depth, has_doubles: !is_mariadb, has_all_characters: true };
+        (stored.declared == "json").then_some(limits)
     }
 
     fn same_type<'k>(&self, kind: &'k Kind) -> &'k str {

@@ -202,6 +202,9 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
          UNION ALL SELECT {of}, i.relname::text, pg_catalog.pg_get_indexdef(i.oid, 0, true), 'm', '' FROM pg_catalog.pg_index x \
          JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid JOIN pg_catalog.pg_class c ON c.oid = x.indrelid \
          WHERE {own} AND c.relkind = 'm' \
+         UNION ALL SELECT {of}, i.relname::text, 'invalid: ' || pg_catalog.pg_get_indexdef(i.oid, 0, true), 'i', '' \
+         FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid JOIN pg_catalog.pg_class c ON c.oid = x.indrelid \
+         WHERE {own} AND c.relkind = 'r' AND NOT x.indisvalid \
          UNION ALL SELECT {of}, c.relname::text, 'OF ' || pg_catalog.format_type(c.reloftype, NULL), '', '' \
          FROM pg_catalog.pg_class c JOIN pg_catalog.pg_type y ON y.oid = c.reloftype \
          WHERE {own} AND y.typnamespace <> c.relnamespace \
