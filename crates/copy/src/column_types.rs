@@ -116,12 +116,15 @@ fn in_row(mapped: &Mapped) -> u64 {
     match mapped.stored.class {
         Class::Char | Class::Varchar => 4 * u64::from(mapped.stored.n) + 2,
         Class::Binary | Class::Varbinary => u64::from(mapped.stored.n) + 2,
+        Class::Bool | Class::Int8 | Class::Int16 => 2,
+        Class::Int32 | Class::Float32 | Class::Date => 4,
+        Class::Int64 | Class::UInt64 | Class::Float64 | Class::Time | Class::Timestamp => 8,
         _ => 16,
     }
 }
 
 /// The bytes of a value in the page of its row, which has the beginning of a long one only.
-fn in_page(mapped: &Mapped) -> u64 {
+pub(crate) fn in_page(mapped: &Mapped) -> u64 {
     match (mapped.stored.class, in_row(mapped)) {
         (Class::Text | Class::Blob | Class::Json | Class::Geometry, _) | (_, 258..) => 40,
         (_, short) => short,

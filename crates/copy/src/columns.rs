@@ -2,7 +2,7 @@
 
 use crate::casts::Casts;
 use crate::catalog::{Collation, Column, Table};
-use crate::column_types::types;
+use crate::column_types::{in_page, types};
 use crate::ddl;
 use crate::defaults;
 use crate::engines::engine::Engine;
@@ -59,6 +59,16 @@ impl OneTable<'_> {
             self.issues.push(Issue { kind: IssueKind::TextLength, object, detail, text: String::new() });
         }
         let native = table.native.as_ref().filter(|_| self.facts.same_server);
+        let in_page: u64 = types.iter().map(|types| in_page(&types.mapped)).sum();
+        if self.facts.longest_in_page.is_some_and(|most| in_page > most) && native.is_none() {
+            let (bytes, most) =
+                (units::count(in_page), units::count(self.facts.longest_in_page.unwrap_or(0)));
+            let what = format!(
+                "table {}: its rows may have {bytes} bytes in a page of {}, which takes {most}",
+                made.name, self.target.name
+            );
+            return Err(Error::unsupported(what).hint("leave the table out with --exclude"));
+        }
         let columns = table.columns.iter().zip(&types).zip(&scanned.columns);
         let columns = columns.map(|((column, types), scanned)| match native {
             Some(_) => Ok(self.native_column(column, types, scanned)),

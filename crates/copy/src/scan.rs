@@ -264,13 +264,13 @@ fn refused(
             let what = format!("{} texts are not UTF-8 (--cast to a type of bytes)", units::count(texts));
             refused.push((IssueKind::StorageClass, what));
         }
-        if let Some(DocumentLimits { depth, has_doubles, has_all_characters }) =
-            limits.filter(|_| documents > 0)
-        {
-            let numbers = if has_doubles { ", or numbers beyond those of 64 bits" } else { "" };
-            let characters = if has_all_characters { "" } else { ", or \\u0000 or half a surrogate pair" };
+        if let Some(DocumentLimits { depth, has_doubles, has_zero }) = limits.filter(|_| documents > 0) {
+            let numbers = if has_doubles { ", numbers beyond those of 64 bits" } else { "" };
+            let zero = if has_zero { "" } else { ", \\u0000" };
             let documents = units::count(documents);
-            let what = format!("{documents} documents have more than {depth} levels{numbers}{characters}");
+            let what = format!(
+                "{documents} documents have half a surrogate pair{zero}{numbers} or more than {depth} levels"
+            );
             refused.push((IssueKind::Json, what));
         }
     }
@@ -291,7 +291,7 @@ fn exceeds(document: &str, limits: DocumentLimits) -> bool {
                 let word = rest.get(..=end).unwrap_or(rest);
                 // What is no text of Unicode is no string of Rust either.
                 let text = serde_json::from_str::<String>(word);
-                if !limits.has_all_characters && text.map_or(true, |text| text.contains('\0')) {
+                if text.map_or(true, |text| !limits.has_zero && text.contains('\0')) {
                     return true;
                 }
                 word.len()

@@ -1,6 +1,6 @@
 //! An engine as data, what it does in its own way, and a session of it.
 
-use super::facts::{DocumentLimits, Documents, Identity, Others, TargetFacts};
+use super::facts::{DocumentLimits, Documents, Identity, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::{Cell, Encoded};
@@ -60,7 +60,7 @@ pub struct Sums {
     pub row: fn(&str) -> String,
     /// The text, or this one if it is null.
     pub or: fn(&str, &str) -> String,
-    /// The sum of the first 60 bits of the MD5 of this text, or of these bytes, in each row.
+    /// The sum of the first 60 bits of the SHA-256 of this text, or of these bytes, in each row.
     pub sum: fn(&str) -> String,
     /// The bytes of a row for another server of the same kind, of these columns.
     pub exact_row: Option<fn(&str) -> String>,
@@ -101,8 +101,6 @@ pub struct Engine {
     pub writing_into_keys: &'static [&'static str],
     /// Whether only one session can insert rows at a time.
     pub has_one_writer: bool,
-    /// What it has besides tables.
-    pub others: &'static [Others],
     /// Digits of a second if the type does not say.
     pub default_fraction: u32,
     /// Digits of a decimal number, and those after the point, if the type does not say.
@@ -205,7 +203,6 @@ impl Engine {
             writing: &[],
             writing_into_keys: &[],
             has_one_writer: false,
-            others: &[],
             default_fraction: 6,
             default_decimal: (UNLIMITED, 0),
             longest_decimal: None,
@@ -291,7 +288,7 @@ pub trait Dialect: Sync {
         sides.iter_mut().try_for_each(|side| side.begin_reading())
     }
 
-    /// The text of one of [`Engine::others`](super::Engine::others), of which the query gave this row.
+    /// The text of one of [`others`](super::queries::others), of which the query gave this row.
     fn own_text(&self, side: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
         let _ = (side, kind);
         Ok(Text::Statement(text(row, 2).to_owned()))

@@ -1,19 +1,22 @@
 //! What engines and their servers have.
 
 use crate::issue::IssueKind;
+use serde::Deserialize;
 
 /// A kind of objects that are no tables, with their text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Others {
     pub kind: IssueKind,
     /// What happens to them between servers of one kind.
     pub carried: Carried,
     /// The query: the table that each belongs to or null, its name, its text.
-    pub sql: &'static str,
+    pub sql: String,
 }
 
 /// How objects come to another server of the same kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Carried {
     /// They do not.
     No,
@@ -43,8 +46,8 @@ pub struct DocumentLimits {
     pub depth: usize,
     /// Whether a number is one of 64 bits, floating-point.
     pub has_doubles: bool,
-    /// Whether a text may have the character of number zero, and halves of surrogate pairs.
-    pub has_all_characters: bool,
+    /// Whether a text may have the character of number zero.
+    pub has_zero: bool,
 }
 
 /// The declaration of a column whose numbers the server gives.
@@ -65,6 +68,8 @@ pub struct TargetFacts {
     pub by_bytes: String,
     /// The names of all collations.
     pub collations: Vec<String>,
+    /// The bytes that a row may have in its page, as the server counts them; `None` if it says so itself where nothing is changed.
+    pub longest_in_page: Option<u64>,
     /// Whether names of tables, and of columns, are the same without regard to case.
     pub folds_tables: bool,
     /// See `folds_tables`.

@@ -1,7 +1,8 @@
 //! Firebird 3.
 
 use super::engine::{Dialect, Engine};
-use super::facts::{Carried, Others, TargetFacts};
+use super::facts::TargetFacts;
+use super::queries::query;
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};
@@ -9,62 +10,8 @@ use crate::types::{Class, Kind};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
 
-const OTHERS: &[Others] = &[
-    Others {
-        kind: IssueKind::View,
-        carried: Carried::No,
-        sql: "SELECT CAST(NULL AS VARCHAR(31)), TRIM(r.RDB$RELATION_NAME), 'CREATE VIEW \"' || TRIM(r.RDB$RELATION_NAME) || '\" (' \
-              || (SELECT LIST('\"' || TRIM(f.RDB$FIELD_NAME) || '\"', ', ') FROM (SELECT RDB$FIELD_NAME FROM RDB$RELATION_FIELDS \
-              WHERE RDB$RELATION_NAME = r.RDB$RELATION_NAME ORDER BY RDB$FIELD_POSITION) f) || ') AS ' || r.RDB$VIEW_SOURCE \
-              FROM RDB$RELATIONS r WHERE r.RDB$SYSTEM_FLAG = 0 AND r.RDB$VIEW_BLR IS NOT NULL UNION ALL \
-              SELECT NULL, TRIM(RDB$GENERATOR_NAME), 'CREATE SEQUENCE \"' || TRIM(RDB$GENERATOR_NAME) || '\"' \
-              FROM RDB$GENERATORS WHERE RDB$SYSTEM_FLAG = 0 ORDER BY 2",
-    },
-    Others {
-        kind: IssueKind::Trigger,
-        carried: Carried::No,
-        sql: "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$TRIGGER_NAME), 'CREATE TRIGGER \"' || TRIM(RDB$TRIGGER_NAME) || '\"' \
-              || COALESCE(' FOR \"' || TRIM(RDB$RELATION_NAME) || '\"', '') \
-              || TRIM(TRAILING FROM IIF(RDB$TRIGGER_INACTIVE = 1, ' INACTIVE', '')) || ' ' || TRIM(DECODE(RDB$TRIGGER_TYPE, \
-              1, 'BEFORE INSERT', 2, 'AFTER INSERT', 3, 'BEFORE UPDATE', 4, 'AFTER UPDATE', 5, 'BEFORE DELETE', 6, 'AFTER DELETE', \
-              17, 'BEFORE INSERT OR UPDATE', 18, 'AFTER INSERT OR UPDATE', 25, 'BEFORE INSERT OR DELETE', \
-              26, 'AFTER INSERT OR DELETE', 27, 'BEFORE UPDATE OR DELETE', 28, 'AFTER UPDATE OR DELETE', \
-              113, 'BEFORE INSERT OR UPDATE OR DELETE', 114, 'AFTER INSERT OR UPDATE OR DELETE', 8192, 'ON CONNECT', \
-              8193, 'ON DISCONNECT', 8194, 'ON TRANSACTION START', 8195, 'ON TRANSACTION COMMIT', 8196, 'ON TRANSACTION ROLLBACK', '')) \
-              || ' POSITION ' || RDB$TRIGGER_SEQUENCE || ' ' || COALESCE(RDB$TRIGGER_SOURCE, '') FROM RDB$TRIGGERS \
-              WHERE RDB$SYSTEM_FLAG = 0 ORDER BY 1, 2",
-    },
-    Others {
-        kind: IssueKind::Routine,
-        carried: Carried::No,
-        sql: "SELECT CAST(NULL AS VARCHAR(31)), TRIM(RDB$PROCEDURE_NAME), '-- a procedure, without its parameters: ' \
-              || COALESCE(RDB$PROCEDURE_SOURCE, '') FROM RDB$PROCEDURES WHERE RDB$SYSTEM_FLAG = 0 UNION ALL \
-              SELECT NULL, TRIM(RDB$FUNCTION_NAME), '-- a function, without its parameters: ' || COALESCE(RDB$FUNCTION_SOURCE, '') \
-              FROM RDB$FUNCTIONS WHERE RDB$SYSTEM_FLAG = 0 ORDER BY 2",
-    },
-    Others {
-        kind: IssueKind::Comment,
-        carried: Carried::No,
-        sql: "SELECT TRIM(RDB$RELATION_NAME), TRIM(RDB$FIELD_NAME), 'COMMENT ON COLUMN \"' || TRIM(RDB$RELATION_NAME) || '\".\"' \
-              || TRIM(RDB$FIELD_NAME) || '\" IS ''' || REPLACE(RDB$DESCRIPTION, '''', '''''') || '''' FROM RDB$RELATION_FIELDS \
-              WHERE RDB$SYSTEM_FLAG = 0 AND RDB$DESCRIPTION IS NOT NULL UNION ALL SELECT TRIM(RDB$RELATION_NAME), \
-              TRIM(RDB$RELATION_NAME), 'COMMENT ON TABLE \"' || TRIM(RDB$RELATION_NAME) || '\" IS ''' \
-              || REPLACE(RDB$DESCRIPTION, '''', '''''') || '''' FROM RDB$RELATIONS WHERE RDB$SYSTEM_FLAG = 0 \
-              AND RDB$DESCRIPTION IS NOT NULL ORDER BY 1, 2",
-    },
-    Others {
-        kind: IssueKind::Grant,
-        carried: Carried::No,
-        sql: "SELECT TRIM(p.RDB$RELATION_NAME), 'to ' || TRIM(p.RDB$USER), 'GRANT ' || LIST(TRIM(p.RDB$PRIVILEGE), ', ') \
-              || ' ON ' || TRIM(p.RDB$RELATION_NAME) || ' TO ' || TRIM(p.RDB$USER) FROM RDB$USER_PRIVILEGES p \
-              JOIN RDB$RELATIONS r ON r.RDB$RELATION_NAME = p.RDB$RELATION_NAME AND r.RDB$SYSTEM_FLAG = 0 \
-              WHERE p.RDB$USER <> p.RDB$GRANTOR GROUP BY p.RDB$RELATION_NAME, p.RDB$USER ORDER BY 1, 2",
-    },
-];
-
 pub(super) static FIREBIRD: Engine = Engine {
     longest_name: 31,
-    others: OTHERS,
     default_fraction: 4,
     default_decimal: (9, 0),
     // The client waits for each statement's answer, and a statement has few parameters.
@@ -90,8 +37,7 @@ impl Dialect for Firebird {
 
     fn catalog(&self, side: &mut Side) -> Result<Catalog> {
         let mut catalog = Catalog::default();
-        let sql = "SELECT TRIM(RDB$RELATION_NAME), IIF(RDB$VIEW_BLR IS NULL, 0, 1) FROM RDB$RELATIONS \
-                   WHERE RDB$SYSTEM_FLAG = 0 ORDER BY 1";
+        let sql = query("firebird", "catalog");
         for row in side.rows(sql)? {
             let name = text(&row, 0);
             catalog.names.push(name.to_owned());
@@ -217,14 +163,7 @@ fn declared(row: &Row) -> String {
 }
 
 fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT TRIM(r.RDB$RELATION_NAME), TRIM(r.RDB$FIELD_NAME), COALESCE(r.RDB$NULL_FLAG, f.RDB$NULL_FLAG, 0), \
-               f.RDB$FIELD_TYPE, COALESCE(f.RDB$FIELD_SUB_TYPE, 0), COALESCE(f.RDB$FIELD_SCALE, 0), \
-               COALESCE(f.RDB$FIELD_PRECISION, 0), COALESCE(f.RDB$CHARACTER_LENGTH, f.RDB$FIELD_LENGTH), \
-               COALESCE(f.RDB$CHARACTER_SET_ID, 0), CAST(r.RDB$DEFAULT_SOURCE AS VARCHAR(2000)), \
-               CAST(f.RDB$COMPUTED_SOURCE AS VARCHAR(2000)), COALESCE(r.RDB$IDENTITY_TYPE, -1), \
-               COALESCE(r.RDB$COLLATION_ID, f.RDB$COLLATION_ID, 0) \
-               FROM RDB$RELATION_FIELDS r JOIN RDB$FIELDS f ON f.RDB$FIELD_NAME = r.RDB$FIELD_SOURCE \
-               WHERE r.RDB$SYSTEM_FLAG = 0 ORDER BY r.RDB$RELATION_NAME, r.RDB$FIELD_POSITION";
+    let sql = query("firebird", "columns");
     for row in side.rows(sql)? {
         let default = text(&row, 9).trim();
         let default = default
@@ -252,11 +191,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 }
 
 fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT TRIM(i.RDB$RELATION_NAME), TRIM(i.RDB$INDEX_NAME), COALESCE(i.RDB$UNIQUE_FLAG, 0), \
-               TRIM(s.RDB$FIELD_NAME), IIF(i.RDB$EXPRESSION_BLR IS NULL, 0, 1), TRIM(c.RDB$CONSTRAINT_TYPE) \
-               FROM RDB$INDICES i LEFT JOIN RDB$INDEX_SEGMENTS s ON s.RDB$INDEX_NAME = i.RDB$INDEX_NAME \
-               LEFT JOIN RDB$RELATION_CONSTRAINTS c ON c.RDB$INDEX_NAME = i.RDB$INDEX_NAME \
-               WHERE i.RDB$SYSTEM_FLAG = 0 ORDER BY 1, 2, s.RDB$FIELD_POSITION";
+    let sql = query("firebird", "indexes");
     for row in side.rows(sql)? {
         let (table, name) = (text(&row, 0), text(&row, 1));
         match text(&row, 5) {
@@ -276,13 +211,7 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 }
 
 fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT TRIM(c.RDB$RELATION_NAME), TRIM(c.RDB$CONSTRAINT_NAME), TRIM(s.RDB$FIELD_NAME), \
-               TRIM(p.RDB$RELATION_NAME), TRIM(q.RDB$FIELD_NAME), TRIM(r.RDB$UPDATE_RULE), TRIM(r.RDB$DELETE_RULE) \
-               FROM RDB$RELATION_CONSTRAINTS c JOIN RDB$REF_CONSTRAINTS r ON r.RDB$CONSTRAINT_NAME = c.RDB$CONSTRAINT_NAME \
-               JOIN RDB$RELATION_CONSTRAINTS p ON p.RDB$CONSTRAINT_NAME = r.RDB$CONST_NAME_UQ \
-               JOIN RDB$INDEX_SEGMENTS s ON s.RDB$INDEX_NAME = c.RDB$INDEX_NAME \
-               JOIN RDB$INDEX_SEGMENTS q ON q.RDB$INDEX_NAME = p.RDB$INDEX_NAME AND q.RDB$FIELD_POSITION = s.RDB$FIELD_POSITION \
-               ORDER BY 1, 2, s.RDB$FIELD_POSITION";
+    let sql = query("firebird", "foreign_keys");
     for row in side.rows(sql)? {
         let rule = |at| match text(&row, at) {
             "RESTRICT" => "NO ACTION".to_owned(),
@@ -300,13 +229,7 @@ fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         catalog.add_to_foreign_key(text(&row, 0), part);
     }
     // A check is two triggers of one text; that of a domain is one of each of its columns.
-    let sql = "SELECT TRIM(c.RDB$RELATION_NAME), TRIM(c.RDB$CONSTRAINT_NAME), t.RDB$TRIGGER_SOURCE, '' \
-               FROM RDB$RELATION_CONSTRAINTS c JOIN RDB$CHECK_CONSTRAINTS k ON k.RDB$CONSTRAINT_NAME = c.RDB$CONSTRAINT_NAME \
-               JOIN RDB$TRIGGERS t ON t.RDB$TRIGGER_NAME = k.RDB$TRIGGER_NAME AND t.RDB$TRIGGER_TYPE = 1 \
-               WHERE c.RDB$CONSTRAINT_TYPE = 'CHECK' UNION ALL \
-               SELECT TRIM(r.RDB$RELATION_NAME), TRIM(r.RDB$FIELD_NAME), f.RDB$VALIDATION_SOURCE, 'domain' FROM RDB$RELATION_FIELDS r \
-               JOIN RDB$FIELDS f ON f.RDB$FIELD_NAME = r.RDB$FIELD_SOURCE \
-               WHERE r.RDB$SYSTEM_FLAG = 0 AND f.RDB$VALIDATION_SOURCE IS NOT NULL ORDER BY 1, 2";
+    let sql = query("firebird", "checks");
     for row in side.rows(sql)? {
         let (table, name, check) = (text(&row, 0), text(&row, 1), text(&row, 2));
         let left = catalog.leave(IssueKind::Check, Some(table), name, check);

@@ -6,6 +6,7 @@ pub(crate) mod facts;
 mod firebird;
 mod mysql;
 mod postgres;
+pub(crate) mod queries;
 mod sqlite;
 
 use crate::sql::pieces;

@@ -1,7 +1,7 @@
 //! Digests that both servers compute of the same ranges of rows, where both can write all values of a table as the same texts.
 //!
 //! A row is the texts of its values, those of free length at its end, after the lengths of all but the last. Its digest are the first
-//! 60 bits of the MD5 of that text, and the digest of a range is the sum of those. Where two of them differ, the whole table is compared
+//! 60 bits of the SHA-256 of that text, and the digest of a range is the sum of those. Where two of them differ, the whole table is compared
 //! as any other: a text that servers write in different ways costs time, and is never called equal or different by itself.
 
 use super::Of;

@@ -1,5 +1,6 @@
 //! The catalogue of MySQL and MariaDB: `information_schema`.
 
+use super::super::queries::query;
 use super::MYSQL;
 use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, ForeignKey, Leftover, Named, Native, Table, Text, read_default,
@@ -230,8 +231,7 @@ const READ: &str = "CHECK_CONSTRAINTS COLUMNS COLUMNS_EXTENSIONS COLUMN_PRIVILEG
 /// Lists what the database has besides what other queries know: the rest of `information_schema`, privileges of routines, and
 /// what is set for the database.
 fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'information_schema' \
-               AND (column_name LIKE '%\\_SCHEMA' OR column_name LIKE '%\\_NAME') ORDER BY table_name, ordinal_position";
+    let sql = query("mysql", "unread");
     let rows = side.rows(sql)?;
     let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in rows
@@ -341,11 +341,11 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 
 fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let mariadb = is_mariadb(side)?;
-    let sql = "SELECT table_name, column_name, column_type, is_nullable, column_default, extra, collation_name, \
-               generation_expression FROM information_schema.columns WHERE table_schema = DATABASE() \
-               ORDER BY table_name, ordinal_position";
+    let sql = query("mysql", "columns");
     for row in side.rows(sql)? {
-        let (declared, extra) = (text(&row, 2), text(&row, 5).to_ascii_lowercase());
+        // How the server stores it is no part of the type.
+        let declared = text(&row, 2).split(" /*").next().unwrap_or_default();
+        let extra = text(&row, 5).to_ascii_lowercase();
         let is_expression = mariadb || extra.contains("default_generated");
         let default = match row.get(4).and_then(Option::as_deref) {
             None => DefaultValue::Null,
@@ -390,8 +390,7 @@ pub(super) fn is_mariadb(side: &mut Side) -> Result<bool> {
 
 fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     // MariaDB has no indexes on expressions, and no such column.
-    let sql = "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = 'information_schema' \
-               AND LOWER(table_name) = 'statistics' AND LOWER(column_name) = 'expression'";
+    let sql = query("mysql", "indexes");
     let expression = if side.number(sql)? > 0 { "expression" } else { "CAST(NULL AS CHAR)" };
     let sql = format!(
         "SELECT table_name, index_name, non_unique, column_name, sub_part, index_type, {expression} \
@@ -436,13 +435,7 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 }
 
 fn foreign_keys(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT k.table_name, k.constraint_name, k.column_name, k.referenced_table_name, \
-               k.referenced_column_name, r.update_rule, r.delete_rule, k.referenced_table_schema = DATABASE() \
-               FROM information_schema.key_column_usage k JOIN information_schema.referential_constraints r \
-               ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name \
-               AND r.table_name = k.table_name \
-               WHERE k.table_schema = DATABASE() AND k.referenced_table_name IS NOT NULL \
-               ORDER BY k.table_name, k.constraint_name, k.ordinal_position";
+    let sql = query("mysql", "foreign_keys");
     for row in side.rows(sql)? {
         let part = ForeignKey {
             name: text(&row, 1).to_owned(),
@@ -461,10 +454,7 @@ fn foreign_keys(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 
 /// Check constraints. MariaDB's JSON is a long text with the constraint that it is JSON.
 fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT t.table_name, c.constraint_name, c.check_clause FROM information_schema.check_constraints c \
-               JOIN information_schema.table_constraints t ON t.constraint_schema = c.constraint_schema \
-               AND t.constraint_name = c.constraint_name AND t.constraint_type = 'CHECK' \
-               WHERE c.constraint_schema = DATABASE() ORDER BY 1, 2";
+    let sql = query("mysql", "checks");
     // MariaDB names a column's constraint as the column: the table is needed too.
     let sql = if is_mariadb(side)? {
         sql.replace(" AND t.constraint_type", " AND t.table_name = c.table_name AND t.constraint_type")

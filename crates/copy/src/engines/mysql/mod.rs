@@ -3,7 +3,7 @@
 mod catalog;
 
 use super::engine::{Backslash, Dialect, Engine, Sums, Undo};
-use super::facts::{Carried, DocumentLimits, Documents, Identity, Others, TargetFacts};
+use super::facts::{DocumentLimits, Documents, Identity, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::Cell;
@@ -12,48 +12,6 @@ use crate::sql::{GAP, Row, Side, only_refused, text};
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
-
-const OTHERS: &[Others] = &[
-    Others {
-        kind: IssueKind::View,
-        carried: Carried::No,
-        sql: "SELECT CAST(NULL AS CHAR), table_name, 'VIEW' FROM information_schema.views \
-              WHERE table_schema = DATABASE() ORDER BY 2",
-    },
-    Others {
-        kind: IssueKind::Trigger,
-        carried: Carried::No,
-        sql: "SELECT event_object_table, trigger_name, 'TRIGGER' FROM information_schema.triggers \
-              WHERE trigger_schema = DATABASE() ORDER BY 1, 2",
-    },
-    Others {
-        kind: IssueKind::Routine,
-        carried: Carried::No,
-        sql: "SELECT CAST(NULL AS CHAR), routine_name, routine_type FROM information_schema.routines \
-              WHERE routine_schema = DATABASE() UNION ALL SELECT CAST(NULL AS CHAR), event_name, 'EVENT' \
-              FROM information_schema.events WHERE event_schema = DATABASE() ORDER BY 2",
-    },
-    Others {
-        kind: IssueKind::Comment,
-        carried: Carried::InTable,
-        sql: "SELECT table_name, table_name, 'TABLE', table_comment FROM information_schema.tables WHERE table_schema = DATABASE() \
-              AND table_comment <> '' AND table_type <> 'VIEW' UNION ALL SELECT table_name, column_name, 'COLUMN', column_comment \
-              FROM information_schema.columns WHERE table_schema = DATABASE() AND column_comment <> '' UNION ALL \
-              SELECT table_name, index_name, 'INDEX', index_comment FROM information_schema.statistics \
-              WHERE table_schema = DATABASE() AND index_comment <> '' AND seq_in_index = 1 ORDER BY 1, 2",
-    },
-    Others {
-        kind: IssueKind::Grant,
-        carried: Carried::No,
-        sql: "SELECT table_name, CONCAT('to ', grantee), GROUP_CONCAT(privilege_type SEPARATOR ', '), grantee FROM (SELECT table_name, \
-              grantee, privilege_type FROM information_schema.table_privileges WHERE table_schema = DATABASE() UNION ALL \
-              SELECT table_name, grantee, CONCAT(privilege_type, ' (`', REPLACE(column_name, '`', '``'), '`)') \
-              FROM information_schema.column_privileges WHERE table_schema = DATABASE() UNION ALL \
-              SELECT CAST(NULL AS CHAR), grantee, privilege_type FROM information_schema.schema_privileges \
-              WHERE DATABASE() LIKE table_schema) AS g \
-              GROUP BY table_name, grantee ORDER BY 1, 2",
-    },
-];
 
 /// Collations that compare text by bytes, including trailing spaces: MariaDB since 10.2, MySQL since 8.0.17; then that
 /// of every version, which ignores trailing spaces.
@@ -112,7 +70,6 @@ pub(super) static MYSQL: Engine = Engine {
     // when they are added.
     writing: &["SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'"],
     writing_into_keys: &["SET SESSION foreign_key_checks = 0"],
-    others: OTHERS,
     default_fraction: 0,
     default_decimal: (10, 0),
     longest_decimal: Some((35, 30)),
@@ -121,7 +78,7 @@ pub(super) static MYSQL: Engine = Engine {
     sums: Some(Sums {
         row: |texts| format!("CONCAT_WS('|', {texts})"),
         or: |text, other| format!("COALESCE({text}, '{other}')"),
-        sum: |row| format!("CAST(SUM(CAST(CONV(LEFT(MD5({row}), 15), 16, 10) AS UNSIGNED)) AS CHAR)"),
+        sum: |row| format!("CAST(SUM(CAST(CONV(LEFT(SHA2({row}, 256), 15), 16, 10) AS UNSIGNED)) AS CHAR)"),
         exact_row: None,
     }),
     // Without it, a TIMESTAMP of an older server is not null.
@@ -143,8 +100,8 @@ pub(super) static MYSQL: Engine = Engine {
     foreign_keys_have_one_type: true,
     undo: Undo::Drop {
         between: ["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"],
-        // Partitions, full texts, versions.
-        not_temporary: &["1562", "1506", "1796", "4137"],
+        // Partitions, full texts, versions, and options of storage.
+        not_temporary: &["1562", "1506", "1796", "4137", "3500", "3833", "1031", "1478"],
     },
     index_names_are_shared: false,
     // An index entry has at most 3,072 bytes, and a character up to four.
@@ -375,7 +332,7 @@ impl Dialect for Mysql {
     fn document_limits(&self, stored: &Kind, edition: &str) -> Option<DocumentLimits> {
         let is_mariadb = edition == "MariaDB";
         let depth = if is_mariadb { 31 } else { 100 };
-        let limits = DocumentLimits { depth, has_doubles: !is_mariadb, has_all_characters: true };
+        let limits = DocumentLimits { depth, has_doubles: !is_mariadb, has_zero: true };
         (stored.declared == "json").then_some(limits)
     }
 
@@ -412,7 +369,10 @@ impl Dialect for Mysql {
             let is_on = found.first().is_some_and(|row| matches!(text(row, 1), "ON" | "1"));
             requires_keys = requires_keys.or(is_on.then_some(setting));
         }
+        // MariaDB counts less of values that are elsewhere.
+        let longest_in_page = (edition == "MySQL").then_some(8_126);
         Ok(TargetFacts {
+            longest_in_page,
             by_bytes,
             collations,
             folds_tables,

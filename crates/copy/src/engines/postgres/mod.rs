@@ -6,7 +6,7 @@ mod later;
 mod renderings;
 
 use super::engine::{Backslash, Dialect, Engine, Sums, Undo};
-use super::facts::{Carried, DocumentLimits, Documents, Others, TargetFacts};
+use super::facts::{DocumentLimits, Documents, TargetFacts};
 use crate::catalog::{Catalog, Collation, Text};
 use crate::issue::IssueKind;
 use crate::script::{literal, quoted};
@@ -14,133 +14,6 @@ use crate::sql::{Row, Side, text};
 use crate::types::{Class, Kind};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
-
-const OTHERS: &[Others] = &[
-    Others {
-        kind: IssueKind::View,
-        carried: Carried::No,
-        sql: "SELECT NULL, c.relname::text, 'CREATE ' || CASE c.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END || 'VIEW ' \
-              || quote_ident(c.relname) || coalesce(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '') || ' AS ' \
-              || pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c \
-              WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('v', 'm') ORDER BY c.oid",
-    },
-    Others {
-        kind: IssueKind::Trigger,
-        carried: Carried::No,
-        sql: "SELECT coalesce((SELECT r.relname FROM pg_catalog.pg_class r \
-              WHERE r.oid = pg_catalog.pg_partition_root(c.oid)), c.relname)::text, t.tgname::text, \
-              pg_catalog.pg_get_triggerdef(t.oid, true) || CASE t.tgenabled WHEN 'O' THEN '' ELSE '; ALTER TABLE ' || quote_ident(c.relname) \
-              || CASE t.tgenabled WHEN 'D' THEN ' DISABLE TRIGGER ' WHEN 'R' THEN ' ENABLE REPLICA TRIGGER ' \
-              ELSE ' ENABLE ALWAYS TRIGGER ' END || quote_ident(t.tgname) END \
-              FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
-              WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace \
-              AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = t.oid AND d.deptype = 'P') ORDER BY 1, 2",
-    },
-    Others {
-        kind: IssueKind::Routine,
-        carried: Carried::No,
-        sql: "SELECT NULL, p.proname || '(' || pg_catalog.pg_get_function_identity_arguments(p.oid) || ')', \
-              CASE WHEN p.prokind <> 'a' THEN d.head || quote_ident(p.proname) || substr(pg_catalog.pg_get_functiondef(p.oid), \
-              length(d.head || quote_ident(n.nspname) || '.' || quote_ident(p.proname)) + 1) END, \
-              pg_catalog.pg_describe_object('pg_proc'::regclass, p.oid, 0) \
-              FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace CROSS JOIN LATERAL (SELECT \
-              'CREATE OR REPLACE ' || CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE 'FUNCTION ' END AS head) d WHERE p.pronamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT \
-              FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype IN ('e', 'i')) \
-              ORDER BY 2",
-    },
-    // All that depends on the schema or on something in it, of no kind that another query knows, and not by itself there.
-    Others {
-        kind: IssueKind::View,
-        carried: Carried::No,
-        sql: "WITH own AS (SELECT DISTINCT d.classid, d.objid FROM pg_catalog.pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass \
-              AND d.refobjid = current_schema()::regnamespace AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e \
-              WHERE e.classid = d.classid AND e.objid = d.objid AND e.deptype = 'e')), found AS (SELECT classid, objid FROM own UNION \
-              SELECT d.classid, d.objid FROM pg_catalog.pg_depend d JOIN own o ON d.refclassid = o.classid AND d.refobjid = o.objid \
-              UNION SELECT 'pg_event_trigger'::regclass, oid FROM pg_catalog.pg_event_trigger \
-              UNION SELECT 'pg_publication'::regclass, oid FROM pg_catalog.pg_publication WHERE puballtables \
-              UNION SELECT 'pg_largeobject'::regclass, oid FROM pg_catalog.pg_largeobject_metadata) \
-              SELECT NULL, i.identity, NULL, pg_catalog.pg_describe_object(f.classid, f.objid, 0) FROM found f \
-              CROSS JOIN LATERAL pg_catalog.pg_identify_object(f.classid, f.objid, 0) i \
-              LEFT JOIN pg_catalog.pg_type t ON f.classid = 'pg_type'::regclass AND t.oid = f.objid \
-              LEFT JOIN pg_catalog.pg_class c ON f.classid = 'pg_class'::regclass AND c.oid = f.objid \
-              LEFT JOIN pg_catalog.pg_constraint k ON f.classid = 'pg_constraint'::regclass AND k.oid = f.objid \
-              WHERE (f.classid NOT IN ('pg_class'::regclass, 'pg_type'::regclass, 'pg_proc'::regclass, 'pg_constraint'::regclass, \
-              'pg_attrdef'::regclass, 'pg_trigger'::regclass, 'pg_rewrite'::regclass, 'pg_policy'::regclass, \
-              'pg_statistic_ext'::regclass, 'pg_extension'::regclass) OR t.typtype NOT IN ('c', 'd', 'e') AND t.typcategory <> 'A' \
-              OR c.relkind NOT IN ('r', 'p', 'v', 'm', 'f', 'S', 'i', 'I', 't', 'c') OR k.contype NOT IN ('p', 'u', 'x', 'c', 'f', 't', 'n')) \
-              AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = f.classid AND d.objid = f.objid \
-              AND d.deptype IN ('e', 'i')) ORDER BY 2, 4",
-    },
-    Others {
-        kind: IssueKind::Comment,
-        carried: Carried::ByText,
-        sql: "SELECT c.relname::text, coalesce(a.attname, c.relname)::text, 'COMMENT ON ' \
-              || CASE WHEN a.attname IS NOT NULL THEN 'COLUMN ' WHEN c.relkind = 'v' THEN 'VIEW ' \
-              WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW ' ELSE 'TABLE ' END || quote_ident(c.relname) \
-              || coalesce('.' || quote_ident(a.attname), '') || ' IS ' || quote_literal(d.description), \
-              CASE WHEN a.attname IS NOT NULL THEN 'COLUMN' WHEN c.relkind IN ('v', 'm') THEN 'VIEW' ELSE 'TABLE' END, d.description \
-              FROM pg_catalog.pg_description d JOIN pg_catalog.pg_class c ON c.oid = d.objoid \
-              LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid AND d.objsubid > 0 \
-              WHERE d.classoid = 'pg_class'::regclass AND c.relnamespace = current_schema()::regnamespace \
-              AND c.relkind IN ('r', 'p', 'v', 'm') AND NOT c.relispartition ORDER BY 1, d.objsubid",
-    },
-    // Comments on all else, and settings, which statements elsewhere would not find by these names.
-    Others {
-        kind: IssueKind::Comment,
-        carried: Carried::No,
-        sql: "SELECT NULL, i.identity, '', i.type, 'COMMENT ON ' || i.type || ' ' || i.identity || ' IS ' || quote_literal(d.description) \
-              FROM pg_catalog.pg_description d \
-              CROSS JOIN LATERAL pg_catalog.pg_identify_object(d.classoid, d.objoid, d.objsubid) i \
-              LEFT JOIN pg_catalog.pg_constraint k ON d.classoid = 'pg_constraint'::regclass AND k.oid = d.objoid \
-              LEFT JOIN pg_catalog.pg_class c ON c.oid = coalesce(k.conrelid, CASE d.classoid WHEN 'pg_class'::regclass THEN d.objoid END) \
-              LEFT JOIN pg_catalog.pg_index x ON x.indexrelid = c.oid LEFT JOIN pg_catalog.pg_class o ON o.oid = x.indrelid \
-              WHERE (EXISTS (SELECT FROM pg_catalog.pg_depend p WHERE p.classid = d.classoid AND p.objid = d.objoid \
-              AND (p.refclassid = 'pg_namespace'::regclass AND p.refobjid = current_schema()::regnamespace OR EXISTS (SELECT \
-              FROM pg_catalog.pg_depend q WHERE q.classid = p.refclassid AND q.objid = p.refobjid AND q.refclassid = 'pg_namespace'::regclass \
-              AND q.refobjid = current_schema()::regnamespace AND p.deptype <> 'e'))) \
-              OR d.classoid = 'pg_namespace'::regclass AND d.objoid = current_schema()::regnamespace \
-              AND d.description <> 'standard public schema') \
-              AND NOT (d.classoid IN ('pg_class'::regclass, 'pg_constraint'::regclass, 'pg_type'::regclass) AND \
-              (c.oid IS NULL OR NOT coalesce(o.relispartition, c.relispartition)) AND coalesce(x.indisvalid, true) \
-              AND coalesce(c.relkind, 'r') <> 'f' AND coalesce(o.relkind, 'r') <> 'm') \
-              UNION ALL SELECT NULL, coalesce('role ' || s.setrole::regrole || ', ', '') || split_part(v, '=', 1), '', 'DATABASE', \
-              'ALTER DATABASE SET ' || v FROM pg_catalog.pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) v \
-              WHERE s.setdatabase = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) ORDER BY 2",
-    },
-    Others {
-        kind: IssueKind::Grant,
-        carried: Carried::No,
-        // Of tables, by their columns; and of all else, what differs from what a new one has.
-        sql: "SELECT c.relname::text, 'to ' || g.name, 'GRANT ' || string_agg(g.privilege_type || g.columns, ', ') || ' ON ' \
-              || quote_ident(c.relname) || ' TO ' || g.name FROM pg_catalog.pg_class c CROSS JOIN LATERAL (SELECT \
-              x.privilege_type, '' AS columns, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END AS name \
-              FROM pg_catalog.aclexplode(c.relacl) x WHERE x.grantee <> c.relowner UNION ALL SELECT x.privilege_type, \
-              ' (' || quote_ident(a.attname) || ')', CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END \
-              FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL pg_catalog.aclexplode(a.attacl) x \
-              WHERE a.attrelid = c.oid AND NOT a.attisdropped) g \
-              WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition \
-              GROUP BY c.relname, g.name UNION ALL \
-              SELECT NULL, o.of || ' to ' || w.name, w.verb || string_agg(w.privilege, ', ' ORDER BY w.privilege) || ' ON ' || o.kind || o.of \
-              || w.link || w.name FROM (SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END AS kind, quote_ident(relname) AS of, \
-              relacl AS acl, pg_catalog.acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::\"char\", relowner) AS usual, relowner AS owner \
-              FROM pg_catalog.pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('v', 'm', 'f', 'S') \
-              UNION ALL SELECT CASE prokind WHEN 'p' THEN 'PROCEDURE ' ELSE 'FUNCTION ' END, quote_ident(proname) || '(' \
-              || pg_catalog.pg_get_function_identity_arguments(oid) || ')', proacl, pg_catalog.acldefault('f', proowner), proowner \
-              FROM pg_catalog.pg_proc p WHERE pronamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d \
-              WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e') \
-              UNION ALL SELECT 'TYPE ', quote_ident(typname), typacl, pg_catalog.acldefault('T', typowner), typowner FROM pg_catalog.pg_type \
-              WHERE typnamespace = current_schema()::regnamespace AND typtype IN ('e', 'd') \
-              UNION ALL SELECT 'SCHEMA ', quote_ident(nspname), nspacl, CASE nspname WHEN 'public' THEN nspacl \
-              ELSE pg_catalog.acldefault('n', nspowner) END, nspowner FROM pg_catalog.pg_namespace WHERE oid = current_schema()::regnamespace) o \
-              CROSS JOIN LATERAL (SELECT u.verb, u.link, u.privilege_type AS privilege, CASE u.grantee WHEN 0 THEN 'PUBLIC' \
-              ELSE u.grantee::regrole::text END AS name FROM ( \
-              (SELECT 'GRANT ' AS verb, ' TO ' AS link, grantee, privilege_type FROM pg_catalog.aclexplode(o.acl) EXCEPT \
-              SELECT 'GRANT ', ' TO ', grantee, privilege_type FROM pg_catalog.aclexplode(o.usual)) UNION ALL \
-              (SELECT 'REVOKE ', ' FROM ', grantee, privilege_type FROM pg_catalog.aclexplode(o.usual) EXCEPT \
-              SELECT 'REVOKE ', ' FROM ', grantee, privilege_type FROM pg_catalog.aclexplode(o.acl))) u WHERE u.grantee <> o.owner) w \
-              WHERE o.acl IS NOT NULL GROUP BY o.kind, o.of, w.name, w.verb, w.link ORDER BY 1, 2, 3",
-    },
-];
 
 /// Of the manual's chapters "Client Connection Defaults" and "Version and Platform Compatibility": how values, definitions and
 /// literals are written and read, what ends a statement that takes long, and what hides rows. `search_path` is the URL's.
@@ -182,7 +55,6 @@ pub(super) static POSTGRES: Engine = Engine {
         "SELECT pg_catalog.set_config(name, 'off', false) FROM pg_catalog.pg_settings WHERE name = 'jit'",
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     ],
-    others: OTHERS,
     // Also for columns whose numbers are always the server's.
     overriding: " OVERRIDING SYSTEM VALUE",
     bytes_as_hex: true,
@@ -190,12 +62,11 @@ pub(super) static POSTGRES: Engine = Engine {
     characters: |column| format!("pg_catalog.char_length({column}::text)"),
     load_text: Some(|table, columns| format!("COPY {table} ({columns}) FROM STDIN")),
     sums: Some(Sums {
-        row: |texts| format!("pg_catalog.concat_ws('|', {texts})"),
+        row: |texts| format!("pg_catalog.convert_to(pg_catalog.concat_ws('|', {texts}), 'UTF8')"),
         or: |text, other| format!("coalesce(({text})::text, '{other}')"),
         sum: |row| {
-            format!(
-                "pg_catalog.sum(('x' || pg_catalog.left(pg_catalog.md5({row}), 15))::bit(60)::int8)::text"
-            )
+            let digits = format!("pg_catalog.left(pg_catalog.encode(pg_catalog.sha256({row}), 'hex'), 15)");
+            format!("pg_catalog.sum(('x' || {digits})::bit(60)::int8)::text")
         },
         exact_row: Some(|columns| format!("pg_catalog.record_send(ROW({columns}))")),
     }),
@@ -281,6 +152,7 @@ impl Dialect for Postgres {
     fn own_text(&self, _: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
         let (name, own, what) = (text(row, 1), text(row, 2).to_owned(), text(row, 3));
         Ok(match kind {
+            IssueKind::Comment if what.is_empty() => Text::Words(text(row, 4).to_owned()),
             IssueKind::Comment => {
                 let column = Some(name.to_owned()).filter(|_| what == "COLUMN");
                 Text::Remark { what: what.to_owned(), own, column, text: text(row, 4).to_owned() }
@@ -395,7 +267,7 @@ impl Dialect for Postgres {
 
     /// As deep as the server's stack of two megabytes is.
     fn document_limits(&self, stored: &Kind, _: &str) -> Option<DocumentLimits> {
-        let limits = DocumentLimits { depth: 6_000, has_doubles: false, has_all_characters: false };
+        let limits = DocumentLimits { depth: 6_000, has_doubles: false, has_zero: false };
         (stored.declared == "jsonb").then_some(limits)
     }
 

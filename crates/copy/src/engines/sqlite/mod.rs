@@ -3,7 +3,7 @@
 mod catalog;
 
 use super::engine::{Dialect, Engine, Undo};
-use super::facts::{Carried, Identity, Others, TargetFacts};
+use super::facts::{Identity, TargetFacts};
 use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
@@ -18,28 +18,6 @@ use kurabe_core::{Error, ErrorKind, Result};
 /// What tells a table that a copy made from one that the user made anew: a comment in its text, which goes with it.
 const MARK: &str = "/* kurabe copy ";
 
-/// What programs keep in the file beside its tables, and how the file is kept: a new one has the library's own settings.
-const OTHERS: &[Others] = &[
-    Others {
-        kind: IssueKind::Comment,
-        carried: Carried::ByText,
-        sql: "SELECT NULL, 'user_version', 'PRAGMA user_version = ' || user_version FROM pragma_user_version WHERE user_version <> 0 \
-              UNION ALL SELECT NULL, 'application_id', 'PRAGMA application_id = ' || application_id FROM pragma_application_id \
-              WHERE application_id <> 0",
-    },
-    Others {
-        kind: IssueKind::Comment,
-        carried: Carried::Internal,
-        sql: "SELECT NULL, 'auto_vacuum', 'PRAGMA auto_vacuum = ' || auto_vacuum || '; VACUUM' FROM pragma_auto_vacuum WHERE auto_vacuum <> 0 \
-              UNION ALL SELECT NULL, 'page_size', 'PRAGMA page_size = ' || page_size || '; VACUUM' FROM pragma_page_size \
-              WHERE page_size <> 4096 \
-              UNION ALL SELECT NULL, 'journal_mode', 'PRAGMA journal_mode = ' || journal_mode FROM pragma_journal_mode \
-              WHERE journal_mode = 'wal' \
-              UNION ALL SELECT NULL, 'encoding', 'PRAGMA encoding = ''' || encoding || '''' FROM pragma_encoding WHERE encoding <> 'UTF-8' \
-              UNION ALL SELECT NULL, name, 'ANALYZE' FROM sqlite_schema WHERE name = 'sqlite_stat1'",
-    },
-];
-
 pub(super) static SQLITE: Engine = Engine {
     longest_name: 1_000,
     has_brackets: true,
@@ -49,7 +27,6 @@ pub(super) static SQLITE: Engine = Engine {
         ("reverse_unordered_selects", "OFF"),
         ("ignore_check_constraints", "OFF"),
     ],
-    others: OTHERS,
     reading: &["PRAGMA query_only = ON"],
     // The driver's own takes the write lock.
     begin_reading: Some("BEGIN DEFERRED"),
