@@ -38,7 +38,6 @@ mod refused;
 pub mod reject;
 pub mod rows;
 pub mod run;
-pub mod sample;
 pub mod scan;
 pub mod script;
 mod splits;

@@ -1,6 +1,7 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
 use crate::catalog::Catalog;
+use crate::engines::queries::settings;
 use crate::event::{Event, TableDone};
 use crate::foreign;
 use crate::issue::{Issue, IssueKind};
@@ -44,7 +45,7 @@ pub(crate) fn names_of(table: &TablePlan) -> Vec<String> {
 
 /// Gives a session the settings of its engine, and executes these statements.
 fn prepare(side: &mut Side, statements: &[&str]) -> Result<()> {
-    side.engine.dialect.set(side, side.engine.settings)?;
+    side.engine.dialect.set(side, settings(side.engine))?;
     statements.iter().try_for_each(|statement| side.run(statement))
 }
 

@@ -3,6 +3,7 @@
 
 mod choices;
 mod common;
+mod databases;
 mod faults;
 mod harm;
 mod keys;

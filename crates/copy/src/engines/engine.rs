@@ -86,9 +86,6 @@ pub struct Engine {
     pub delimiter: Option<fn(&str, &str) -> String>,
     /// The statements with which a file for the engine's client begins.
     pub script: &'static str,
-    /// The settings of a session that change how definitions and values are written, read or found, with the values for every
-    /// session of a copy. Those that a server lacks are left out.
-    pub settings: &'static [(&'static str, &'static str)],
     /// Whether names have no characters beyond the first 65,536.
     pub has_narrow_names: bool,
     /// Statements more for a session that reads.
@@ -196,7 +193,6 @@ impl Engine {
             has_brackets: false,
             delimiter: None,
             script: "",
-            settings: &[],
             has_narrow_names: false,
             reading: &[],
             begin_reading: None,
@@ -258,8 +254,8 @@ pub trait Dialect: Sync {
         kind.class
     }
 
-    /// Gives a session these [settings](Engine::settings), but for those that its server lacks.
-    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
+    /// Gives a session these [settings](super::queries::settings), but for those that its server lacks.
+    fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
         let _ = (side, settings);
         Ok(())
     }

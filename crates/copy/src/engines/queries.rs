@@ -10,9 +10,13 @@ use std::sync::LazyLock;
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// The settings of a session that change how definitions and values are written, read or found, with the values for every
+    /// session of a copy. Those that a server lacks are left out.
+    #[serde(default)]
+    settings: Vec<[String; 2]>,
     /// What the engine has besides tables.
     others: Vec<Others>,
-    /// Those of the modules that read its catalogue, by their names there.
+    /// Those of the modules that read its catalogue, by their names there, and lists of words.
     queries: BTreeMap<String, String>,
 }
 
@@ -38,6 +42,11 @@ pub(super) fn query(engine: &str, name: &str) -> &'static str {
 /// What an engine has besides tables.
 pub(crate) fn others(engine: &Engine) -> &'static [Others] {
     FILES.get(&*engine.name.to_lowercase()).map_or(&[], |file| &file.others)
+}
+
+/// The settings of all sessions of an engine.
+pub(crate) fn settings(engine: &Engine) -> &'static [[String; 2]] {
+    FILES.get(&*engine.name.to_lowercase()).map_or(&[], |file| &file.settings)
 }
 
 #[cfg(test)]

@@ -168,13 +168,6 @@ fn options(catalog: &mut Catalog, at: usize) {
     }
 }
 
-/// Words of a line of a table's text of which another query reads the meaning, or that other engines get.
-const KNOWN: &[&str] = &[
-    "NOT", "NULL", "DEFAULT", "AUTO_INCREMENT", "CHARACTER", "SET", "COLLATE", "GENERATED", "ALWAYS", "AS",
-    "VIRTUAL", "STORED", "PERSISTENT", "COMMENT", "ON", "UPDATE", "CHECK", "CURRENT_TIMESTAMP", "INVISIBLE",
-    "PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL", "KEY", "USING", "BTREE", "HASH", "CONSTRAINT",
-];
-
 /// Lists what one line of a table's text has and other engines do not get: whatever words it has besides those that are known.
 /// `masked` is its text without what is in quotes. The server writes its words in capital letters, and types and functions in small
 /// ones.
@@ -200,11 +193,12 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
         depth == 0 && *c != ')' || is_index
     };
     let masked: String = masked.chars().filter(outside).collect();
+    let known: Vec<&str> = query("mysql", "known_words").split_whitespace().collect();
     let is_known = |word: &&str| {
         let is_capital = word.len() > 1
             && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
             && word.bytes().any(|b| b != b'_');
-        !is_capital || KNOWN.contains(word) && !(is_index && *word == "INVISIBLE")
+        !is_capital || known.contains(word) && !(is_index && *word == "INVISIBLE")
     };
     let mut words =
         masked.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
@@ -218,26 +212,17 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
     }
 }
 
-/// Tables of `information_schema` that tell of what other queries read, of the server, or of what no statement makes. All others
-/// of a server, whatever its version is, are read as kinds of objects that no other query knows.
-const READ: &str = "CHECK_CONSTRAINTS COLUMNS COLUMNS_EXTENSIONS COLUMN_PRIVILEGES EVENTS FILES GEOMETRY_COLUMNS INDEX_STATISTICS \
-    INNODB_CMP_PER_INDEX INNODB_CMP_PER_INDEX_RESET JSON_DUALITY_VIEWS JSON_DUALITY_VIEW_COLUMNS JSON_DUALITY_VIEW_LINKS \
-    JSON_DUALITY_VIEW_TABLES KEY_COLUMN_USAGE KEY_PERIOD_USAGE PARAMETERS PARTITIONS PERIODS PROCESSLIST REFERENTIAL_CONSTRAINTS \
-    ROLE_COLUMN_GRANTS ROLE_ROUTINE_GRANTS ROLE_TABLE_GRANTS ROUTINES ROUTINE_LIBRARIES SCHEMATA SCHEMATA_EXTENSIONS \
-    SCHEMA_PRIVILEGES SEQUENCES STATISTICS ST_GEOMETRY_COLUMNS TABLES TABLES_EXTENSIONS TABLE_CONSTRAINTS \
-    TABLE_CONSTRAINTS_EXTENSIONS TABLE_PRIVILEGES TABLE_STATISTICS TRIGGERS USER_STATISTICS VIEWS VIEW_ROUTINE_USAGE \
-    VIEW_TABLE_USAGE";
-
 /// Lists what the database has besides what other queries know: the rest of `information_schema`, privileges of routines, and
 /// what is set for the database.
 fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let sql = query("mysql", "unread");
     let rows = side.rows(sql)?;
     let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
-    for row in rows
-        .iter()
-        .filter(|row| !READ.split_whitespace().any(|known| known.eq_ignore_ascii_case(text(row, 0))))
-    {
+    for row in rows.iter().filter(|row| {
+        !query("mysql", "read_tables")
+            .split_whitespace()
+            .any(|known| known.eq_ignore_ascii_case(text(row, 0)))
+    }) {
         match kinds.last_mut().filter(|(kind, _)| *kind == text(row, 0)) {
             Some((_, columns)) => columns.push(text(row, 1)),
             None => kinds.push((text(row, 0), vec![text(row, 1)])),

@@ -17,46 +17,11 @@ use kurabe_core::Result;
 /// of every version, which ignores trailing spaces.
 const BY_BYTES: [&str; 3] = ["utf8mb4_nopad_bin", "utf8mb4_0900_bin", "utf8mb4_bin"];
 
-/// Of the manuals' "Server System Variables" and "Server SQL Modes": how definitions and values are written and read, what is
-/// left out of an answer, what ends a statement that takes long, and what is checked. `old_mode` of MariaDB changes no text that
-/// is read here, and the meaning of `utf8` in those that are written.
-const SETTINGS: &[(&str, &str)] = &[
-    ("sql_mode", "''"),
-    ("time_zone", "'+00:00'"),
-    ("character_set_client", "utf8mb4"),
-    ("character_set_connection", "utf8mb4"),
-    ("character_set_results", "utf8mb4"),
-    ("lc_time_names", "'en_US'"),
-    ("div_precision_increment", "4"),
-    ("sql_quote_show_create", "1"),
-    ("show_create_table_verbosity", "0"),
-    ("show_create_table_skip_secondary_engine", "0"),
-    ("show_gipk_in_create_table_and_information_schema", "1"),
-    ("show_old_temporals", "0"),
-    // Creation times and other figures of the catalogue are those of now.
-    ("information_schema_stats_expiry", "0"),
-    ("group_concat_max_len", "16777216"),
-    // What is longer has no order.
-    ("max_sort_length", "16384"),
-    // Rows of the past.
-    ("system_versioning_asof", "DEFAULT"),
-    ("sql_auto_is_null", "0"),
-    ("sql_safe_updates", "0"),
-    ("sql_big_selects", "1"),
-    ("max_statement_time", "0"),
-    ("max_execution_time", "0"),
-    ("autocommit", "1"),
-    ("completion_type", "'NO_CHAIN'"),
-    ("unique_checks", "1"),
-    ("check_constraint_checks", "1"),
-];
-
 pub(super) static MYSQL: Engine = Engine {
     quote: '`',
     backslash: Backslash::Escape,
     delimiter: Some(|new, _| format!("DELIMITER {new}")),
     script: "SET NAMES utf8mb4;\nSET SESSION sql_mode = '';\n",
-    settings: SETTINGS,
     longest_name: 64,
     has_narrow_names: true,
     reading: &[
@@ -118,13 +83,13 @@ fn is_vector(kind: &Kind) -> bool {
 }
 
 impl Dialect for Mysql {
-    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
+    fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
         // The list of variables is an answer that it limits, too.
         side.run("SET SESSION sql_select_limit = 18446744073709551615")?;
-        let names = settings.iter().map(|(name, _)| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        let names = settings.iter().map(|[name, _]| format!("'{name}'")).collect::<Vec<_>>().join(", ");
         let known = side.rows(&format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({names})"))?;
-        let known = settings.iter().filter(|(name, _)| known.iter().any(|row| text(row, 0) == *name));
-        let known: Vec<String> = known.map(|(name, value)| format!("SESSION {name} = {value}")).collect();
+        let known = settings.iter().filter(|[name, _]| known.iter().any(|row| text(row, 0) == name));
+        let known: Vec<String> = known.map(|[name, value]| format!("SESSION {name} = {value}")).collect();
         side.run(&format!("SET {}", known.join(", ")))
     }
 

@@ -15,39 +15,9 @@ use crate::types::{Class, Kind};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
 
-/// Of the manual's chapters "Client Connection Defaults" and "Version and Platform Compatibility": how values, definitions and
-/// literals are written and read, what ends a statement that takes long, and what hides rows. `search_path` is the URL's.
-const SETTINGS: &[(&str, &str)] = &[
-    ("DateStyle", "ISO, YMD"),
-    ("IntervalStyle", "postgres"),
-    ("TimeZone", "UTC"),
-    ("timezone_abbreviations", "Default"),
-    ("extra_float_digits", "3"),
-    ("bytea_output", "hex"),
-    ("xmlbinary", "base64"),
-    ("xmloption", "content"),
-    ("lc_monetary", "C"),
-    ("quote_all_identifiers", "off"),
-    ("standard_conforming_strings", "on"),
-    ("backslash_quote", "safe_encoding"),
-    ("escape_string_warning", "off"),
-    ("array_nulls", "on"),
-    ("transform_null_equals", "off"),
-    // The server refuses to read a table of which a policy hides rows.
-    ("row_security", "off"),
-    ("gin_fuzzy_search_limit", "0"),
-    ("default_tablespace", ""),
-    ("default_table_access_method", "heap"),
-    ("statement_timeout", "0"),
-    ("lock_timeout", "0"),
-    ("idle_in_transaction_session_timeout", "0"),
-    ("transaction_timeout", "0"),
-];
-
 pub(super) static POSTGRES: Engine = Engine {
     backslash: Backslash::Marked,
     script: "SET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\nSET check_function_bodies = off;\n",
-    settings: SETTINGS,
     reading: &[
         // A whole table in the order of its key: the index gives its first rows at once, and needs no space.
         "SET enable_sort TO off",
@@ -117,9 +87,9 @@ fn written(format: &str, x: &str) -> String {
 struct Postgres;
 
 impl Dialect for Postgres {
-    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
+    fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
         let values =
-            settings.iter().map(|(name, value)| format!("('{name}', '{value}')")).collect::<Vec<_>>();
+            settings.iter().map(|[name, value]| format!("('{name}', '{value}')")).collect::<Vec<_>>();
         side.run(&format!(
             "SELECT pg_catalog.set_config(s.name, v.value, false) FROM (VALUES {}) AS v(name, value) \
              JOIN pg_catalog.pg_settings s ON s.name = v.name",

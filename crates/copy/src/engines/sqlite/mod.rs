@@ -21,12 +21,6 @@ const MARK: &str = "/* kurabe copy ";
 pub(super) static SQLITE: Engine = Engine {
     longest_name: 1_000,
     has_brackets: true,
-    // Of the page "Pragma Statements": how conditions and definitions are read. None is kept in the file.
-    settings: &[
-        ("case_sensitive_like", "OFF"),
-        ("reverse_unordered_selects", "OFF"),
-        ("ignore_check_constraints", "OFF"),
-    ],
     reading: &["PRAGMA query_only = ON"],
     // The driver's own takes the write lock.
     begin_reading: Some("BEGIN DEFERRED"),
@@ -58,8 +52,8 @@ pub(super) static SQLITE: Engine = Engine {
 struct Sqlite;
 
 impl Dialect for Sqlite {
-    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
-        settings.iter().try_for_each(|(name, value)| side.run(&format!("PRAGMA {name} = {value}")))
+    fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
+        settings.iter().try_for_each(|[name, value]| side.run(&format!("PRAGMA {name} = {value}")))
     }
 
     /// The file, whatever its names are.
