@@ -224,7 +224,11 @@ impl Dialect for Mysql {
         };
         match kind.class {
             Class::Date => sent(8, format!("DATEDIFF({x}, '2000-01-01')")),
-            Class::Time => sent(16, format!("TIME_TO_SEC({x}) * 1000000 + MICROSECOND({x})")),
+            // MariaDB's seconds have a fraction; of those before midnight, PostgreSQL has none.
+            Class::Time => sent(
+                16,
+                format!("IF({x} < '00:00:00', NULL, FLOOR(TIME_TO_SEC({x})) * 1000000 + MICROSECOND({x}))"),
+            ),
             Class::Timestamp | Class::TimestampTz => {
                 sent(16, format!("TIMESTAMPDIFF(MICROSECOND, '2000-01-01', {x})"))
             }

@@ -26,6 +26,16 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     properties(side, &mut catalog)?;
     later::read(side, &mut catalog)?;
     later::needs(side, &mut catalog)?;
+    // A type of a column is listed with the column.
+    let is_used = |name: &str| {
+        let mut needs = catalog.needs.iter().filter(|(_, needed)| needed == name);
+        needs.any(|(of, _)| catalog.tables.iter().any(|table| table.name == *of))
+    };
+    let types =
+        catalog.before.iter().filter(|made| !made.sql.starts_with("CREATE SEQUENCE") && !is_used(&made.name));
+    for Named { name, sql } in types.cloned().collect::<Vec<_>>() {
+        catalog.leave(IssueKind::View, None, &name, &sql).with_statement(sql).carried = true;
+    }
     Ok(catalog)
 }
 
