@@ -347,8 +347,9 @@ fn comments_privileges_and_settings_of_objects_of_postgres_are_listed() {
 #[test]
 fn limits_of_the_target_are_known_without_a_change() {
     let Some(from) = Place::new("postgres") else { return };
-    let columns =
-        |count: usize, declared: &str| (0..count).map(|at| format!(", c{at} {declared}")).collect::<String>();
+    let columns = |count: usize, declared: &str| {
+        (0..count).map(|at| format!(", c{at} {declared}")).collect::<Vec<_>>().concat()
+    };
     from.ask(&format!(
         "CREATE TABLE many (id int PRIMARY KEY{}); CREATE TABLE short (id int PRIMARY KEY{}); \
          CREATE TABLE keyed (id int PRIMARY KEY, a text, b text, n bigint, i inet); CREATE INDEX by_all ON keyed (a, b, n, i); \

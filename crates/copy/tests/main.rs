@@ -16,3 +16,4 @@ mod pairs;
 mod random;
 mod settings;
 mod sqlite;
+mod units;

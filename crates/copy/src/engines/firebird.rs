@@ -3,7 +3,7 @@
 use super::engine::{Dialect, Engine};
 use super::facts::TargetFacts;
 use super::queries::query;
-use crate::catalog::{Catalog, Collation, Column, DefaultValue, ForeignKey, Table, read_default};
+use crate::catalog::{Catalog, Collation, Column, DefaultValue, Table, read_default};
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};
 use crate::types::{Class, Kind};
@@ -211,23 +211,7 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 }
 
 fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = query("firebird", "foreign_keys");
-    for row in side.rows(sql)? {
-        let rule = |at| match text(&row, at) {
-            "RESTRICT" => "NO ACTION".to_owned(),
-            other => other.to_owned(),
-        };
-        let part = ForeignKey {
-            name: text(&row, 1).to_owned(),
-            columns: vec![text(&row, 2).to_owned()],
-            parent: text(&row, 3).to_owned(),
-            parent_columns: vec![text(&row, 4).to_owned()],
-            on_update: rule(5),
-            on_delete: rule(6),
-            proven: true,
-        };
-        catalog.add_to_foreign_key(text(&row, 0), part);
-    }
+    catalog.add_foreign_keys(&side.rows(query("firebird", "foreign_keys"))?);
     // A check is two triggers of one text; that of a domain is one of each of its columns.
     let sql = query("firebird", "checks");
     for row in side.rows(sql)? {

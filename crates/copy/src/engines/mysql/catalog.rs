@@ -3,7 +3,7 @@
 use super::super::queries::query;
 use super::MYSQL;
 use crate::catalog::{
-    Catalog, Collation, Column, DefaultValue, ForeignKey, Leftover, Named, Native, Table, Text, read_default,
+    Catalog, Collation, Column, DefaultValue, Leftover, Named, Native, Table, Text, read_default,
 };
 use crate::issue::IssueKind;
 use crate::script::{literal, mask, quoted};
@@ -16,7 +16,8 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     tables(side, &mut catalog)?;
     columns(side, &mut catalog)?;
     indexes(side, &mut catalog)?;
-    foreign_keys(side, &mut catalog)?;
+    // A session can turn the check off.
+    catalog.add_foreign_keys(&side.rows(query("mysql", "foreign_keys"))?);
     if side.number("SELECT @@lower_case_table_names")? != 0 {
         catalog.name_parents();
     }
@@ -415,24 +416,6 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     left.dedup_by(|a, b| (&a.0, &a.1) == (&b.0, &b.1));
     for (table, name, kind, detail) in left {
         catalog.leave_to_others(kind, &table, &name, &detail);
-    }
-    Ok(())
-}
-
-fn foreign_keys(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = query("mysql", "foreign_keys");
-    for row in side.rows(sql)? {
-        let part = ForeignKey {
-            name: text(&row, 1).to_owned(),
-            columns: vec![text(&row, 2).to_owned()],
-            parent: if text(&row, 7) == "1" { text(&row, 3).to_owned() } else { String::new() },
-            parent_columns: vec![text(&row, 4).to_owned()],
-            on_update: text(&row, 5).to_owned(),
-            on_delete: text(&row, 6).to_owned(),
-            // A session can turn the check off.
-            proven: false,
-        };
-        catalog.add_to_foreign_key(text(&row, 0), part);
     }
     Ok(())
 }

@@ -297,7 +297,7 @@ impl Dialect for Mysql {
         if kind.declared == "json" && edition != "MariaDB" { Documents::Rounded } else { Documents::Kept }
     }
 
-    /// JSON_DEPTH_LIMIT of both servers.
+    /// The depths are limits of the servers' own parsers.
     fn document_limits(&self, stored: &Kind, edition: &str) -> Option<DocumentLimits> {
         let is_mariadb = edition == "MariaDB";
         let depth = if is_mariadb { 31 } else { 100 };
@@ -341,9 +341,9 @@ impl Dialect for Mysql {
         // MariaDB counts less of values that are elsewhere.
         let longest_in_page = (edition == "MySQL").then_some(8_126);
         Ok(TargetFacts {
-            longest_in_page,
             by_bytes,
             collations,
+            longest_in_page,
             folds_tables,
             folds_columns,
             edition,

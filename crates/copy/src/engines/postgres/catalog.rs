@@ -4,9 +4,7 @@ use super::super::queries::query;
 use super::before::{Positions, UNREADABLE, positions, sequences, types};
 use super::later;
 use super::renderings::{rendered, renderings};
-use crate::catalog::{
-    Catalog, Collation, Column, DefaultValue, ForeignKey, Named, Table, Text, read_default,
-};
+use crate::catalog::{Catalog, Collation, Column, DefaultValue, Named, Table, Text, read_default};
 use crate::issue::IssueKind;
 use crate::script::literal;
 use crate::sql::{Side, text};
@@ -208,26 +206,7 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 }
 
 fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = query("postgresql", "foreign_keys");
-    let action = |letter: &str| match letter {
-        "c" => "CASCADE",
-        "n" => "SET NULL",
-        "d" => "SET DEFAULT",
-        "r" => "RESTRICT",
-        _ => "NO ACTION",
-    };
-    for row in side.catalogue(sql)? {
-        let part = ForeignKey {
-            name: text(&row, 1).to_owned(),
-            columns: vec![text(&row, 2).to_owned()],
-            parent: if text(&row, 7) == "true" { text(&row, 3).to_owned() } else { String::new() },
-            parent_columns: vec![text(&row, 4).to_owned()],
-            on_update: action(text(&row, 5)).to_owned(),
-            on_delete: action(text(&row, 6)).to_owned(),
-            proven: text(&row, 8) == "true",
-        };
-        catalog.add_to_foreign_key(text(&row, 0), part);
-    }
+    catalog.add_foreign_keys(&side.catalogue(query("postgresql", "foreign_keys"))?);
     let sql = query("postgresql", "checks");
     for row in side.catalogue(sql)? {
         let (table, name, check) = (text(&row, 0), text(&row, 1), text(&row, 2));
