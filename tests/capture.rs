@@ -201,6 +201,7 @@ fn no_password_is_in_a_capture() {
     let Some(server) = testing::server_with("postgres", |options| options.with_password("hunter2")) else {
         return;
     };
+    testing::make_superuser(&server);
     let place = Place::new();
     let url = server.url().replacen("kurabe@", "kurabe:hunter2@", 1);
     let script = "psql -qX -c \"CREATE ROLE eve LOGIN PASSWORD 'hunter2'\" -c 'DROP ROLE eve' \

@@ -3,6 +3,7 @@
 mod errors;
 mod existing;
 mod open;
+mod regression;
 mod scripts;
 mod setup;
 

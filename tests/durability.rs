@@ -45,8 +45,6 @@ static CASES: &[Case] = &[
     ("valkey", &[("appendonly", "yes"), ("appendfsync", "no")], &[("", None, OsCache)]),
     ("mongodb", &[], &[("", None, PeriodicSync), ("journal=true", None, Synced)]),
     ("couchdb", &[], &[("", None, Synced)]),
-    ("firebird", &[], &[("", None, Synced)]),
-    ("firebird", &[("ForcedWrites", "off")], &[("", None, OsCache)]),
 ];
 
 /// Kills every server of a kind and checks the class of each of its targets.
@@ -144,9 +142,4 @@ fn mongodb_or_its_substitute_keeps_its_promises_when_killed() {
 #[test]
 fn couchdb_or_its_substitute_keeps_its_promises_when_killed() {
     holds("couchdb");
-}
-
-#[test]
-fn firebird_keeps_its_promises_when_it_is_killed() {
-    holds("firebird");
 }

@@ -35,7 +35,7 @@ fn hanging(first: &'static [u8], again: &'static [u8]) -> (u16, Arc<AtomicUsize>
 const SLACK: Duration = Duration::from_secs(15);
 
 /// Each engine.
-const URLS: [&str; 9] = [
+const URLS: [&str; 8] = [
     "mysql://u:p@127.0.0.1:PORT/d",
     "postgres://u:p@127.0.0.1:PORT/d",
     "redis://127.0.0.1:PORT",
@@ -43,7 +43,6 @@ const URLS: [&str; 9] = [
     "couchdb://127.0.0.1:PORT",
     "mongodb://127.0.0.1:PORT/d",
     "oracle://u:p@127.0.0.1:PORT/d",
-    "firebird://u:p@127.0.0.1:PORT/d",
     "http://127.0.0.1:PORT",
 ];
 

@@ -3,21 +3,28 @@
 use crate::support::{Answer, Place, signal, trials};
 use kurabe_testbed::testing;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 /// Short trials in short slices.
 const BRIEF: [&str; 7] = ["--interleave=5ms", "--duration", "40ms", "--rounds", "4", "--records", "20000"];
 
-/// The trials of the only run, with their rounds and metrics.
+/// The trials of the only run that count, with their rounds and metrics.
 fn measured(place: &Place) -> Vec<(u64, Value)> {
+    by_cell(place).into_iter().map(|((round, ..), measured)| (round, measured)).collect()
+}
+
+/// The same by round, cell and operation; the last of each counts.
+fn by_cell(place: &Place) -> BTreeMap<(u64, u64, String), Value> {
     let run = fs::read_dir(place.path()).unwrap().flatten().next().unwrap().path();
     let text = fs::read_to_string(run.join("run.jsonl")).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let trial = |line: &Value| {
         let trial = line.get("trial").unwrap_or(line);
         let measured = trial.pointer("/outcome/measured")?.clone();
-        Some((trial["round"].as_u64()?, measured))
+        let operation = trial["operation"].as_str()?.to_owned();
+        Some(((trial["round"].as_u64()?, trial["cell"].as_u64()?, operation), measured))
     };
     lines.iter().filter_map(trial).collect()
 }
@@ -35,9 +42,9 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
         let said = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             said.contains(
-                "the first of each block with continuous trials, which are the figures, the others interleaved in slices of \
-                 5 ms, which give the ratios"
-            ) && said.contains("4 rounds (figures: 1 continuous; ratios: 3 interleaved)"),
+                "the first of each block with continuous trials, in which limits are observed, the others interleaved in \
+                 slices of 5 ms, which give rates and ratios"
+            ) && said.contains("4 rounds (rates and ratios: 3 interleaved; limits: 1 continuous)"),
             "{answer:?}"
         );
         let all = measured(&place);
@@ -67,34 +74,42 @@ fn first_round_is_observed_and_the_others_are_interleaved() {
             );
         }
         assert_eq!(report["verdicts"][0]["rounds"], 3, "{:#}", report["verdicts"]);
-        assert_rows_are_of_one_trial(&report, &all);
+        assert_rows_are_of_their_trials(&report, &place);
     }
 }
 
-/// Whether each row has the rate, the times, the CPU time and the bottleneck of the one continuous trial of its cell, and
-/// these fit together.
-fn assert_rows_are_of_one_trial(report: &Value, trials: &[(u64, Value)]) {
-    let cpus = report["machine"]["cpus"].as_f64().unwrap();
-    for cell in report["cells"].as_array().unwrap() {
-        let rate = cell["ops_per_second"]["mean"].as_f64().unwrap();
-        let number = |value: &Value| value.as_f64().unwrap();
-        let of_rate = |(round, trial): &&(u64, Value)| {
-            let made = number(&trial["completed"]) * 1e9 / number(&trial["elapsed_ns"]);
-            *round == 0 && (made / rate - 1.0).abs() < 1e-6
+/// Whether each row has the rate, the times and the CPU time of the interleaved trials of its cell, and the bottleneck of its
+/// continuous one; and whether the quotient of two rates is their ratio.
+fn assert_rows_are_of_their_trials(report: &Value, place: &Place) {
+    let number = |value: &Value| value.as_f64().unwrap();
+    let (trials, cells) = (by_cell(place), report["cells"].as_array().unwrap());
+    for (index, cell) in (0..).zip(cells) {
+        let of = |observed: bool| {
+            let here = trials.iter().filter(|((round, of, _), _)| *of == index && (*round == 0) == observed);
+            here.map(|(_, trial)| trial).collect::<Vec<_>>()
         };
-        let (_, trial) =
-            trials.iter().find(of_rate).unwrap_or_else(|| panic!("no trial has this rate: {cell:#}"));
-        let cpu = number(&cell["client_cpu_us_per_op"]);
-        assert!(
-            (number(&trial["client_cpu_ns"]) / number(&trial["completed"]) / 1e3 / cpu - 1.0).abs() < 1e-6
-        );
-        let max_us = number(&trial["service"]["max"]) / 1e3;
-        assert!((number(&cell["latency_us"]["max"]) / max_us - 1.0).abs() < 1e-6, "{cell:#}");
-        assert_eq!(cell["observed"][0]["wall_ns"], trial["observed"]["wall_ns"]);
-        assert_eq!((&cell["attribution"]["of_trials"], &cell["rounds"]), (&1.into(), &1.into()), "{cell:#}");
-        let server = cell["server_cpu_us_per_op"].as_f64().unwrap_or(0.0);
-        // Counters are read a moment before and after the clock.
-        assert!((cpu + server) * rate <= cpus * 1.1e6, "more than {cpus} processors: {cell:#}");
+        let (compared, alone) = (of(false), of(true));
+        assert_eq!((&cell["rounds"], &cell["interleaved"]), (&compared.len().into(), &compared.len().into()));
+        let rate = |trial: &&Value| number(&trial["completed"]) * 1e9 / number(&trial["elapsed_ns"]);
+        let mean = compared.iter().map(|trial| rate(trial).ln()).sum::<f64>() / compared.len() as f64;
+        let shown = number(&cell["ops_per_second"]["mean"]);
+        assert!((mean.exp() / shown - 1.0).abs() < 1e-6, "{cell:#}");
+        assert!((rate(&alone[0]) / number(&cell["alone_per_second"]) - 1.0).abs() < 1e-6, "{cell:#}");
+        let sum = |name: &str| compared.iter().map(|trial| number(&trial[name])).sum::<f64>();
+        let cpu = sum("client_cpu_ns") / sum("completed") / 1e3;
+        assert!((cpu / number(&cell["client_cpu_us_per_op"]) - 1.0).abs() < 1e-6, "{cell:#}");
+        let max = compared.iter().map(|trial| number(&trial["service"]["max"]) / 1e3).fold(0.0, f64::max);
+        assert!((number(&cell["latency_us"]["max"]) / max - 1.0).abs() < 1e-6, "{cell:#}");
+        assert_eq!(cell["observed"][0]["wall_ns"], alone[0]["observed"]["wall_ns"]);
+        assert_eq!(cell["attribution"]["of_trials"], 1, "{cell:#}");
+    }
+    for verdict in report["verdicts"].as_array().unwrap().iter().filter(|one| one["primary"] == true) {
+        let [a, b] = [0, 1].map(|side| {
+            let at = verdict["cells"][side].as_u64().unwrap() as usize;
+            number(&cells[at]["ops_per_second"]["mean"])
+        });
+        assert!((a / b / number(&verdict["ratio"]) - 1.0).abs() < 1e-6, "{verdict:#}");
+        assert!(number(&verdict["low"]) <= a / b && a / b <= number(&verdict["high"]), "{verdict:#}");
     }
 }
 
@@ -107,7 +122,7 @@ fn throwaway_servers_use_no_processor_of_clients() {
     let cpus: u64 = report["machine"]["cpus"].as_u64().unwrap();
     // Known from the first round, which is observed.
     assert!(report["cells"][0]["server_cpu_us_per_op"].as_f64() > Some(0.0), "{report:#}");
-    assert_rows_are_of_one_trial(&report, &measured(&place));
+    assert_rows_are_of_their_trials(&report, &place);
     for (_, figures) in measured(&place).iter().filter(|(round, _)| *round == 0) {
         let servers = figures.pointer("/observed/server/seen/cpus").unwrap().as_array().unwrap();
         let half = cpus - cpus / 2;

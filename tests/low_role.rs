@@ -1,6 +1,7 @@
 //! A role that may create in the measured schema sets traps; another one with all rights runs the program. None of the traps
 //! runs with the rights of that one, and nothing of others is removed.
 
+mod documents;
 mod mysql;
 mod postgres;
 mod sqlite;

@@ -13,7 +13,6 @@ mod copy;
 mod custom;
 mod durability;
 mod exit_codes;
-mod firebird;
 mod first_steps;
 mod fleet;
 mod hangs;

@@ -41,25 +41,25 @@ fn runs_of_the_suite_are_measured_on_sqlite() {
     }
 }
 
-/// A run on SQLite, PostgreSQL, MariaDB, MySQL, Redis, memcached, MongoDB, CouchDB, Firebird and a listener: measured,
+/// A run on SQLite, PostgreSQL, MariaDB, MySQL, Redis, memcached, MongoDB, CouchDB and a listener: measured,
 /// partly, not available, or not a target of this run.
 const STATES: [(&str, &str); 17] = [
-    ("session", "mmmmppppmn"),
-    ("kv", "mmmmmmmmmn"),
-    ("connect", "mmmmmmmmmn"),
-    ("bind", "mmmmnnnnmn"),
-    ("bulk", "pmmmppmppn"),
-    ("webapp", "mmmmnnmmmn"),
-    ("link", "ppppnnpppn"),
-    ("net", "nnnnnnnnnm"),
-    ("waits", "mmmmmmmmmn"),
-    ("estimate", "nmmmnnnnnn"),
-    ("cpus", "nmmmmmmmmn"),
-    ("reload", "mmmmnnpnpn"),
-    ("copy", "mmmmnnnnmn"),
-    ("cache-aside", "mmmmmmmmmn"),
-    ("footprint", "mmmmmmmmmn"),
-    ("point-read", "mmmmmmmmmn"),
+    ("session", "mmmmppppn"),
+    ("kv", "mmmmmmmmn"),
+    ("connect", "mmmmmmmmn"),
+    ("bind", "mmmmnnnnn"),
+    ("bulk", "pmmmppmpn"),
+    ("webapp", "mmmmnnmmn"),
+    ("link", "ppppnnppn"),
+    ("net", "nnnnnnnnm"),
+    ("waits", "mmmmmmmmn"),
+    ("estimate", "nmmmnnnnn"),
+    ("cpus", "nmmmmmmmn"),
+    ("reload", "mmmmnnpnn"),
+    ("copy", "mmmmnnnnn"),
+    ("cache-aside", "mmmmmmmmn"),
+    ("footprint", "mmmmmmmmn"),
+    ("point-read", "mmmmmmmmn"),
     ("sysbench-read-only", "mmmm------"),
 ];
 
@@ -165,9 +165,7 @@ fn assert_states(part: usize) -> Recorded {
 }
 
 fn key_value_pairs_are_read_and_added_on_every_engine(recorded: &Recorded) {
-    for engine in
-        ["sqlite", "postgres", "mysql", "mariadb", "memcached", "redis", "mongodb", "couchdb", "firebird"]
-    {
+    for engine in ["sqlite", "postgres", "mysql", "mariadb", "memcached", "redis", "mongodb", "couchdb"] {
         for cell in recorded.on("kv", engine) {
             assert_eq!(cell["status"], "ok", "{engine}: {cell:#}");
             let verified = &cell["verified"];
@@ -179,7 +177,7 @@ fn key_value_pairs_are_read_and_added_on_every_engine(recorded: &Recorded) {
 }
 
 fn web_application_is_verified_on_every_engine_or_the_reason_is_reported(recorded: &Recorded) {
-    for engine in ["sqlite", "mysql", "mariadb", "postgres", "mongodb", "couchdb", "firebird"] {
+    for engine in ["sqlite", "mysql", "mariadb", "postgres", "mongodb", "couchdb"] {
         for cell in recorded.on("webapp", engine) {
             assert_eq!(cell["status"], "ok", "{engine}: {cell:#}");
             let verified = &cell["verified"];

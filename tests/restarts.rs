@@ -1,6 +1,7 @@
 //! Throwaway servers have a second instance for the A/A control; `--restarts` restarts both between blocks of rounds.
 
 use crate::support::{Answer, Place, signal};
+use kurabe_os::process::{self, Stat};
 use kurabe_testbed::testing;
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,42 +11,21 @@ use std::time::Duration;
 /// Short trials, one after the other.
 const BRIEF: [&str; 7] = ["--interleave=off", "--requests", "300", "--records", "200", "--rounds", "4"];
 
-/// The number of each process, its name and its parent's number.
-fn processes() -> Vec<(u32, String, u32)> {
-    let of = |entry: fs::DirEntry| {
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        let (pid, rest) = stat.split_once(" (")?;
-        let (name, rest) = rest.rsplit_once(") ")?;
-        Some((pid.parse().ok()?, name.to_owned(), rest.split(' ').nth(1)?.parse().ok()?))
-    };
-    fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
-}
-
 /// The servers of this name that descend from a process.
-fn descendants(root: u32, name: &str) -> BTreeSet<u32> {
-    let all = processes();
-    let mut family = BTreeSet::from([root]);
-    loop {
-        let child = |(pid, _, parent): &(u32, String, u32)| family.contains(parent).then_some(*pid);
-        let next: BTreeSet<u32> = all.iter().filter_map(child).chain([root]).collect();
-        if next == family {
-            break;
-        }
-        family = next;
-    }
+fn servers_below(root: u32, name: &str) -> BTreeSet<u32> {
     // One that only prints its version does not listen.
     let listens = |pid: u32| {
         fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("127.0.0.1"))
     };
-    let servers = all.iter().filter(|(pid, of, _)| of == name && family.contains(pid) && listens(*pid));
-    servers.map(|(pid, ..)| *pid).collect()
+    let is_one = |pid: &u32| Stat::of(*pid).is_some_and(|stat| stat.name == name) && listens(*pid);
+    process::descendants(root).into_iter().filter(is_one).collect()
 }
 
 /// Monitors a run until its end: the servers that it had, and the maximum at a time.
 pub(crate) fn watch(mut child: Child, name: &str) -> (Answer, BTreeSet<u32>, usize) {
     let (mut ever, mut most) = (BTreeSet::new(), 0);
     while child.try_wait().unwrap().is_none() {
-        let now = descendants(child.id(), name);
+        let now = servers_below(child.id(), name);
         most = most.max(now.len());
         ever.extend(now);
         std::thread::sleep(Duration::from_millis(3));

@@ -13,7 +13,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::verification::{Proof, Verification};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::Target;
-use kurabe_engine::run::runner::Runner;
+use kurabe_engine::{Conditions, NewRun};
 use kurabe_experiments::registry;
 use saboteur::{Lie, Saboteur};
 use std::collections::BTreeMap;
@@ -51,9 +51,10 @@ fn run(lie: Lie, layout: &str, operations: &[&str]) -> Vec<TrialRecord> {
     let facts = inner.describe().unwrap();
     let first_table = Arc::default();
     let driver = Box::new(DriverLayer::new(inner, move || Saboteur::new(lie, &first_table)));
-    let targets = [Target::new("null", driver, facts)];
+    let mut targets = [Target::new("null", driver, facts)];
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
-    Runner::new(&plan, "sabotage", &targets).trials().unwrap()
+    let run = kurabe_engine::run(NewRun::new(plan), &mut targets, &Conditions::default(), &mut ());
+    run.unwrap().unwrap().trials
 }
 
 /// Every trial of the run must have failed by a mismatch, with a reason that contains `part`.

@@ -16,7 +16,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::Target;
-use kurabe_engine::run::runner::Runner;
+use kurabe_engine::{Conditions, NewRun};
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_report::attribution::Bottleneck;
@@ -80,14 +80,15 @@ fn trial(url: &str, spec: &RunSpec, hand: Arc<Hand>) -> (Measurement, u64) {
     let experiment = registry::find(&spec.experiment).unwrap();
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let facts = driver.describe().unwrap();
-    let targets = [Target::new("target", driver, facts)];
+    let mut targets = [Target::new("target", driver, facts)];
     let mut plan = Plan::new(experiment, spec, &targets).unwrap();
     plan.allow_rewrites();
     plan.retain(|cell| !cell.aa_control);
     let read = Arc::new(Mutex::new(Vec::new()));
     let observer = ByHand { monitor: Monitor::new(), hand, read: Arc::clone(&read) };
-    let runner = Runner { observer: Some(&observer), ..Runner::new(&plan, "said", &targets) };
-    let outcome = runner.trials().unwrap().pop().map(|trial| trial.outcome);
+    let conditions = Conditions { observer: Some(&observer), ..Conditions::default() };
+    let run = kurabe_engine::run(NewRun::new(plan), &mut targets, &conditions, &mut ()).unwrap();
+    let outcome = run.unwrap().trials.pop().map(|trial| trial.outcome);
     let Some(Outcome::Measured(measured)) = outcome else { panic!("{outcome:?}") };
     let read = read.lock().unwrap();
     (*measured, read[1] - read[0])
@@ -137,29 +138,6 @@ fn write_volume_equals_server_counter_on_mariadb() {
 fn write_volume_equals_wal_position_on_postgres() {
     let Some(server) = testing::server("postgres") else { return };
     log_agrees(server, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn");
-}
-
-/// Commits write pages, which isql's own connections read and write too: some pages of its transactions.
-#[test]
-fn page_writes_equal_monitoring_tables_on_firebird() {
-    let Some(server) = testing::server("firebird") else { return };
-    let url = server.url().to_owned();
-    let server = Arc::new(Mutex::new(server));
-    let hand = move || {
-        let writes = "SELECT i.MON$PAGE_WRITES * d.MON$PAGE_SIZE FROM MON$DATABASE d JOIN MON$IO_STATS i \
-                      ON i.MON$STAT_ID = d.MON$STAT_ID AND i.MON$STAT_GROUP = 0;";
-        crate::firebird::isql(&server.lock().unwrap(), writes).parse().unwrap()
-    };
-    let spec = RunSpec { records: Some(400), ..spec("point-write", 2, Some(300)) };
-    let (measured, by_hand) = trial(&url, &spec, Arc::new(hand));
-    let told = counted(&measured, Counter::FileBytes);
-    assert!(by_hand >= 300 * 8_192, "300 commits wrote {by_hand} bytes of pages");
-    assert!(told.abs_diff(by_hand) <= by_hand / 10, "reported {told}, read directly {by_hand}");
-    // Each update is a transaction of its own.
-    let begun = counted(&measured, Counter::Transactions);
-    assert!((300..330).contains(&begun), "{begun} transactions began");
-    assert!(counted(&measured, Counter::PagesChanged) >= 300);
-    assert!(counted(&measured, Counter::PagesRequested) >= counted(&measured, Counter::PagesMissed));
 }
 
 /// The process that the test below starts: a process's I/O counters include other tests unless it runs alone.

@@ -18,13 +18,13 @@ fn application_of_kurabe_conforms() {
 #[test]
 fn no_planted_lie_passes() {
     let app = App::start_with("null:", &["--records", "300"]);
-    lies::no_lie_passes(app.address, 100, false);
+    lies::no_lie_passes(app.address, "", 100, false);
 }
 
 #[test]
 fn truth_through_the_relay_passes() {
     let app = App::start_with("null:", &["--records", "300"]);
-    lies::truth_passes(app.address, 100);
+    lies::truth_passes(app.address, "", 100);
 }
 
 #[test]

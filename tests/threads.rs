@@ -6,6 +6,7 @@ mod shared;
 use crate::servers::common::sql;
 use crate::support::{Answer, Place, eventually, metric, signal};
 use crate::webapp::held::connections_to;
+use kurabe_os::process::Stat;
 use kurabe_testbed::{Server, testing};
 use serde_json::Value;
 use shared::{NATIVE, every_answer_is_verified, measured, point};
@@ -94,12 +95,7 @@ fn under_load(child: &Child, server: &Server, clients: usize) {
 
 /// Waits until a process has used this much more processor time, in hundredths of a second.
 fn works(child: &Child, more: u64) {
-    let ticks = || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
-        let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
-        let fields = after.split_whitespace().skip(11).take(2);
-        fields.filter_map(|n| n.parse::<u64>().ok()).sum::<u64>()
-    };
+    let ticks = || Stat::of(child.id()).map_or(0, |stat| stat.ticks);
     let before = ticks();
     eventually(120, || (ticks() >= before + more).then_some(())).expect("the clients did not work");
 }

@@ -373,7 +373,7 @@ fn failures_have_documented_exit_codes() {
     for (args, code, part) in [
         (vec!["wire", &url, "--", "true"], 3, "nothing answers at 127.0.0.1:"),
         (vec!["wire", "sqlite:x", "--", "true"], 2, "is no protocol that can be decoded"),
-        (vec!["wire", "up:firebird", "--", "true"], 2, "is no protocol that can be decoded"),
+        (vec!["wire", "up:tcp", "--", "true"], 2, "is no protocol that can be decoded"),
         (vec!["wire", "rediss://h", "--", "true"], 2, "redis://host:port"),
         (vec!["wire", "--listen", "0.0.0.0:0", &url], 2, "--allow-remote"),
         (vec!["wire", "--listen", "nonsense", &url], 2, "is not an address"),

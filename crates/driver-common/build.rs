@@ -8,7 +8,7 @@ use std::path::Path;
 use std::{env, fs};
 
 /// The crates by which drivers talk to databases.
-const CRATES: [&str; 4] = ["heed", "oracledb", "rsfbclient-rust", "rusqlite"];
+const CRATES: [&str; 3] = ["heed", "oracledb", "rusqlite"];
 
 const LOCK: &str = "../../Cargo.lock";
 

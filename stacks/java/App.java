@@ -97,6 +97,9 @@ public final class App extends Handler.Abstract {
         if (!OWN_HOST.matcher(Request.getServerName(request)).matches()) {
             throw new Refusal(421, "this host name is not accepted; use 127.0.0.1 or localhost");
         }
+        if (!settings.getProperty("authorization").equals(request.getHeaders().get(HttpHeader.AUTHORIZATION))) {
+            throw new Refusal(401, "user and password are in the URL that 'kurabe up stack' printed");
+        }
         var path = Request.getPathInContext(request);
         var method = POSTS.contains(path) ? "POST" : "GET";
         if (method.equals("GET") && !GETS.contains(path)) {

@@ -199,6 +199,9 @@ async function answer(request) {
   if (!/^(localhost|[0-9.]+|\[.*\])$/i.test(host)) {
     throw new Refusal(421, 'this host name is not accepted; use 127.0.0.1 or localhost');
   }
+  if (request.headers.authorization !== config.authorization) {
+    throw new Refusal(401, "user and password are in the URL that 'kurabe up stack' printed");
+  }
   if (!Object.hasOwn(pages, path)) throw new Refusal(404, 'there is no such page');
   const [method, page] = pages[path];
   const experiment = path.split('/')[1];

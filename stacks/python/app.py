@@ -17,7 +17,7 @@ GETS = {"/health", "/kv", "/kv/read", "/kv/count", "/connect", "/connect/read", 
 POSTS = {"/kv/write", "/webapp/request"}
 DATA = "application/octet-stream"
 TEXT = "text/plain; charset=utf-8"
-REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
            421: "Misdirected Request", 501: "Not Implemented", 503: "Service Unavailable"}
 
 if DATABASE["kind"] == "postgres":
@@ -115,6 +115,8 @@ def answer(environ):
     host = re.sub(r":\d+$", "", environ.get("HTTP_HOST", "localhost"))
     if not re.fullmatch(r"localhost|[0-9.]+|\[.*\]", host, re.IGNORECASE):
         raise Refusal(421, "this host name is not accepted; use 127.0.0.1 or localhost")
+    if environ.get("HTTP_AUTHORIZATION") != CONFIG["authorization"]:
+        raise Refusal(401, "user and password are in the URL that 'kurabe up stack' printed")
     path, query = environ["PATH_INFO"], environ.get("QUERY_STRING", "")
     method = "POST" if path in POSTS else "GET"
     if method == "GET" and path not in GETS:

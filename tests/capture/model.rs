@@ -339,7 +339,7 @@ fn model_of_documents_has_its_mix_and_runs_on_tables() {
     let count = || ["find", "update", "delete"].map(|name| counted(&server).get(name).copied().unwrap_or(0));
     let before = count();
     let path = recorded(&place, "documents", &server, |address| {
-        let (mut client, items) = (Client::connect(address), json!("items"));
+        let (mut client, items) = (Client::connect(&server, address), json!("items"));
         let (mut rank, mut rng) = (zipf(200, 1.2), kurabe_stats::Rng::new(3));
         for n in 0..2_000_u64 {
             let id = format!("{:024x}", kurabe_stats::mix(4, rank() as u64));

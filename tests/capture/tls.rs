@@ -364,7 +364,7 @@ fn throwaway_server_has_tls_if_its_url_asks_for_it_or_the_url_is_refused() {
             ["run", "point-read", &url, "--requests", "50", "--records", "20", "--rounds", "1", "--no-html"];
         place.run(&args).success();
     }
-    for url in ["up:couchdb?tls=require", "up:firebird?tls=require", "up:postgres?sslmode=verify-full"] {
+    for url in ["up:couchdb?tls=require", "up:postgres?sslmode=verify-full"] {
         let answer = place.run(&["run", "point-read", url, "--rounds", "1", "--no-html"]);
         let is_said = ["neither TLS", "needs an authority", "not installed"]
             .iter()

@@ -59,12 +59,6 @@ impl Subject {
         self.make(name, &[("id", FieldType::Text { max: 40 }), ("data", FieldType::LongBytes)], &[0])
     }
 
-    /// The smallest integer that an index sorts first: Firebird 3 sorts `i64::MIN` after 0, as its notes say.
-    pub(super) fn least_in_order(&self) -> i64 {
-        let is_firebird = self.driver.describe().unwrap().engine == "Firebird";
-        i64::MIN + i64::from(is_firebird)
-    }
-
     pub(super) fn leave_nothing_behind(&self) {
         let mut namespace = self.namespace();
         for name in namespace.list().unwrap() {

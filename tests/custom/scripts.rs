@@ -38,6 +38,7 @@ fn invalid_script_is_rejected_with_file_and_line() {
     let target = format!("sqlite:{}", place.at("mine.db"));
     for (text, part) in [
         ("SELECT 1;\n\\gset\n", "line 2: \\gset is not supported"),
+        ("\\setrandom a 1 10\nSELECT :a;", "write \\set name random(1, 10)"),
         ("\\sett a 1\nSELECT 1;", "line 1: unknown meta-command 'sett'; did you mean 'set'?"),
         ("SELECT 1;\n\nSELECT :nothing;", "line 3: unknown variable 'nothing'"),
         ("\\if 1 = 1\nSELECT 1;", "line 1: an \\if without its \\endif"),
@@ -136,4 +137,118 @@ fn gate_judges_scripts_on_two_targets_or_against_the_last_run_and_suites_name_sc
     run(&place, &suite, &[]).success().out_has("read");
     let wrong = place.file("wrong.toml", "pgbench = [\"nofile.sql\"]\n");
     run(&place, &wrong, &["sqlite:"]).exit_code(2).err_has("nofile.sql cannot be read");
+}
+
+#[test]
+fn statement_is_prepared_when_it_is_executed_if_the_server_cannot_before() {
+    let place = Place::new();
+    let made = "CREATE TEMPORARY TABLE t1 (a int)";
+    for server in sql_servers() {
+        let drop = if server.url().starts_with("postgres") {
+            ("BEGIN;\n", " ON COMMIT DROP;\n", "END;")
+        } else {
+            ("", ";\n", "DROP TEMPORARY TABLE t1;")
+        };
+        let text =
+            format!("{}{made}{}INSERT INTO t1 VALUES (1);\nSELECT a FROM t1;\n{}", drop.0, drop.1, drop.2);
+        let script = place.file("made.sql", text);
+        let usual =
+            ["run", "pgbench", "-f", &script, server.url(), "--requests", "20", "--rounds", "1", "--write"];
+        for how in [&["-M", "prepared"][..], &["-M", "extended"], &["-M", "prepared", "-C"]] {
+            place.run(&[&usual[..], how].concat()).success();
+        }
+        // What is never there is an error with its place, as before.
+        let script = place.file("never.sql", "SELECT 1;\nSELECT a FROM t2;");
+        let usual =
+            ["run", "pgbench", "-f", &script, server.url(), "--requests", "20", "--rounds", "1", "--write"];
+        place.run(&usual).exit_code(4).out_has("never.sql: line 2");
+    }
+}
+
+#[test]
+fn tries_without_a_limit_need_an_end_and_retries_are_shown() {
+    let Some(server) = kurabe_testbed::testing::server("postgres") else { return };
+    let place = Place::new();
+    let text = "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT sum(bbalance) FROM pgbench_branches;\n\\sleep 1 ms\n\
+                UPDATE pgbench_branches SET bbalance = bbalance + 1;\nEND;\n";
+    let script = place.file("meet.sql", text);
+    let usual = [
+        "run",
+        "pgbench",
+        "--init",
+        "-f",
+        &script,
+        server.url(),
+        "-c",
+        "4",
+        "--rounds",
+        "1",
+        "--max-tries",
+        "0",
+    ];
+    place
+        .run(&[&usual[..], &["--requests", "40"]].concat())
+        .exit_code(2)
+        .err_has("--max-tries 0 has no limit");
+    place.run(&[&usual[..], &["-T", "1"]].concat()).success().out_has("retries/op");
+    let page = place.at("page.html");
+    place.run(&["report", "last", "--format", "html", "-o", &page]).success();
+    assert!(std::fs::read_to_string(page).unwrap().contains("retries/op"));
+    // Without a success, a transaction ends with the time limit.
+    let script = place.file("never.sql", "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END $$;");
+    let args = [
+        "run",
+        "pgbench",
+        "-f",
+        &script,
+        server.url(),
+        "-T",
+        "1",
+        "--rounds",
+        "1",
+        "--max-tries",
+        "0",
+        "--write",
+    ];
+    place.run(&[&args[..], &["--timeout", "300ms"]].concat()).exit_code(4).out_has("the limit of --timeout");
+}
+
+#[test]
+fn quoted_and_qualified_names_mean_the_tables_of_the_run_and_a_byte_order_mark_means_nothing() {
+    let place = Place::new();
+    let servers = sql_servers();
+    let text = "\u{feff}\\set a random(1, 1000)\nSELECT abalance FROM \"pgbench_accounts\" WHERE aid = :a;\n\
+                UPDATE public.pgbench_tellers SET tbalance = tbalance + 1 WHERE tid = 1;\n";
+    let script = place.file("quoted.sql", text);
+    let targets = ["sqlite:"].into_iter().chain(servers.iter().map(|server| server.url()));
+    let usual =
+        ["run", "pgbench", "--init", "-f", &script, "--requests", "20", "--rounds", "1", "--interleave=off"];
+    place.run(&usual.into_iter().chain(targets).collect::<Vec<_>>()).success();
+}
+
+#[test]
+fn statements_of_one_request_are_text_for_postgresql() {
+    let place = Place::new();
+    let script = place.file("joined.sql", "SELECT 1\\; SELECT 2, 3;");
+    let args = ["run", "pgbench", "-f", &script, "--requests", "20", "--rounds", "1", "--write"];
+    let refused = place.run(&[&args[..], &["sqlite:"]].concat());
+    refused.exit_code(2).err_has("cannot be prepared").err_has("-M simple");
+    let answer = place.run(&[&args[..], &["sqlite:", "-M", "simple"]].concat());
+    assert!(answer.code != Some(0) && answer.err.contains("has no statement for SQLite"), "{answer:?}");
+}
+
+#[test]
+fn option_of_pgbench_that_is_not_taken_is_refused_with_what_to_write() {
+    let place = Place::new();
+    let script = place.file("one.sql", "SELECT 1;");
+    for (command, words, part) in [
+        ("run pgbench -f", "-nL 100", "--slo"),
+        ("run pgbench -f", "-d shop", "postgres://user@host:port/database"),
+        ("run pgbench -f", "--fillfactor=90", "pgbench -i"),
+        ("gate", "-r", "results of its own"),
+    ] {
+        let words: Vec<&str> =
+            command.split(' ').chain([&*script]).chain(words.split(' ')).chain(["sqlite:"]).collect();
+        place.run(&words).exit_code(2).err_has("pgbench's option").err_has(part);
+    }
 }

@@ -70,7 +70,7 @@ impl Host {
         let mut lines = BufReader::new(self.child.stderr.take().unwrap()).lines();
         let waits =
             |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| line.contains("waits for runs"));
-        lines.find(waits).expect("the agent does not wait for runs");
+        assert!(lines.any(|line| waits(&line)), "the agent does not wait for runs");
         thread::spawn(move || lines.for_each(drop));
     }
 

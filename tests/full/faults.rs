@@ -3,6 +3,7 @@
 use crate::fleet::broker::Broker;
 use crate::fleet::{Agent, children, connections, measured_sums};
 use crate::support::{Answer, KURABE, Place, eventually, piped, recorded_trials, signal};
+use kurabe_os::process::Stat;
 use kurabe_stats::rng::Rng;
 use kurabe_testbed::testing;
 use serde_json::Value;
@@ -43,8 +44,7 @@ fn random_faults_end_with_a_clear_outcome_and_leave_nothing_behind() {
 
 /// The processes of a program that have not ended.
 fn alive(pids: &[u32]) -> Vec<u32> {
-    let state = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-    let runs = |pid: &&u32| state(pid).is_some_and(|stat| !stat.contains(") Z "));
+    let runs = |pid: &&u32| Stat::of(**pid).is_some_and(|stat| stat.lives());
     pids.iter().filter(runs).copied().collect()
 }
 

@@ -14,7 +14,7 @@ use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::Target;
-use kurabe_engine::run::runner::Runner;
+use kurabe_engine::{Conditions, NewRun};
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_testbed::{Server, testing};
@@ -98,7 +98,7 @@ fn trials(
 ) -> Vec<WireUse> {
     let driver = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();
     let facts = driver.describe().unwrap();
-    let targets = [Target::new("it", driver, facts)];
+    let mut targets = [Target::new("it", driver, facts)];
     let experiment = registry::find(experiment).unwrap();
     let info = experiment.info;
     let operations = info.operation_names();
@@ -112,12 +112,13 @@ fn trials(
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     assert_eq!(plan.cells[0].record.unavailable, None, "{url}");
     let observer = Marking { monitor: Monitor::new(), marker: Arc::clone(marker) };
-    let runner = Runner { observer: Some(&observer), ..Runner::new(&plan, "packets", &targets) };
+    let conditions = Conditions { observer: Some(&observer), ..Conditions::default() };
+    let run = kurabe_engine::run(NewRun::new(plan), &mut targets, &conditions, &mut ()).unwrap();
     let seen = |trial: TrialRecord| match trial.outcome {
         Outcome::Measured(measured) => measured.observed.unwrap().wire.unwrap(),
         Outcome::Failed { reason, .. } => panic!("{url}: {reason}"),
     };
-    runner.trials().unwrap().into_iter().map(seen).collect()
+    run.unwrap().trials.into_iter().map(seen).collect()
 }
 
 /// The traffic in the capture between a trial's readings; `None` if a packet arrived during a reading and may or may

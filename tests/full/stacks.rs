@@ -149,6 +149,8 @@ fn records_added_through_stack_are_read_back() {
 struct Stack {
     child: Option<Child>,
     address: SocketAddr,
+    /// User and password as in a URL: `kurabe:PASSWORD@`.
+    login: String,
     _place: Place,
 }
 
@@ -164,10 +166,12 @@ impl Stack {
         let mut child = piped(&mut place.command(&[&args[..], rest].concat()));
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let Some(address) = line.trim().strip_prefix("http://").and_then(|text| text.parse().ok()) else {
+        let at = line.find('@').map_or(0, |at| at + 1);
+        let (login, address) = line.split_at(at);
+        let (Some(login), Ok(address)) = (login.strip_prefix("http://"), address.trim().parse()) else {
             panic!("no address: {line:?} {:?}", Answer::at_end_of(child));
         };
-        Self { child: Some(child), address, _place: place }
+        Self { child: Some(child), address, login: login.to_owned(), _place: place }
     }
 
     fn ended(mut self) -> Answer {
@@ -246,10 +250,7 @@ fn descends(mut number: u32, from: u32) -> bool {
         if number == from {
             return true;
         }
-        // The parent is the second word after the name in parentheses.
-        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
-        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
-        number = parent.and_then(|parent| parent.parse().ok()).unwrap_or(0);
+        number = kurabe_os::process::Stat::of(number).map_or(0, |stat| stat.parent);
     }
     false
 }
@@ -299,7 +300,7 @@ fn one_wrong_answer_in_10_000_fails_its_trial() {
     }
     let stack = Stack::start("php", "mariadb", &["--variant", "mysqli-persistent"]);
     let relay = lying(stack.address, 10_000);
-    let url = format!("http://{}", relay.address());
+    let url = format!("http://{}{}", stack.login, relay.address());
     let place = Place::new();
     let answer = place.run(&[
         "run", "kv", "--via", &url, "--operation", "read", "--requests", "10000", "--rounds", "1",
@@ -320,7 +321,7 @@ fn no_planted_lie_passes() {
         return;
     }
     let stack = Stack::start("php", "mariadb", &["--variant", "mysqli-persistent"]);
-    lies::no_lie_passes(stack.address, 400, true);
+    lies::no_lie_passes(stack.address, &stack.login, 400, true);
 }
 
 #[test]
@@ -329,5 +330,5 @@ fn truth_through_the_relay_passes() {
         return;
     }
     let stack = Stack::start("php", "mariadb", &["--variant", "mysqli-persistent"]);
-    lies::truth_passes(stack.address, 400);
+    lies::truth_passes(stack.address, &stack.login, 400);
 }

@@ -1,7 +1,7 @@
 //! PostgreSQL: what others create in a schema of the search path (CVE-2018-1058), and before us under our names.
 
 use super::*;
-use kurabe_testbed::testing;
+use kurabe_testbed::{Server, testing};
 
 /// What the low role's functions call. It counts in a sequence, which no rollback undoes, and fails in a transaction that only
 /// reads.
@@ -80,7 +80,10 @@ const OTHERS: &[&str] = &[
 ];
 
 /// A role that may create in `public`, with all traps but those of our own names.
-fn with_traps(url: &str) -> (Db, Db) {
+fn with_traps(server: &Server) -> (Db, Db) {
+    // Whatever our role may do, the other one must not do by it.
+    testing::make_superuser(server);
+    let url = server.url();
     let mut own = Db::open(url);
     own.run(&format!("CREATE ROLE {LOW} LOGIN PASSWORD '{PASSWORD}'"));
     own.run(&format!("GRANT USAGE, CREATE ON SCHEMA public TO {LOW}"));
@@ -112,7 +115,7 @@ fn sprung(low: &mut Db) -> String {
 #[test]
 fn traps_of_these_tests_run_where_a_statement_is_not_guarded() {
     let Some(server) = testing::server("postgres") else { return };
-    let (mut own, mut low) = with_traps(server.url());
+    let (mut own, mut low) = with_traps(&server);
     for (at, statement) in [
         "SELECT lower('A'::varchar)",
         "SELECT 'a'::varchar = 'b'::varchar",
@@ -132,7 +135,7 @@ fn traps_of_these_tests_run_where_a_statement_is_not_guarded() {
 #[test]
 fn no_command_runs_functions_operators_and_types_of_others() {
     let Some(server) = testing::server("postgres") else { return };
-    let (_own, mut low) = with_traps(server.url());
+    let (_own, mut low) = with_traps(&server);
     let place = Place::new();
     run_all(&place, server.url(), &mut |command| assert_eq!(sprung(&mut low), "0", "{command}"));
 }
@@ -161,8 +164,8 @@ fn copy_runs_nothing_of_the_source_and_nothing_of_the_target() {
     let (Some(server), Some(second)) = (testing::server("postgres"), testing::server("postgres")) else {
         return;
     };
-    let (_own, mut low) = with_traps(server.url());
-    let (_, mut low_of_target) = with_traps(second.url());
+    let (_own, mut low) = with_traps(&server);
+    let (_, mut low_of_target) = with_traps(&second);
     low.all(SOURCE);
     let place = Place::new();
     let file = format!("sqlite:{}", place.at("copy.db"));
@@ -239,7 +242,7 @@ const MARKER: &str = "CREATE TABLE kurabe_marker (name varchar(60) COLLATE \"C\"
 #[test]
 fn ownership_table_of_others_is_refused_and_removes_nothing() {
     let Some(server) = testing::server("postgres") else { return };
-    let (mut own, mut low) = with_traps(server.url());
+    let (mut own, mut low) = with_traps(&server);
     low.run("CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM sprung('trigger'); RETURN NEW; END $$");
     low.run("CREATE FUNCTION checked(varchar) RETURNS pg_catalog.text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM sprung('index'); RETURN $1; END $$");
     // What somebody keeps there under a name like ours.
@@ -282,7 +285,7 @@ fn ownership_table_of_others_is_refused_and_removes_nothing() {
 #[test]
 fn entry_of_a_table_of_another_role_removes_nothing() {
     let Some(server) = testing::server("postgres") else { return };
-    let (mut own, mut low) = with_traps(server.url());
+    let (mut own, mut low) = with_traps(&server);
     low.all(&["CREATE TABLE kurabe_wages (n int)", "INSERT INTO kurabe_wages VALUES (7)"]);
     // An ownership table of our role, with an entry that somebody wrote.
     own.all(&[MARKER, "INSERT INTO kurabe_marker VALUES ('kurabe_wages', 'kurabe 1', 5)"]);
@@ -302,7 +305,7 @@ fn entry_of_a_table_of_another_role_removes_nothing() {
 #[test]
 fn privileges_that_others_get_by_default_are_taken_from_the_ownership_table() {
     let Some(server) = testing::server("postgres") else { return };
-    let (mut own, mut low) = with_traps(server.url());
+    let (mut own, mut low) = with_traps(&server);
     own.run("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO low");
     let place = Place::new();
     let args = [&["run", "session", server.url()][..], &SESSION].concat();
@@ -317,7 +320,7 @@ fn privileges_that_others_get_by_default_are_taken_from_the_ownership_table() {
 #[test]
 fn search_path_with_another_schema_before_the_catalogue_is_refused() {
     let Some(server) = testing::server("postgres") else { return };
-    let (_own, mut low) = with_traps(server.url());
+    let (_own, mut low) = with_traps(&server);
     let place = Place::new();
     let url = crate::support::with(server.url(), "search_path=public,pg_catalog");
     let answer = place.run(&[&["run", "session", &url][..], &SESSION].concat()).exit_code(3);

@@ -234,8 +234,7 @@ fn replay_on_redis_sends_no_arguments_that_change_something() {
 #[test]
 fn replay_on_mongodb_sends_nothing_that_stores() {
     let Some(server) = testing::server("mongodb") else { return };
-    let address = std::net::SocketAddr::from(([127, 0, 0, 1], server.port()));
-    let mut client = mongodb::Client::connect(address);
+    let mut client = mongodb::Client::of(&server);
     let documents = serde_json::json!({"documents": [{"_id": 1, "n": 5}, {"_id": 2, "n": 6}]});
     client.ask("insert", &"items".into(), &documents);
     let mut state = || {

@@ -91,8 +91,15 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn connect(address: SocketAddr) -> Self {
-        Self { stream: TcpStream::connect(address).unwrap(), sent: 0 }
+    /// Logs in at a server, or at a relay before it.
+    pub(crate) fn connect(server: &Server, address: SocketAddr) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        testing::log_in(server, &mut stream).unwrap();
+        Self { stream, sent: 0 }
+    }
+
+    pub(crate) fn of(server: &Server) -> Self {
+        Self::connect(server, ([127, 0, 0, 1], server.port()).into())
     }
 
     /// Executes a command, in the order of these fields.
@@ -144,7 +151,7 @@ impl Client {
 
 /// How often the server has executed each command that it knows.
 pub(crate) fn counted(server: &Server) -> BTreeMap<String, u64> {
-    let mut client = Client::connect(([127, 0, 0, 1], server.port()).into());
+    let mut client = Client::of(server);
     let status = client.ask("serverStatus", &json!(1), &json!({}));
     let all = status["metrics"]["commands"].as_object().unwrap();
     all.iter().map(|(name, one)| (name.clone(), one["total"].as_u64().unwrap())).collect()
@@ -181,8 +188,8 @@ pub(crate) fn recorded(place: &Place, name: &str, server: &Server, act: impl FnO
 }
 
 /// Inserts, cursors, updates and deletes of three clients at once.
-fn work(address: SocketAddr) -> u64 {
-    let mut client = Client::connect(address);
+fn work(server: &Server, address: SocketAddr) -> u64 {
+    let mut client = Client::connect(server, address);
     client.ask("hello", &json!(1), &json!({}));
     let items = json!("items");
     let documents: Vec<Json> = (0..100).map(|n| json!({ "_id": n, "n": n % 7, "t": "x" })).collect();
@@ -201,10 +208,11 @@ fn work(address: SocketAddr) -> u64 {
     client.ask("insert", &json!("users"), &json!({ "documents": [{ "_id": 1, "password": "hunter2" }] }));
     client.ask("saslStart", &json!(1), &json!({ "mechanism": "PLAIN", "payload": "hunter2" }));
     client.ask("createUser", &json!("bob"), &json!({ "pwd": "hunter2", "roles": [] }));
-    let threads: Vec<_> = (1..4)
+    let others = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..4)
         .map(|thread| {
-            std::thread::spawn(move || {
-                let (mut client, items) = (Client::connect(address), json!("items"));
+            scope.spawn(move || {
+                let (mut client, items) = (Client::connect(server, address), json!("items"));
                 for n in 0..20 {
                     let id = 1_000 * thread + n;
                     client.ask("insert", &items, &json!({ "documents": [{ "_id": id, "n": thread }] }));
@@ -221,7 +229,8 @@ fn work(address: SocketAddr) -> u64 {
             })
         })
         .collect();
-    let others: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
+    });
     u64::from(client.sent) + others
 }
 
@@ -230,7 +239,7 @@ fn commands_of_mongodb_are_recorded_and_replayed_as_often_as_the_server_counts()
     let Some(server) = testing::own_server("mongodb") else { return };
     let place = Place::that_starts_servers();
     let (mut sent, before) = (0, counted(&server));
-    let path = recorded(&place, "work", &server, |address| sent = work(address));
+    let path = recorded(&place, "work", &server, |address| sent = work(&server, address));
     let report = shown(&place, &path);
     assert_eq!(report["requests"], sent, "{report:#}");
     assert_counted(&report, &server, &before);
@@ -268,11 +277,11 @@ fn commands_of_mongodb_are_recorded_and_replayed_as_often_as_the_server_counts()
 fn document_that_was_changed_before_a_replay_of_mongodb_is_found() {
     let Some(server) = testing::own_server("mongodb") else { return };
     let place = Place::new();
-    let mut client = Client::connect(([127, 0, 0, 1], server.port()).into());
+    let mut client = Client::of(&server);
     let documents: Vec<Json> = (0..50).map(|n| json!({ "_id": n, "t": "as it was" })).collect();
     client.ask("insert", &json!("items"), &json!({ "documents": documents }));
     let path = recorded(&place, "reads", &server, |address| {
-        let mut client = Client::connect(address);
+        let mut client = Client::connect(&server, address);
         assert_eq!(client.read_all(&json!({ "batchSize": 20 })), 50);
         for n in 0..50 {
             client.ask("find", &json!("items"), &json!({ "filter": { "_id": n }, "limit": 1 }));
@@ -295,7 +304,7 @@ fn document_that_was_changed_before_a_replay_of_mongodb_is_found() {
     assert!(said.contains(named) && said.contains(last), "{answer:?}");
     // With a limit nobody knows which documents are right: only their number is compared, which is counted.
     let path = recorded(&place, "some", &server, |address| {
-        let mut client = Client::connect(address);
+        let mut client = Client::connect(&server, address);
         assert_eq!(client.read_all(&json!({ "batchSize": 20, "limit": 45 })), 45);
     });
     let change = json!([{ "q": { "_id": 30 }, "u": { "$set": { "t": "again" } } }]);

@@ -282,7 +282,7 @@ fn programs_and_data_of_a_cache_that_others_write_are_not_used() {
     let script = format!("#!/bin/sh\ntouch {}\n", proof.display());
     let plant = field.shared.join("planted");
     let sh = "mkdir -p \"$0/servers/mysql-sid/lib64\" \"$0/servers/mysql-sid/usr/sbin\" \"$0/servers/valkey-trixie/lib64\" \"$0/servers/valkey-trixie/usr/bin\" && \
-              printf '%s' \"$1\" > \"$2\" && chmod 755 \"$2\" && for file in servers/ferretdb-sqlite servers/mysql-sid/lib64/ld-linux-x86-64.so.2 \
+              printf '%s' \"$1\" > \"$2\" && chmod 755 \"$2\" && for file in servers/ferretdb-users servers/mysql-sid/lib64/ld-linux-x86-64.so.2 \
               servers/mysql-sid/usr/sbin/mysqld servers/valkey-trixie/lib64/ld-linux-x86-64.so.2 servers/valkey-trixie/usr/bin/valkey-server; do cp \"$2\" \"$0/$file\"; done && \
               ln -s \"$3\" \"$0/templates\"";
     let mut command = accounts.intruder.command("/bin/sh");
@@ -318,12 +318,12 @@ fn programs_and_data_of_a_cache_that_others_write_are_not_used() {
 }
 
 /// A server of each family.
-const RESTARTED: [&str; 6] = ["postgres", "mariadb", "redis", "memcached", "couchdb", "firebird"];
+const RESTARTED: [&str; 5] = ["postgres", "mariadb", "redis", "memcached", "couchdb"];
 
 /// Files of a server's folder that root writes or changes.
-const OF_SERVERS: [&str; 14] = [
+const OF_SERVERS: [&str; 13] = [
     ".kurabe-testbed", ".server.json", ".new-server", "server.log", "prepare.log", "tmp", "ca.pem",
-    "server.pem", "server.key", "password", "init.sql", "pg_hba.conf", "server.conf", "firebird.conf",
+    "server.pem", "server.key", "password", "init.sql", "pg_hba.conf", "server.conf",
 ];
 
 /// The server's own account replaces all that it can replace in the server's folder by links; then root restarts the server

@@ -10,11 +10,7 @@ use std::path::PathBuf;
 pub(super) fn holes(accounts: &Accounts, processes: &[u32], folders: &[PathBuf]) -> Vec<String> {
     let pids: Vec<u32> = processes.iter().flat_map(|process| scene::tree(*process)).collect();
     let mut found = of_processes(accounts, &pids, folders);
-    let listeners = scene::listeners(&pids);
-    // The substitute of MongoDB has no users: docs/security.md says so.
-    let listeners: Vec<_> =
-        listeners.into_iter().filter(|listener| !listener.program.starts_with("ferretdb")).collect();
-    found.extend(logins::served(&accounts.intruder, &listeners));
+    found.extend(logins::served(&accounts.intruder, &scene::listeners(&pids)));
     found
 }
 

@@ -42,7 +42,6 @@ pub(super) fn served(intruder: &Account, listeners: &[Listener]) -> Vec<String> 
         let clients = match listener.program.as_str() {
             name if name.starts_with("postgres") => psql(host, port),
             "mysqld" | "mariadbd" => mariadb(host, port),
-            "firebird" => isql(host, port),
             name if name.starts_with("redis-server") || name.starts_with("valkey-server") => {
                 redis_cli(host, port)
             }
@@ -145,6 +144,12 @@ fn probes(users: &[&str]) -> Vec<Probe> {
             |answer| answer.starts_with(b"HTTP/1.1 2") || answer.starts_with(b"HTTP/1.0 2");
         add(&format!("{method} {path}"), request.into_bytes(), serves);
     }
+    // The other end of experiment net: the length of the message, and the message.
+    let greeting = br#"{"role":"Control","block":0,"token":0}"#;
+    let length = u16::try_from(greeting.len()).unwrap().to_le_bytes();
+    add("a greeting", [b"KURABE-TCP2\n", &length[..], greeting].concat(), |answer| {
+        answer.starts_with(b"KURABE-TCP")
+    });
     for user in users {
         let body = [&196_608_u32.to_be_bytes()[..], b"user\0", user.as_bytes(), b"\0database\0postgres\0\0"]
             .concat();
@@ -261,19 +266,6 @@ fn redis_cli(host: &str, port: &str) -> Vec<(String, Client)> {
     guesses.map(login).chain([("without a user (redis-cli)".to_owned(), bare)]).collect()
 }
 
-fn isql(host: &str, port: &str) -> Vec<(String, Client)> {
-    let script = "echo 'SELECT 4711 FROM RDB$DATABASE;' | isql-fb -q -user \"$1\" -password \"$2\" \"$0\"";
-    let login = |(user, password): (&str, &str)| {
-        let database = format!("{host}/{port}:kurabe");
-        (
-            format!("as {user}, password '{password}' (isql-fb)"),
-            Client::new("sh", &["-c", script, &database, user, password]),
-        )
-    };
-    let pairs = GUESSES.iter().map(|guess| ("SYSDBA", *guess)).chain([("kurabe", "kurabe"), ("KURABE", "")]);
-    pairs.map(login).collect()
-}
-
 fn curl(address: &str) -> Vec<(String, Client)> {
     let url = format!("http://{address}/_all_dbs");
     let script = "curl -sf -m 5 -u \"$1:$2\" \"$0\" >/dev/null && echo 4711";
@@ -313,12 +305,6 @@ pub(super) fn opens(account: &Account, url: &str) -> Option<bool> {
             let script = "echo \"user = $LOGIN\" | curl -sf -m 5 -K - -X PUT \"$0/shop\" >/dev/null && \
                           echo \"user = $LOGIN\" | curl -sf -m 5 -K - -X PUT -d {} \"$0/shop/one\" >/dev/null && echo 4711";
             Client::new("sh", &["-c", script, &format!("http://{host}:{port}")]).env("LOGIN", login)
-        }
-        "firebird" => {
-            let script = "echo 'SELECT 4711 FROM RDB$DATABASE;' | isql-fb -q \"$0\"";
-            Client::new("sh", &["-c", script, &format!("{host}/{port}:kurabe")])
-                .env("ISC_USER", user)
-                .env("ISC_PASSWORD", password)
         }
         _ => return None,
     };

@@ -1,6 +1,7 @@
 //! What root sees of a running command: its processes, their sockets, and all command lines that there were.
 
 use super::intruder::Address;
+use kurabe_os::process::descendants;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -20,18 +21,7 @@ pub(super) struct Listener {
 
 /// A process and all below it.
 pub(super) fn tree(first: u32) -> Vec<u32> {
-    let parent = |pid: u32| {
-        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
-    };
-    let all: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, parent(pid)?))).collect();
-    let mut found = vec![first];
-    let mut at = 0;
-    while let Some(pid) = found.get(at).copied() {
-        found.extend(all.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| *child));
-        at += 1;
-    }
-    found
+    [vec![first], descendants(first)].concat()
 }
 
 fn pids() -> impl Iterator<Item = u32> {

@@ -5,13 +5,13 @@ use super::holes::{assert_none, holes};
 use super::logins::opens;
 use super::running::Running;
 use super::scene::{CommandLines, has_password};
-use crate::servers::common::has;
+use crate::servers::common::{has, skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every server that can be started.
-const ENGINES: [&str; 9] =
-    ["postgres", "mysql", "mariadb", "redis", "valkey", "memcached", "mongodb", "couchdb", "firebird"];
+const ENGINES: [&str; 8] =
+    ["postgres", "mysql", "mariadb", "redis", "valkey", "memcached", "mongodb", "couchdb"];
 const GATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/gate.sh");
 const BRIEF: [&str; 9] =
     ["--requests", "40", "--records", "20", "--clients", "2", "--rounds", "1", "--no-html"];
@@ -64,15 +64,29 @@ fn servers_that_a_user_starts_serve_no_other_account() {
 }
 
 #[test]
-fn application_that_a_user_starts_serves_no_other_account() {
+fn applications_and_listeners_serve_no_other_account() {
     let Some(accounts) = Accounts::get() else { return };
-    let user = accounts.user(&accounts.owner);
-    let args = ["up", "app", "sqlite:", "--experiment", "kv", "--records", "20", "--listen", "127.0.0.1:0"];
-    let mut application = Running::start(&mut user.run(&args));
-    let url = application.first_line();
-    assert!(url.starts_with("http://"), "{url}: {:?}", application.end());
-    let found = holes(&accounts, &[application.id()], &[user.home().to_owned()]);
-    assert_none("up app", &found);
+    let app = ["up", "app", "sqlite:", "--experiment", "kv", "--records", "20", "--listen", "127.0.0.1:0"];
+    let stack = ["up", "stack", "php", "--db", "up:mariadb", "--records", "20"];
+    let has_stack =
+        kurabe_testbed::available_stacks().iter().any(|(name, found)| *name == "php" && found.is_ok());
+    let mut all = vec![("http://", &app[..]), ("tcp://", &["up", "tcp", "127.0.0.1:0"])];
+    if has("mariadb") && (has_stack || skip("no php-fpm and nginx")) {
+        all.push(("http://kurabe:", &stack));
+    }
+    for user in accounts.users() {
+        for (begin, args) in &all {
+            let lines = CommandLines::watch();
+            let mut application = Running::start(&mut user.run(args));
+            let url = application.first_line();
+            assert!(url.starts_with(begin), "{url}: {:?}", application.end());
+            let folders = [server_folders(&user), vec![user.home().to_owned()]].concat();
+            let mut found = holes(&accounts, &[application.id()], &folders);
+            let secrets: Vec<&str> = password(&url).into_iter().collect();
+            found.extend(lines.passwords(&user.programs(), &secrets));
+            assert_none(&format!("{args:?} of {}", user.account.name), &found);
+        }
+    }
 }
 
 #[test]

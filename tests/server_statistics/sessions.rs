@@ -2,21 +2,6 @@
 
 use super::*;
 
-#[test]
-fn sessions_of_firebird_are_active_or_idle_and_no_lock_wait_is_denied() {
-    let Some(server) = testing::server("firebird") else { return };
-    let (measured, _) = trial(server.url(), &spec("point-write", 3, None), Arc::new(|| 0));
-    let observed = measured.observed.as_ref().unwrap();
-    let waits = observed.waits.as_ref().unwrap_or_else(|| panic!("{:?}", observed.engine));
-    assert!(waits.samples > 0 && waits.sessions == 3 * waits.samples, "{waits:?}");
-    let known = |state| matches!(state, WaitState::Active | WaitState::Idle);
-    assert!(waits.groups.iter().all(|group| known(group.wait_state)), "{waits:?}");
-    // A commit is no statement, and statements of a few microseconds are seldom seen.
-    assert!(waits.active > 0 && waits.locks == 0, "{waits:?}");
-    let found = kurabe_report::attribution::of_trial(&measured, None).unwrap();
-    assert!(!found.evidence.contains("the server reports"), "{found:?}");
-}
-
 /// Locks the rows of the collection that the experiment changes, in a transaction of its own session.
 fn hold(url: &str, spec: &RunSpec) -> Box<dyn Session> {
     let driver: Box<dyn Driver> = kurabe_drivers::registry::open(&TargetUrl::parse(url).unwrap()).unwrap();

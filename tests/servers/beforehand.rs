@@ -22,6 +22,23 @@ fn sessions_commit_although_the_server_does_not() {
 }
 
 #[test]
+fn sessions_have_whole_answers_and_short_transactions_although_the_server_says_otherwise() {
+    let place = Place::new();
+    for engine in ["mysql", "mariadb"] {
+        let Some(server) = testing::own_server(engine) else { continue };
+        let set = "SET GLOBAL sql_select_limit = 1; SET GLOBAL completion_type = CHAIN";
+        let Some(_) = sql(&server, "", set) else { continue };
+        let brief = ["--requests", "40", "--rounds", "1", "--clients", "2"];
+        let session = ["run", "session", server.url(), "--payload", "1k", "--records", "50"];
+        let answer = place.run(&[&session[..], &brief].concat());
+        super::common::assert_all_verified(&place, &answer);
+        place.run(&[&["run", "pgbench", "--init", server.url()][..], &brief].concat()).success();
+        let doctor = place.run(&["doctor", server.url()]);
+        assert!(doctor.out.contains("completion_type = CHAIN, sql_select_limit = 1"), "{engine}: {doctor:?}");
+    }
+}
+
+#[test]
 fn table_without_a_key_is_refused_before_anything_is_made() {
     let place = Place::new();
     for (engine, setting) in [("mysql", "sql_require_primary_key"), ("mariadb", "innodb_force_primary_key")] {

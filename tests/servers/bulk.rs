@@ -30,8 +30,6 @@ fn assert_verified(cell: &Value, rows: u64) {
 /// What an engine cannot do, and a part of the reason.
 fn refusal(target: &str, fetch: &Value, operation: &str) -> Option<&'static str> {
     match (target, operation, fetch == "whole") {
-        ("firebird", "read", _) => Some("stream of rows"),
-        ("firebird", "write", true) => Some("bulk write"),
         ("sqlite", "read", false) => Some("without round trips"),
         ("mysql", "write", true) => Some("local_infile"),
         ("couchdb", "read", true) => Some("holds a JSON answer whole"),

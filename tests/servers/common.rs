@@ -67,12 +67,20 @@ pub(crate) fn by(server: &Server, user: &str, database: &str) -> String {
     format!("{scheme}://{user}{at}127.0.0.1:{}{path}{key}", server.port())
 }
 
+/// What PostgreSQL lets a superuser do only.
+const ADMINISTER: [&str; 6] =
+    ["CREATE ROLE", "ALTER ROLE few", "ALTER SYSTEM", "CREATE EXTENSION", "pg_reload_conf", "hba_file"];
+
 /// Executes statements with the engine's own client program and returns its output, one row per line. `None`, with a
-/// message, if the program is missing. An empty password is that of the server.
+/// message, if the program is missing. An empty password is that of the server. PostgreSQL's role becomes a superuser where
+/// the statements need that.
 pub(crate) fn sql(server: &Server, password: &str, statements: &str) -> Option<String> {
     let password = if password.is_empty() { server.password().unwrap_or_default() } else { password };
     let socket = server.socket().unwrap();
     let mut command = if server.url().starts_with("postgres") {
+        if ADMINISTER.iter().any(|words| statements.contains(words)) {
+            testing::make_superuser(server);
+        }
         let mut command = Command::new("psql");
         command
             .args(["--no-psqlrc", "--no-align", "--tuples-only", "--quiet", "--username=kurabe"])
@@ -172,7 +180,7 @@ fn mongodb_collections(server: &Server) -> String {
     message.extend(document);
     let length = message.len() as u32;
     message[..4].copy_from_slice(&length.to_le_bytes());
-    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let mut stream = testing::connected(server).unwrap();
     stream.write_all(&message).unwrap();
     let mut length = [0; 4];
     stream.read_exact(&mut length).unwrap();

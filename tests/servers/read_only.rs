@@ -4,6 +4,7 @@ use super::common::{by, sql, tables};
 use super::standby::Standby;
 use crate::support::{Answer, Place};
 use kurabe_testbed::testing;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -131,4 +132,53 @@ fn sqlite_file_that_may_only_be_read_is_left_as_it_is() {
     let beside = std::fs::read_dir(place.home()).unwrap().flatten();
     let beside: Vec<_> = beside.map(|entry| entry.file_name().into_string().unwrap()).collect();
     assert!(!beside.iter().any(|name| name.contains("lock") || name.contains("-wal")), "{beside:?}");
+}
+
+#[test]
+fn doctor_and_run_ask_for_the_same_rights() {
+    let place = Place::new();
+    let refused = |url: &str, part: &str| {
+        let doctor = place.run(&["doctor", url]);
+        assert!(doctor.out.contains(part) && !doctor.out.contains("  available "), "{part}: {doctor:?}");
+        let run = place.run(&["run", "session", url, "--requests", "20", "--rounds", "1"]);
+        assert!(run.code != Some(0) && run.err.contains(part), "{part}: {run:?}");
+    };
+    for engine in ["mysql", "mariadb"] {
+        let Some(server) = testing::own_server(engine) else { continue };
+        let user = "maker@'127.0.0.1'";
+        let made =
+            format!("CREATE USER {user} IDENTIFIED BY 'a'; GRANT SELECT, CREATE ON kurabe.* TO {user};");
+        let Some(_) = sql(&server, "", &made) else { continue };
+        let url = by(&server, "maker:a", "kurabe");
+        refused(&url, "no privileges DROP, INDEX, INSERT, UPDATE, DELETE on database kurabe");
+        let grants = format!("GRANT DROP, INDEX, INSERT, UPDATE, DELETE ON kurabe.* TO {user};");
+        sql(&server, "", &grants).unwrap();
+        let brief = ["--requests", "20", "--rounds", "1", "--payload", "1k", "--records", "20"];
+        place.run(&[&["run", "session", &url][..], &brief].concat()).success();
+    }
+    for engine in ["redis", "valkey"] {
+        let Some(server) = testing::own_server(engine) else { continue };
+        let (mut stream, mut reader) = {
+            let stream = testing::connected(&server).unwrap();
+            (stream.try_clone().unwrap(), BufReader::new(stream))
+        };
+        for (user, rights) in [
+            ("reader", "~* +@read +@connection +@transaction +info"),
+            ("keyed", "~app:* +@all"),
+            ("plain", "~* +@all -eval"),
+            ("whole", "~* +@all"),
+        ] {
+            stream.write_all(format!("ACL SETUSER {user} on >pw {rights}\r\n").as_bytes()).unwrap();
+            let mut answer = String::new();
+            reader.read_line(&mut answer).unwrap();
+            assert_eq!(answer, "+OK\r\n", "{user}");
+            let url = format!("{engine}://{user}:pw@127.0.0.1:{}", server.port());
+            if user == "whole" {
+                let brief = ["--requests", "20", "--rounds", "1", "--payload", "1k", "--records", "20"];
+                place.run(&[&["run", "session", &url][..], &brief].concat()).success();
+            } else {
+                refused(&url, "the user may not write there");
+            }
+        }
+    }
 }

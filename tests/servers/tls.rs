@@ -155,7 +155,7 @@ fn postgres_decides_as_psql() {
     cases.retain(|case| !case.starts_with("disable") || case.ends_with("bare"));
     let admin = |sql: &str| {
         let at = format!(
-            "host={} port={} user=kurabe dbname=kurabe",
+            "host={} port={} user=postgres dbname=kurabe",
             server.socket().unwrap().parent().unwrap().display(),
             server.port()
         );
@@ -183,7 +183,7 @@ fn postgres_decides_as_psql() {
         }
         psql.env("PGPASSWORD", server.password().unwrap());
         psql.args(["--no-psqlrc", "--command", "SELECT 1"]).arg(format!(
-            "host=127.0.0.1 port={} user=kurabe dbname=kurabe sslmode={mode}{given}",
+            "host=127.0.0.1 port={} user=postgres dbname=kurabe sslmode={mode}{given}",
             server.port()
         ));
         let given = given.replace(' ', "&");

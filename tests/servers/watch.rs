@@ -1,5 +1,6 @@
 //! Searches for a password: in texts, in files, and in the processes below a running one.
 
+use kurabe_os::process::descendants;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -113,7 +114,7 @@ impl Seen {
         if itself {
             needles.assert_absent("the program's command line", &own);
         }
-        for pid in below(child.id()) {
+        for pid in descendants(child.id()) {
             let line = read(pid, "cmdline");
             // Between fork and exec a process is a copy of the program with the password in its arguments. These are
             // read first, so that the next reading belongs to the new program.
@@ -126,24 +127,6 @@ impl Seen {
             self.programs.insert(name);
         }
     }
-}
-
-/// The processes below one, by their parents.
-fn below(root: u32) -> Vec<u32> {
-    let parent = |pid: u32| -> Option<u32> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-    };
-    let pids = fs::read_dir("/proc").unwrap().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let parents: Vec<(u32, u32)> = pids.filter_map(|pid| Some((pid, parent(pid)?))).collect();
-    let mut found = vec![root];
-    let mut next = 0;
-    while let Some(&above) = found.get(next) {
-        found.extend(parents.iter().filter(|(_, parent)| *parent == above).map(|(pid, _)| *pid));
-        next += 1;
-    }
-    found.split_off(1)
 }
 
 #[test]

@@ -38,6 +38,8 @@ enum Sent {
 /// The application behind the relay.
 struct Server<'a> {
     stream: &'a mut Socket,
+    /// The header field with which the client logs in, with the end of its line; empty if it does not.
+    authorization: String,
     /// The last answer to a page with this path before its parameters.
     earlier: Option<Response>,
 }
@@ -47,7 +49,8 @@ impl Server<'_> {
     fn ask(&mut self, page: &str) -> Response {
         let posts = ["/kv/write", "/webapp/request"].iter().any(|path| page.starts_with(path));
         let method = if posts { "POST" } else { "GET" };
-        let head = format!("{method} {page} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+        let head = format!("{method} {page} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n");
+        let head = format!("{head}{}\r\n", self.authorization);
         self.stream.write_all(head.as_bytes()).unwrap();
         let head = head_of(self.stream).unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -95,7 +98,10 @@ impl Hook for Liar {
         let Self { path, truths, tell, told, seen, earlier } = self;
         while let Some(head) = head_of(&mut client) {
             let page = head.split(' ').nth(1).unwrap().to_owned();
-            let mut server = Server { stream: &mut stream, earlier: earlier.lock().unwrap().clone() };
+            let login = head.split_inclusive('\n').find(|line| line.starts_with("Authorization:"));
+            let authorization = login.unwrap_or_default().to_owned();
+            let earlier_one = earlier.lock().unwrap().clone();
+            let mut server = Server { stream: &mut stream, authorization, earlier: earlier_one };
             let is_of_path = page.split('?').next() == Some(path);
             let due = is_of_path && seen.fetch_add(1, Ordering::SeqCst) >= *truths;
             // Only one of the clients lies.
@@ -268,9 +274,9 @@ fn md5(text: &str) -> String {
 const ABOUT_INPUTS: [&str; 3] =
     ["a log of another address", "a change that was not made", "a search without its last town"];
 
-/// Checks that no run of this many requests through an application at `address` accepts one of the lies. `inputs`: its
-/// clients choose them.
-pub(crate) fn no_lie_passes(address: SocketAddr, requests: u64, inputs: bool) {
+/// Checks that no run of this many requests through an application at `address` accepts one of the lies. `login`: user and
+/// password as in a URL, or nothing. `inputs`: its clients choose them.
+pub(crate) fn no_lie_passes(address: SocketAddr, login: &str, requests: u64, inputs: bool) {
     let number = requests.to_string();
     let mut accepted = Vec::new();
     for (lie, what, path, tell) in LIES.into_iter().filter(|(lie, ..)| inputs || !ABOUT_INPUTS.contains(lie))
@@ -278,7 +284,7 @@ pub(crate) fn no_lie_passes(address: SocketAddr, requests: u64, inputs: bool) {
         // By then the clients are in the middle of their requests.
         let (relay, liar) = relay(address, path, requests / 10, tell);
         let (experiment, operation) = what.split_once(' ').unwrap();
-        let url = format!("http://{}", relay.address());
+        let url = format!("http://{login}{}", relay.address());
         let place = Place::new();
         let mut args = vec!["run", experiment, "--via", &url, "--operation", operation];
         args.extend(["--requests", &number, "--rounds", "1", "--clients", "4", "--no-html", "--quiet"]);
@@ -302,11 +308,11 @@ pub(crate) fn no_lie_passes(address: SocketAddr, requests: u64, inputs: bool) {
 
 /// Checks that runs of this many requests through an application at `address` and a relay that does not lie are measured:
 /// otherwise [`no_lie_passes`] would prove nothing.
-pub(crate) fn truth_passes(address: SocketAddr, requests: u64) {
+pub(crate) fn truth_passes(address: SocketAddr, login: &str, requests: u64) {
     let number = requests.to_string();
     for experiment in ["kv", "connect", "webapp"] {
         let (relay, _) = relay(address, "/none", 0, |_, _| None);
-        let url = format!("http://{}", relay.address());
+        let url = format!("http://{login}{}", relay.address());
         let place = Place::new();
         let mut args = vec!["run", experiment, "--via", &url, "--requests", &number, "--rounds", "1"];
         args.extend(["--clients", "4", "--no-html", "--quiet"]);

@@ -1,4 +1,5 @@
-module kurabe/ferretdb
+// Below FerretDB's own path: its embeddable package has no users, and only modules there may import what has them.
+module github.com/FerretDB/FerretDB/kurabe
 
 go 1.22
 

@@ -32,7 +32,6 @@ if command -v systemctl >/dev/null; then
         case $package in
         mariadb-server) service=mariadb ;;
         openssh-server) service=ssh ;;
-        firebird3.0-server) service=firebird3.0 ;;
         nginx-light) service=nginx ;;
         libapache2-*) service=apache2 ;;
         php-fpm) service=$(cd /lib/systemd/system && echo php*-fpm.service) ;;

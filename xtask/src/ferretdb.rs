@@ -12,7 +12,7 @@ use crate::testbed::programs::{self, is_program};
 
 /// The path where the testbed expects it.
 fn program() -> Option<PathBuf> {
-    Some(programs::cache()?.join("servers/ferretdb-sqlite"))
+    Some(programs::cache()?.join("servers/ferretdb-users"))
 }
 
 /// Whether there is a `mongod`, or its substitute of the right version.
@@ -22,7 +22,7 @@ pub fn there() -> bool {
     }
     let Some(program) = program().filter(|program| is_program(program)) else { return false };
     let line = programs::first_line(Command::new(program).arg("-version"));
-    line.ok().and_then(|line| programs::word_after(&line, "ferretdb-sqlite")) == wanted()
+    line.ok().and_then(|line| programs::word_after(&line, "ferretdb-users")) == wanted()
 }
 
 fn source() -> PathBuf {

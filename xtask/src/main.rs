@@ -17,7 +17,6 @@ mod lint;
 mod mysql55;
 mod others;
 mod pouchdb;
-mod processes;
 mod server_root;
 mod setup;
 mod shell;

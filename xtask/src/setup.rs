@@ -87,7 +87,6 @@ const SERVERS: &[Server] = &[
     // A pooler before PostgreSQL.
     Server::of_tests("pgbouncer", "pgbouncer", &["/usr/sbin/pgbouncer|pgbouncer"]),
     Server::of_tests("redis", "redis-server", &["redis-server"]),
-    Server::of_tests("firebird", "firebird3.0-server", &["firebird", "isql-fb", "gfix"]),
 ];
 
 pub fn run(args: &[String]) -> Outcome {

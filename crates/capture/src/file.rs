@@ -69,6 +69,9 @@ pub fn most_kept(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |file| file.len()).max(FEW)
 }
 
+/// The most requests of a file, for each of those that readers may keep. More take longer to read than a file of its size may.
+const MOST_REQUESTS: u64 = 4;
+
 /// Writes a capture of these records, as a recorder does.
 ///
 /// # Errors
@@ -146,11 +149,13 @@ pub struct Ending {
 /// Reads a capture, and gives each record to `each`, with what the capture is of.
 ///
 /// # Errors
-/// If it is no capture, one of another version, or a block is damaged.
+/// If it is no capture, one of another version, or a block is damaged; or if it has many more records than bytes.
 pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About, Ending)> {
     let wrong = |why: String| Error::new(ErrorKind::Environment, format!("{}: {why}", path.display()));
     let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
-    let mut left = most_kept(path).saturating_mul(2);
+    let kept = most_kept(path);
+    let (mut left, most_requests) = (kept.saturating_mul(2), kept.saturating_mul(MOST_REQUESTS));
+    let mut requests = 0;
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
     let mut first = vec![0; MAGIC.len()];
     let got = fill(&mut file, &mut first).map_err(unreadable)?;
@@ -206,6 +211,11 @@ pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About,
         while !reader.is_empty() {
             let record = reader.next().ok_or_else(damaged)?;
             ending.complete |= matches!(record, Record::End { .. });
+            requests += u64::from(matches!(record, Record::Request(_)));
+            if requests > most_requests {
+                let what = format!("it has more than {most_requests} requests, many for each of its bytes");
+                return Err(wrong(what).hint("no recorder writes such a file: make the capture again"));
+            }
             if matches!(record, Record::Open { .. } | Record::Statement { .. } | Record::Close { .. }) {
                 left = left.checked_sub(1).ok_or_else(|| {
                     wrong(
@@ -320,6 +330,24 @@ mod tests {
         }
         std::fs::write(&path, [b"kurabe capture 9\n", &bytes[17..]].concat()).unwrap();
         assert!(all(&path).unwrap_err().to_string().contains("version \"9\""));
+    }
+
+    #[test]
+    fn file_with_many_requests_for_each_byte_is_refused_before_they_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.capture");
+        let mut blocks = Blocks::create(&path, &About::default()).unwrap();
+        let mut block = Writer::default();
+        for _ in 0..50_000 {
+            block.push(&records()[3]);
+        }
+        for _ in 0..200 {
+            blocks.push(&block.bytes).unwrap();
+        }
+        let mut given = 0;
+        let error = read(&path, |_, _| given += 1).unwrap_err().to_string();
+        assert!(error.contains("more than 1000000 requests"), "{error}");
+        assert_eq!(given, MOST_REQUESTS * FEW);
     }
 
     #[test]

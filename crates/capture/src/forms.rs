@@ -1,6 +1,7 @@
 //! The form of a statement: its text without what differs between calls, and the values that belong into it.
 
 use crate::record::{Parameter, Request, Value as Bytes};
+use kurabe_protocol::sql::{self, Kind, Token};
 use kurabe_wire::statement::{Dialect, GAP};
 
 /// A value that an application sent.
@@ -21,6 +22,7 @@ pub(crate) struct Form {
     pub(crate) pieces: Vec<Piece>,
     /// The values' order, in that of the pieces.
     slots: Vec<Slot>,
+    dialect: sql::Dialect,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,15 +42,11 @@ enum Slot {
 impl Form {
     /// Divides a template.
     pub(crate) fn of(template: &str, dialect: Dialect) -> Self {
-        let mut form = Self::default();
+        let mut form = Self { dialect: dialect.sql(), ..Self::default() };
         let (mut text, mut literals, mut questions) = (String::new(), 0, 0);
-        let mut rest = template;
-        while let Some(c) = rest.chars().next() {
-            let quote = if dialect == Dialect::Mysql { '`' } else { '"' };
-            let digits = rest[c.len_utf8()..].bytes().take_while(u8::is_ascii_digit).count();
-            let in_name = text.ends_with(|c: char| c.is_alphanumeric() || c == '_');
-            let slot = match c {
-                GAP => {
+        for token in sql::tokens(template, form.dialect) {
+            let slot = match token.kind {
+                Kind::Mark if token.is_mark(GAP) => {
                     literals += 1;
                     // A sign belongs to its number where no value is before it.
                     let trimmed = text.trim_end();
@@ -62,34 +60,34 @@ impl Form {
                     }
                     Slot::Literal(literals - 1, negative.is_some())
                 }
-                '?' if dialect != Dialect::Postgres => {
+                Kind::Parameter if !dialect.has_paths() => {
                     questions += 1;
-                    Slot::Parameter(questions - 1)
+                    let number = token.text.get(1..).and_then(|number| number.parse::<usize>().ok());
+                    Slot::Parameter(number.unwrap_or(questions).saturating_sub(1))
                 }
-                '$' if dialect == Dialect::Postgres && digits > 0 && !in_name => {
-                    let number: usize = rest[1..=digits].parse().unwrap_or(0);
-                    Slot::Parameter(number.saturating_sub(1))
-                }
-                c if c == quote => {
-                    let end = rest[1..].find(quote).map_or(rest.len(), |end| end + 2);
-                    text.push_str(&rest[..end]);
-                    rest = &rest[end..];
-                    continue;
-                }
-                c => {
-                    text.push(c);
-                    rest = &rest[c.len_utf8()..];
+                _ => {
+                    text.push_str(token.text);
                     continue;
                 }
             };
-            let is_dollar = c == '$';
             form.pieces.push(Piece::Text(std::mem::take(&mut text)));
             form.pieces.push(Piece::Value(form.slots.len(), matches!(slot, Slot::Parameter(_))));
             form.slots.push(slot);
-            rest = &rest[c.len_utf8() + if is_dollar { digits } else { 0 }..];
         }
         form.pieces.push(Piece::Text(text));
         form
+    }
+
+    /// The text with a [`GAP`] for each value.
+    pub(crate) fn template(&self) -> String {
+        let piece =
+            |piece: &Piece| if let Piece::Text(text) = piece { text.clone() } else { GAP.to_string() };
+        self.pieces.iter().map(piece).collect()
+    }
+
+    /// The tokens of its [template](Self::template) without spaces.
+    pub(crate) fn tokens<'a>(&self, template: &'a str) -> Vec<Token<'a>> {
+        sql::tokens(template, self.dialect).filter(|token| !token.is_blank()).collect()
     }
 
     /// How many values it has.

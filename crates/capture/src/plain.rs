@@ -1,8 +1,9 @@
 //! Statements that name the rows of one table by equal values: what every engine can do.
 
 use crate::commands;
-use crate::forms::{Form, Piece};
+use crate::forms::Form;
 use crate::variables::plain;
+use kurabe_wire::statement::GAP;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plain {
@@ -48,7 +49,7 @@ pub(crate) fn read(form: &Form) -> Option<Plain> {
     let mut rest = Rest(&tokens);
     let found = match rest.word()?.to_ascii_lowercase().as_str() {
         "select" => {
-            let columns = rest.list(|rest| rest.word().map(|word| plain(&word)))?;
+            let columns = rest.list(Rest::column)?;
             rest.keyword("from")?;
             let table = rest.table()?;
             let by = rest.by()?;
@@ -66,14 +67,15 @@ pub(crate) fn read(form: &Form) -> Option<Plain> {
         }
         verb @ ("insert" | "put") => {
             rest.keyword("into")?;
-            let table = rest.table()?;
+            let table = rest.word().filter(|word| !word.contains('.')).map(|word| plain(&word))?;
             let columns = rest.enclosed(|rest| rest.word().map(|word| plain(&word)))?;
             rest.keyword("values")?;
-            let values = rest.enclosed(|rest| rest.slot().map(Expr::Slot).or_else(|| rest.now()))?;
+            let values = rest.enclosed(Rest::value)?;
             if columns.len() != values.len() {
                 return None;
             }
-            let sets: Vec<(String, Expr)> = columns.into_iter().zip(values).collect();
+            let given = |(column, value): (String, Option<Expr>)| Some((column, value?));
+            let sets: Vec<(String, Expr)> = columns.into_iter().zip(values).filter_map(given).collect();
             let key = |(column, expr): &(String, Expr)| match expr {
                 Expr::Slot(slot) if column == commands::KEY => Some((column.clone(), *slot)),
                 _ => None,
@@ -102,35 +104,24 @@ pub(crate) fn read(form: &Form) -> Option<Plain> {
     rest.0.is_empty().then_some(found)
 }
 
+/// The words of a form, each with its table before it, its values and its signs.
 fn tokens(form: &Form) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    for piece in &form.pieces {
-        let text = match piece {
-            Piece::Value(slot, _) => {
-                tokens.push(Token::Slot(*slot));
-                continue;
+    let template = form.template();
+    let (mut found, mut slots, mut divided) = (Vec::new(), 0, false);
+    for token in form.tokens(&template) {
+        let was_divided = std::mem::replace(&mut divided, token.is_mark('.'));
+        match (token.name(), found.last_mut()) {
+            (Some(_), Some(Token::Word(word))) if was_divided => word.push_str(token.text),
+            (Some(_), _) => found.push(Token::Word(token.text.to_owned())),
+            (None, Some(Token::Word(word))) if divided => word.push('.'),
+            _ if token.is_mark(GAP) => {
+                found.push(Token::Slot(slots));
+                slots += 1;
             }
-            Piece::Text(text) => text,
-        };
-        let mut word = String::new();
-        let mut quoted = false;
-        for c in text.chars().chain([' ']) {
-            if matches!(c, '"' | '`') {
-                quoted = !quoted;
-                word.push(c);
-            } else if quoted || c.is_alphanumeric() || matches!(c, '_' | '.') {
-                word.push(c);
-            } else {
-                if !word.is_empty() {
-                    tokens.push(Token::Word(std::mem::take(&mut word)));
-                }
-                if !c.is_whitespace() {
-                    tokens.push(Token::Sign(c));
-                }
-            }
+            _ => found.push(Token::Sign(token.text.chars().next().unwrap_or_default())),
         }
     }
-    tokens
+    found
 }
 
 /// What is left of a statement. Methods give `None`, and take nothing, if it is something else.
@@ -177,9 +168,40 @@ impl Rest<'_> {
         Some(found)
     }
 
+    /// A word that names something once more, and is none of those that go on with the statement.
+    fn alias(&mut self) {
+        const GO_ON: [&str; 14] = [
+            "cross", "for", "from", "full", "group", "inner", "join", "left", "limit", "natural", "order",
+            "right", "set", "where",
+        ];
+        let is_alias = self.keyword("as").is_some()
+            || matches!(self.0.first(), Some(Token::Word(word)) if !GO_ON.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        if is_alias {
+            let _ = self.word();
+        }
+    }
+
+    /// A column that is read.
+    fn column(&mut self) -> Option<String> {
+        let column = plain(&self.word()?);
+        self.alias();
+        Some(column)
+    }
+
     /// A table without a schema.
     fn table(&mut self) -> Option<String> {
-        self.word().filter(|word| !word.contains('.')).map(|word| plain(&word))
+        let table = self.word().filter(|word| !word.contains('.')).map(|word| plain(&word))?;
+        self.alias();
+        Some(table)
+    }
+
+    /// What is inserted into a column; `None` in it: what the table gives.
+    fn value(&mut self) -> Option<Option<Expr>> {
+        let slot = self.slot().map(Expr::Slot);
+        if slot.is_none() && self.keyword("default").is_some() {
+            return Some(None);
+        }
+        slot.or_else(|| self.now()).map(Some)
     }
 
     fn now(&mut self) -> Option<Expr> {
@@ -236,9 +258,17 @@ mod tests {
         let found = of("INSERT INTO h (a, b, t) VALUES (1, 'x', CURRENT_TIMESTAMP)").unwrap();
         assert_eq!((found.verb, found.sets.len()), (Verb::Insert, 3));
         assert_eq!(of("DELETE FROM a WHERE id=$1").unwrap().verb, Verb::Delete);
+        // As Hibernate names tables and columns.
+        let found =
+            of("select c1_0.id, c1_0.name as name2_0_, c1_0.at at3_ from customer c1_0 where c1_0.id=$1")
+                .unwrap();
+        assert_eq!((found.table.as_str(), found.columns), ("customer", names(&["id", "name", "at"])));
+        let found = of("INSERT INTO h (id, a) VALUES (DEFAULT, 1)").unwrap();
+        assert_eq!(found.sets, [("a".to_owned(), Expr::Slot(0))]);
         for other in [
             "SELECT * FROM a WHERE id = 1",
             "SELECT a FROM b WHERE id = 1 FOR UPDATE",
+            "SELECT a FROM b x JOIN c y ON x.id = y.id WHERE id = 1",
             "SELECT a FROM b JOIN c USING (d) WHERE id = 1",
             "SELECT a FROM s.b WHERE id = 1",
             "UPDATE a SET b = c + 1 WHERE id = 2",

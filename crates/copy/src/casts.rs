@@ -15,16 +15,10 @@ use std::fmt::Write as _;
 const FILES: &[(&str, &str, &str)] = &[
     ("sqlite", "postgresql", include_str!("../casts/sqlite-postgresql.toml")),
     ("sqlite", "mysql", include_str!("../casts/sqlite-mysql.toml")),
-    ("sqlite", "firebird", include_str!("../casts/sqlite-firebird.toml")),
     ("postgresql", "sqlite", include_str!("../casts/postgresql-sqlite.toml")),
     ("postgresql", "mysql", include_str!("../casts/postgresql-mysql.toml")),
-    ("postgresql", "firebird", include_str!("../casts/postgresql-firebird.toml")),
     ("mysql", "sqlite", include_str!("../casts/mysql-sqlite.toml")),
     ("mysql", "postgresql", include_str!("../casts/mysql-postgresql.toml")),
-    ("mysql", "firebird", include_str!("../casts/mysql-firebird.toml")),
-    ("firebird", "sqlite", include_str!("../casts/firebird-sqlite.toml")),
-    ("firebird", "postgresql", include_str!("../casts/firebird-postgresql.toml")),
-    ("firebird", "mysql", include_str!("../casts/firebird-mysql.toml")),
     ("mysql", "mysql", include_str!("../casts/mysql-mysql.toml")),
 ];
 
@@ -307,7 +301,6 @@ mod tests {
         let user = UserCasts::default();
         for (from, to, declared, limit, sql, issue) in [
             ("mysql", "postgres", "bigint(20) unsigned", None, "numeric(20)", Some(IssueKind::Unsigned64)),
-            ("mysql", "firebird", "decimal(18,2)", None, "DECIMAL(18,2)", None),
             ("mysql", "sqlite", "enum('a','b)')", None, "TEXT", Some(IssueKind::Enum)),
             ("postgres", "mysql", "numeric(66,2)", None, "decimal(65,30)", Some(IssueKind::Decimal)),
             ("postgres", "mysql", "numeric(40,31)", None, "decimal(65,30)", Some(IssueKind::Decimal)),

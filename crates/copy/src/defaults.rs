@@ -143,7 +143,7 @@ mod tests {
     use crate::classes::kind_of;
     use crate::engines::of_scheme;
 
-    /// The clause on PostgreSQL, MySQL and Firebird of a default of a type of MySQL.
+    /// The clause on PostgreSQL and MySQL of a default of a type of MySQL.
     #[test]
     fn literal_is_carried_over_if_the_targets_type_holds_it() {
         let source = of_scheme("mysql").unwrap();
@@ -171,7 +171,6 @@ mod tests {
             ("mysql", "date", "date", "0000-00-00", Some(" DEFAULT '0000-00-00'")),
             ("mysql", "datetime", "datetime", "infinity", None),
             ("mysql", "datetime", "datetime", "2024-01-01 00:00:00", Some(" DEFAULT '2024-01-01 00:00:00'")),
-            ("firebird", "datetime(6)", "TIMESTAMP", "2024-01-01 00:00:00.123456", None),
             ("postgres", "varchar(3)", "character varying(3)", "abcd", None),
             ("postgres", "float", "real", "1e300", None),
             ("postgres", "json", "json", "{", None),

@@ -86,9 +86,6 @@ impl Copy<'_> {
         const SAVED: &str = "kurabe_copy_trial";
         let engine = self.target.engine;
         let in_transaction = engine.undo == Undo::Transaction;
-        if engine.undo == Undo::None {
-            return Ok(Vec::new());
-        }
         // By these, a table of a trial that did not end is known.
         let state = match state {
             None => None,
@@ -154,7 +151,7 @@ impl Copy<'_> {
                 }
                 self.target.run(end)?;
             }
-            _ => self.target.control(&Operation::Rollback)?,
+            Undo::Transaction => self.target.control(&Operation::Rollback)?,
         }
         Ok(refused)
     }

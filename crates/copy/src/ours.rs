@@ -32,7 +32,6 @@ pub(crate) fn check(
         None => false,
     };
     let count = format!("SELECT COUNT(*) FROM {}{}", target.engine.only, target.quoted(name));
-    // The table is in use on Firebird as long as a transaction that read it is open.
     let rows = if is_made { in_transaction(target, |target| target.number(&count))? } else { 0 };
     let other = refers(target, there, name, &|other| whole.tables.iter().any(|table| table == other))?;
     let why = match () {

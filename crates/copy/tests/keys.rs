@@ -5,7 +5,7 @@ use super::common::{Place, copy_as, wanted_all};
 use kurabe_copy::page::PageSize;
 
 /// The engines, each as a source and a target.
-pub const ENGINES: [&str; 5] = ["sqlite", "postgres", "mysql", "mariadb", "firebird"];
+pub const ENGINES: [&str; 4] = ["sqlite", "postgres", "mysql", "mariadb"];
 
 /// More than a page of rows.
 const ROWS: u32 = 2_100;
@@ -116,26 +116,8 @@ const MARIADB: &[Key] = &[
     ("k inet4 PRIMARY KEY", "INET_NTOA(167772160 + n)", ROWS),
 ];
 
-const FIREBIRD: &[Key] = &[
-    ("\"k\" SMALLINT NOT NULL PRIMARY KEY", "n - 150", ROWS),
-    ("\"k\" INTEGER NOT NULL PRIMARY KEY", "n * 500003", ROWS),
-    ("\"k\" BIGINT NOT NULL PRIMARY KEY", "n * 10000000000", ROWS),
-    ("\"k\" DECIMAL(10,2) NOT NULL PRIMARY KEY", "n * 1.5", ROWS),
-    ("\"k\" NUMERIC(18,4) NOT NULL PRIMARY KEY", "n * 1.25", ROWS),
-    ("\"k\" FLOAT NOT NULL PRIMARY KEY", "n / 8.0", ROWS),
-    ("\"k\" DOUBLE PRECISION NOT NULL PRIMARY KEY", "n / 8.0", ROWS),
-    ("\"k\" BOOLEAN NOT NULL PRIMARY KEY", "n = 1", 2),
-    ("\"k\" VARCHAR(20) CHARACTER SET UTF8 NOT NULL PRIMARY KEY", "'é' || n", ROWS),
-    ("\"k\" CHAR(8) CHARACTER SET UTF8 NOT NULL PRIMARY KEY", "'c' || n", ROWS),
-    ("\"k\" VARCHAR(8) CHARACTER SET OCTETS NOT NULL PRIMARY KEY", "'o' || n", ROWS),
-    ("\"k\" DATE NOT NULL PRIMARY KEY", "DATEADD(n DAY TO DATE '2024-01-01')", ROWS),
-    ("\"k\" TIME NOT NULL PRIMARY KEY", "DATEADD(n SECOND TO TIME '00:00')", ROWS),
-    ("\"k\" TIMESTAMP NOT NULL PRIMARY KEY", "DATEADD(n HOUR TO TIMESTAMP '2024-01-01 00:00:00.25')", ROWS),
-];
-
 /// Makes the tables of an engine: names and rows. Servers limit how deep a query may go on by itself.
 fn made(from: &Place, engine: &str, keys: &[&Key]) -> Vec<(String, u32)> {
-    let (dual, quote) = if engine == "firebird" { (" FROM RDB$DATABASE", "\"") } else { ("", "") };
     let mut tables = Vec::new();
     for (at, (declared, value, rows)) in keys.iter().enumerate() {
         let without_rowid: &[&str] =
@@ -143,17 +125,15 @@ fn made(from: &Place, engine: &str, keys: &[&Key]) -> Vec<(String, u32)> {
         for letter in without_rowid {
             let name = format!("{letter}{at}");
             let options = if *letter == "w" { " WITHOUT ROWID" } else { "" };
-            let commit = if engine == "firebird" { "COMMIT; " } else { "" };
-            let text = if engine == "firebird" { "VARCHAR(20)" } else { "TEXT" };
             let v = if engine.starts_with('m') { "CONCAT('v', n)" } else { "'v' || n" };
             // The key may not be the last declaration of the column.
             let (column, key) = declared
                 .split_once(", PRIMARY")
                 .map_or((*declared, String::new()), |(column, key)| (column, format!(", PRIMARY{key}")));
             from.ask(&format!(
-                "CREATE TABLE {quote}{name}{quote} ({column}, {quote}v{quote} {text}{key}){options}; {commit}\
-                 INSERT INTO {quote}{name}{quote} ({quote}k{quote}, {quote}v{quote}) \
-                 WITH RECURSIVE a(a) AS (SELECT 0{dual} UNION ALL SELECT a + 1 FROM a WHERE a < 45) \
+                "CREATE TABLE {name} ({column}, v TEXT{key}){options}; \
+                 INSERT INTO {name} (k, v) \
+                 WITH RECURSIVE a(a) AS (SELECT 0 UNION ALL SELECT a + 1 FROM a WHERE a < 45) \
                  SELECT {value}, {v} FROM (SELECT x.a * 46 + y.a + 1 AS n FROM a x CROSS JOIN a y) numbers WHERE n <= {rows}"
             ));
             tables.push((name, *rows));
@@ -172,8 +152,7 @@ pub fn sweep(engine: &str, chosen: &[&str]) {
              CREATE TYPE pair AS (a int, b text)",
         ),
         "mysql" => (MYSQL.iter().collect(), ""),
-        "mariadb" => (MYSQL.iter().chain(MARIADB).collect(), ""),
-        _ => (FIREBIRD.iter().collect(), ""),
+        _ => (MYSQL.iter().chain(MARIADB).collect(), ""),
     };
     let Some(from) = Place::new(engine) else { return };
     if !before.is_empty() {
@@ -186,13 +165,10 @@ pub fn sweep(engine: &str, chosen: &[&str]) {
         let (_, done) = done.unwrap_or_else(|error| panic!("{engine} to {target}: {error}"));
         assert_eq!(done.len(), tables.len(), "{engine} to {target}");
         for (table, rows) in &tables {
-            // Firebird has names without quotes in capital letters.
-            let quote = if to.try_ask(&format!("SELECT COUNT(*) FROM {table}")).0 { "" } else { "\"" };
             let distinct =
                 if keys.iter().any(|(declared, ..)| declared.contains("rowid")) { "v" } else { "k" };
-            let count = to.ask(&format!(
-                "SELECT COUNT(*), COUNT(DISTINCT {quote}{distinct}{quote}), COUNT(DISTINCT {quote}v{quote}) FROM {quote}{table}{quote}"
-            ));
+            let count = to
+                .ask(&format!("SELECT COUNT(*), COUNT(DISTINCT {distinct}), COUNT(DISTINCT v) FROM {table}"));
             let found: Vec<&str> = count
                 .split(|c: char| c == '|' || c.is_whitespace())
                 .filter(|word| !word.is_empty())

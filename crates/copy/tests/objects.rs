@@ -51,7 +51,7 @@ fn defaults_of_sqlite_are_what_it_stores() {
            day date DEFAULT 'soon', w varchar(5000)); INSERT INTO t (id, day) VALUES (1, '2024-01-01')",
     );
     let values = "SELECT b, m, d, q, s, v, n, r FROM t ORDER BY id";
-    for engine in ["postgres", "mysql", "firebird"] {
+    for engine in ["postgres", "mysql"] {
         let Some(to) = Place::new(engine) else { continue };
         let plan = planned(&from, &to).unwrap();
         assert_lists(&plan, &[("default", "t.day soon")]);
@@ -181,7 +181,7 @@ fn objects_that_are_not_made_are_listed() {
         ("table-option", "t REPLICA FULL"),
         ("table-option", "t.st STATISTICS"),
     ];
-    for engine in ["postgres", "mysql", "mariadb", "sqlite", "firebird"] {
+    for engine in ["postgres", "mysql", "mariadb", "sqlite"] {
         let Some(to) = Place::new(engine) else { continue };
         let plan = planned(&from, &to).unwrap();
         assert_lists(&plan, &lost);
@@ -298,28 +298,4 @@ fn leftovers_are_statements_or_comments() {
     let text = planned(&from, &to).unwrap().left_text(to.engine());
     assert!(text.contains("-- ALTER TABLE \"a\" ADD CONSTRAINT \"a_y_check\" CHECK ((y > 0))\n"), "{text}");
     assert!(text.contains("CREATE SEQUENCE s "), "{text}");
-}
-
-#[test]
-fn objects_of_firebird_are_listed_with_their_text() {
-    let Some(from) = Place::new("firebird") else { return };
-    let to = Place::sqlite();
-    from.ask(
-        "CREATE DOMAIN d AS INTEGER CHECK (VALUE > 1); CREATE TABLE t (id INTEGER PRIMARY KEY, n d, m INTEGER CHECK (m > 2)); \
-         CREATE VIEW v (a, b) AS SELECT id, n + 1 FROM t; CREATE SEQUENCE s; COMMENT ON TABLE t IS 'it''s'; \
-         CREATE TRIGGER tr FOR t BEFORE INSERT OR UPDATE POSITION 3 AS BEGIN END",
-    );
-    let plan = planned(&from, &to).unwrap();
-    assert_lists(
-        &plan,
-        &[("check", "T.N 1"), ("check", "T. 2"), ("view", "S SEQUENCE"), ("comment", "T it")],
-    );
-    let text = plan.left_text(to.engine());
-    for words in [
-        "CREATE VIEW \"V\" (\"A\", \"B\") AS ",
-        "FOR \"T\" BEFORE INSERT OR UPDATE POSITION 3 AS",
-        "-- COMMENT ON TABLE \"T\" IS 'it''s'",
-    ] {
-        assert!(text.contains(words), "{words}: {text}");
-    }
 }

@@ -28,11 +28,6 @@ fn all_rows_of_every_key_of_mariadb_arrive() {
     keys_of(3);
 }
 
-#[test]
-fn all_rows_of_every_key_of_firebird_arrive() {
-    keys_of(4);
-}
-
 /// Each engine's tables go to one other engine, which the seed chooses.
 #[test]
 fn random_tables_arrive_as_they_were_or_as_the_plan_said() {

@@ -27,6 +27,11 @@ pub struct CustomWorkload {
     pub write: bool,
 }
 
+impl CustomWorkload {
+    /// The value of `max_tries` without a limit: a transaction is tried until it succeeds, or the time limit of a reply is over.
+    pub const UNLIMITED: u32 = u32::MAX;
+}
+
 /// A language of custom workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

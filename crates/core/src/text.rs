@@ -8,6 +8,11 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+/// The text of a file without the byte order mark at its beginning, which some editors write.
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// The message of a panic.
 pub fn of_panic(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();

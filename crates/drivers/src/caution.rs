@@ -6,12 +6,11 @@ use kurabe_core::facts::ServerFacts;
 use kurabe_core::units;
 
 /// The setting of the server's data cache size, by engine.
-const POOLS: [(&str, &str); 7] = [
+const POOLS: [(&str, &str); 6] = [
     ("MySQL", "innodb_buffer_pool_size"),
     ("MariaDB", "innodb_buffer_pool_size"),
     ("PostgreSQL", "shared_buffers"),
     ("Oracle", "db_cache_size"),
-    ("Firebird", "page cache"),
     ("Redis", "maxmemory"),
     ("Valkey", "maxmemory"),
 ];

@@ -40,7 +40,6 @@ drivers! {
     "couchdb": ["couchdb", "couchdbs"], crate::couchdb::INFO;
     "lmdb": ["lmdb"], kurabe_lmdb::INFO;
     "oracle": ["oracle"], kurabe_oracle::INFO;
-    "firebird": ["firebird"], kurabe_firebird::INFO;
 }
 
 pub fn find(scheme: &str) -> Option<&'static DriverInfo> {
@@ -181,7 +180,7 @@ mod tests {
         assert!(error.contains("known: sqlite:"), "{error}");
         let error = refused("sqlite:?sychronous=off");
         assert!(error.contains("did you mean 'synchronous'?"), "{error}");
-        for scheme in ["memcached", "redis", "mysql", "couchdb", "firebird", "tcp"] {
+        for scheme in ["memcached", "redis", "mysql", "couchdb", "tcp"] {
             let error = refused(&format!("{scheme}://a:1,b:2/0"));
             assert!(error.contains("names several") && error.contains("one server"), "{scheme}: {error}");
         }

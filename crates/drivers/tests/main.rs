@@ -12,4 +12,5 @@ mod read_only;
 mod redis;
 mod sql_servers;
 mod sqlite;
+mod sqlite_harmless;
 mod statements;

@@ -161,21 +161,21 @@ fn tls_is_spoken_where_both_want_it_and_said_where_one_does_not() {
     let Some(plain) = testing::server("mongodb") else { return };
     let Some(server) = testing::server_with("mongodb", StartOptions::with_tls) else { return };
     let ca = server.ca().unwrap().display();
-    let driver = open(&format!("{}?tls=true&tlsCAFile={ca}", server.url()));
+    let driver = open(&format!("{}&tls=true&tlsCAFile={ca}", server.url()));
     assert_eq!(driver.describe().unwrap().transport, "TCP with TLS 1.3");
-    let error = refused(&format!("{}?tls=true", server.url()));
+    let error = refused(&format!("{}&tls=true", server.url()));
     assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert!(error.to_string().contains("tlsCAFile=FILE"), "{error}");
     let error = refused(server.url()).to_string();
     assert!(error.contains("tls=true"), "{error}");
-    let error = refused(&format!("{}?tls=true", plain.url())).to_string();
+    let error = refused(&format!("{}&tls=true", plain.url())).to_string();
     assert!(error.contains("TLS") && error.len() < 400, "{error}");
 }
 
 #[test]
 fn requests_are_compressed_where_the_server_takes_it_and_go_in_the_clear_where_it_does_not() {
     let Some(server) = testing::server("mongodb") else { return };
-    let driver = open(&format!("{}?compressors=zstd,zlib", server.url()));
+    let driver = open(&format!("{}&compressors=zstd,zlib", server.url()));
     let collection = collection(driver.as_ref());
     let mut session = connect(driver.as_ref());
     let data = vec![7; 300_000];
@@ -207,7 +207,7 @@ fn options_that_applications_have_in_their_connection_strings_are_taken() {
     let Some(server) = testing::server("mongodb") else { return };
     let options =
         "readPreference=secondaryPreferred&maxPoolSize=1&minPoolSize=1&maxIdleTimeMS=1000&retryWrites=true";
-    let driver = open(&format!("{}?{options}", server.url()));
+    let driver = open(&format!("{}&{options}", server.url()));
     let facts = driver.describe().unwrap();
     for part in ["readPreference=secondaryPreferred", "maxPoolSize=1 is not used"] {
         assert!(facts.notes.iter().any(|note| note.contains(part)), "{part}: {:?}", facts.notes);
@@ -226,10 +226,10 @@ fn options_that_applications_have_in_their_connection_strings_are_taken() {
 #[test]
 fn the_substitute_says_what_it_is_and_what_it_does_not_promise() {
     let Some(server) = testing::server("mongodb") else { return };
-    if !server.program().ends_with("ferretdb-sqlite") {
+    if !server.program().ends_with("ferretdb-users") {
         return;
     }
-    let mut driver = open(&format!("{}?journal=true", server.url()));
+    let mut driver = open(&format!("{}&journal=true", server.url()));
     let facts = driver.describe().unwrap();
     assert_eq!((facts.engine.as_str(), facts.version.as_str()), ("FerretDB", server.version()));
     assert_eq!(facts.durability, Some(DurabilityClass::OsCache));

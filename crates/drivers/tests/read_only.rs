@@ -14,6 +14,14 @@ pub fn execute(session: &mut dyn Session, sql: &str) -> Result<Reply> {
     perform(session, &Operation::Raw { statement: Arc::new(statement) })
 }
 
+/// Executes a statement of a user without preparing it.
+pub fn literal(session: &mut dyn Session, sql: &str) -> Result<()> {
+    let texts = vec![RawText { engine: None, pieces: vec![RawPiece::Text(sql.to_owned())] }];
+    let statement = RawStatement { place: "test".to_owned(), texts, parameters: 0, collection: None };
+    let prepared = session.prepare_literal(&Operation::Raw { statement: Arc::new(statement) })?;
+    session.execute(&prepared, &[], &mut Reply::new())
+}
+
 fn perform(session: &mut dyn Session, operation: &Operation) -> Result<Reply> {
     let mut reply = Reply::new();
     let prepared = session.prepare(operation)?;

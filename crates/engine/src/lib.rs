@@ -1,12 +1,17 @@
 //! The measuring loop. It plans cells, runs trials in randomised rounds, drives clients, verifies every reply and
-//! accounts for every transaction. It reports progress as [`Event`](run::event::Event)s and prints nothing.
+//! accounts for every transaction. Its caller is a [`Listener`]; it prints nothing.
 
 pub mod clients;
+mod conditions;
 pub mod fleet;
 mod interleave;
 pub mod plan;
 pub mod prepare;
-pub mod run;
+mod run;
 pub mod trial;
 
 pub use clients::cancellable::cancellable;
+pub use conditions::{Conditions, InterferenceCheck};
+pub use run::listener::{Event, Listener, Start};
+pub use run::stopping_rule::prolongs;
+pub use run::{NewRun, Provenance, RestOfRun, RunError, resume, run};

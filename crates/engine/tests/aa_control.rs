@@ -9,7 +9,6 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::{SecondInstance, Target};
-use kurabe_engine::run::runner::Runner;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -69,7 +68,7 @@ fn aa_control_runs_on_second_instance_if_there_is_one() {
             Some(SecondInstance { driver: start(&second, false), restart: None, restrict: None });
         let plan = Plan::new(experiment, &spec(slice_ns), &targets).unwrap();
         assert_eq!(aa_controls(&plan.records()), [(0, true), (1, false)]);
-        let trials = Runner::new(&plan, "repeats", &targets).trials().unwrap();
+        let trials = common::trials(plan, &mut targets);
         assert_eq!(trials.len(), 4 * 3, "two cells and two repeats, three rounds");
         let all_measured = trials.iter().all(|trial| matches!(trial.outcome, Outcome::Measured(_)));
         assert!(all_measured, "{trials:?}");
@@ -87,10 +86,9 @@ fn failed_second_instance_fails_only_its_aa_control() {
     let mut targets = [target("a", &reads), target("b", &reads)];
     targets[0].second = Some(SecondInstance { driver: start(&reads, true), restart: None, restrict: None });
     let plan = Plan::new(experiment, &spec(None), &targets).unwrap();
-    let trials = Runner::new(&plan, "repeats", &targets).trials().unwrap();
-    for trial in &trials {
-        let failed = matches!(trial.outcome, Outcome::Failed { .. });
-        assert_eq!(failed, plan.cells[trial.cell].record.second_instance, "{trial:?}");
+    let cells = plan.records();
+    for trial in common::trials(plan, &mut targets) {
+        assert_eq!(trial.has_failed(), cells[trial.cell].second_instance, "{trial:?}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::common::{self, experiment, null, target};
 use kurabe_core::axis::AxisValue;
+use kurabe_core::question::Question;
 use kurabe_core::run::{MIN_TRIAL, RunSpec};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::plan::budget::{Fit, Free, fit};
@@ -15,7 +16,7 @@ fn fitted(rounds: u32, free: &Free, budget: Duration) -> (RunSpec, Fit) {
 
 /// The same with several targets, which can be restarted if they are throwaway servers.
 fn fitted_on(targets: usize, rounds: u32, free: &Free, budget: Duration, throwaway: bool) -> (RunSpec, Fit) {
-    let (plan, fit) = fitted_of("session", targets, rounds, free, budget, throwaway);
+    let (plan, fit) = fitted_of("session", targets, rounds, free, budget, throwaway, None);
     // Dropped values are no longer planned.
     assert_eq!(plan.cells.len(), targets * values(&plan.spec));
     (plan.spec, fit)
@@ -29,6 +30,7 @@ fn fitted_of(
     free: &Free,
     budget: Duration,
     throwaway: bool,
+    slice_ns: Option<u64>,
 ) -> (Plan, Fit) {
     let experiment = common::experiment(experiment);
     let info = experiment.info;
@@ -48,6 +50,7 @@ fn fitted_of(
         operations: info.operation_names(),
         rounds,
         budget_ns: Some(budget.as_nanos() as u64),
+        slice_ns,
         ..RunSpec::new(info.name, vec![if throwaway { "up:null" } else { "null:" }; targets])
     };
     let targets: Vec<Target> = (0..targets).map(|number| target(format!("null#{number}"), null())).collect();
@@ -55,6 +58,12 @@ fn fitted_of(
     plan.compare(&targets);
     let fit = fit(&mut plan, &targets, free, budget);
     (plan, fit)
+}
+
+fn default_of(axis: &str) -> Vec<AxisValue> {
+    let info = experiment("session").info;
+    let axis = info.axes.iter().find(|one| one.name == axis).unwrap();
+    axis.default.iter().map(|text| axis.parse(text).unwrap()).collect()
 }
 
 fn all_free() -> Free {
@@ -96,15 +105,76 @@ fn time_for_long_trials_makes_rounds_instead() {
 }
 
 #[test]
+fn interleaved_runs_have_many_short_rounds() {
+    let free = Free { axes: Vec::new(), ..all_free() };
+    let fitted = |budget: u64, free: &Free| {
+        let (plan, fit) =
+            fitted_of("point-read", 2, 6, free, Duration::from_secs(budget), false, Some(10_000_000));
+        (plan.spec.rounds, fit)
+    };
+    // Two targets with their A/A controls for the usual time.
+    let (rounds, fit) = fitted(40, &free);
+    assert!((20..=30).contains(&rounds), "{rounds}");
+    assert!(fit.trial >= MIN_TRIAL && fit.trial < Duration::from_millis(400), "{fit:?}");
+    // More time makes longer trials; less makes fewer rounds, of at least four.
+    let (rounds, long) = fitted(400, &free);
+    assert!(rounds == 30 && long.trial > 5 * fit.trial, "{long:?}");
+    let (rounds, short) = fitted(8, &free);
+    assert!((7..=12).contains(&rounds) && short.rounds_before.is_none(), "{rounds} {short:?}");
+    assert_eq!(fitted(1, &free).0, 4);
+    assert_eq!(fitted(40, &Free { rounds: false, ..free.clone() }).0, 6, "the user's value stays");
+}
+
+#[test]
+fn default_axes_give_way_to_rounds_where_targets_are_compared_at_values_of_others() {
+    let payloads = |named: &str| {
+        let axes = experiment("session").info.axes.iter().map(|axis| axis.name.to_owned());
+        let free = Free { axes: axes.filter(|axis| axis != named).collect(), ..all_free() };
+        let budget = Duration::from_secs(60);
+        let experiment = common::experiment("session");
+        let mut spec = RunSpec {
+            axes: free.axes.iter().map(|name| (name.clone(), default_of(name))).collect(),
+            operations: experiment.info.operation_names(),
+            rounds: 6,
+            budget_ns: Some(budget.as_nanos() as u64),
+            slice_ns: Some(10_000_000),
+            question: Some(Question {
+                compare: vec!["targets".to_owned()],
+                within: ["payload", named]
+                    .iter()
+                    .filter(|name| !name.is_empty())
+                    .map(|name| (*name).to_owned())
+                    .collect(),
+            }),
+            ..RunSpec::new("session", vec!["null:"; 3])
+        };
+        if !named.is_empty() {
+            spec.axes.insert(named.to_owned(), [1, 16].map(AxisValue::Number).into());
+        }
+        let targets: Vec<Target> = (0..3).map(|number| target(format!("null#{number}"), null())).collect();
+        let mut plan = Plan::draft(experiment, spec, &[false; 3]).unwrap();
+        plan.compare(&targets);
+        fit(&mut plan, &targets, &free, budget);
+        (plan.spec.axes["payload"].len(), plan.spec.rounds)
+    };
+    let (one, many_rounds) = payloads("clients");
+    let (several, rounds) = payloads("");
+    assert_eq!((one, several), (1, 2));
+    assert!(many_rounds >= 7 && rounds >= 7, "{many_rounds} {rounds}");
+}
+
+#[test]
 fn time_of_work_that_cannot_be_shortened_is_counted() {
     let experiment = common::experiment("reload");
     let budget = experiment.budget.unwrap();
-    let (plan, fit) = fitted_of("reload", 1, 6, &Free { axes: Vec::new(), ..all_free() }, budget, false);
+    let (plan, fit) =
+        fitted_of("reload", 1, 6, &Free { axes: Vec::new(), ..all_free() }, budget, false, None);
     // Two million rows, two orders, and the A/A control.
     assert!(fit.trial >= Duration::from_secs(5) && fit.expected <= budget, "{fit:?}");
     let trials = 3 * plan.spec.rounds;
     assert!(fit.trial * trials <= budget, "{trials} trials of {:?}", fit.trial);
-    let (plan, late) = fitted_of("reload", 1, 6, &Free { axes: Vec::new(), ..all_free() }, budget / 8, false);
+    let (plan, late) =
+        fitted_of("reload", 1, 6, &Free { axes: Vec::new(), ..all_free() }, budget / 8, false, None);
     assert!(plan.spec.rounds < 6 && late.expected > budget / 8, "{late:?}");
 }
 

@@ -8,7 +8,6 @@ use kurabe_core::run::Outcome;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::run::runner::Runner;
 
 /// Loads rows in a transaction that is never committed.
 #[derive(Default)]
@@ -48,10 +47,10 @@ fn failed_load_with_open_transaction_leaves_no_table() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("data.db").display());
     let open = || common::open(&url);
-    let targets = [target("sqlite", Box::new(DriverLayer::new(open(), NeverCommits::default)))];
+    let mut targets = [target("sqlite", Box::new(DriverLayer::new(open(), NeverCommits::default)))];
     let spec = spec("point-read", &[], "read", 10);
     let plan = Plan::new(experiment("point-read"), &spec, &targets).unwrap();
-    let trials = Runner::new(&plan, "fixture", &targets).trials().unwrap();
+    let trials = common::trials(plan, &mut targets);
     let failed = |outcome: &Outcome| matches!(outcome, Outcome::Failed { kind: ErrorKind::Timeout, .. });
     assert!(trials.iter().all(|trial| failed(&trial.outcome)), "{trials:?}");
     assert_eq!(open().namespace().unwrap().list().unwrap(), Vec::<String>::new());

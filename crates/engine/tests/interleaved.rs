@@ -10,9 +10,9 @@ use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, Outcome, RunSpec, TrialRecord};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::Conditions;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::Target;
-use kurabe_engine::run::runner::Runner;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -77,10 +77,10 @@ fn group_has_no_more_clients_than_the_server_has_room_for() {
         let mut facts = driver.describe().unwrap();
         facts.limits.connections = Some(Limit::new(most, "max_connections"));
         facts.limits.prepared_statements = Some(Limit::new(statements, "max_prepared_stmt_count"));
-        let targets = [Target::new("small", Box::new(driver), facts)];
+        let mut targets = [Target::new("small", Box::new(driver), facts)];
         let experiment = common::experiment("point-read");
         let plan = Plan::new(experiment, &spec(), &targets).unwrap();
-        let trials = Runner::new(&plan, "room", &targets).trials().unwrap();
+        let trials = common::trials(plan, &mut targets);
         // Two cells and the A/A control, three rounds.
         assert_eq!(measured(&trials).len(), 9);
         let interleaved = measured(&trials).iter().filter(|trial| trial.slices > 0).count();
@@ -97,6 +97,33 @@ fn group_has_no_more_clients_than_the_server_has_room_for() {
         // Besides those that load and check.
         assert!((at_once..=at_once + 5).contains(&clients) && clients <= most, "{clients} of {most}");
     }
+}
+
+/// The slices of trials that write, in the rounds that are interleaved: of this many targets, with these values of an axis.
+fn slices_of_writers(experiment: &str, targets: usize, axis: &str, values: [&str; 2]) -> Vec<u64> {
+    let mut spec = common::spec(experiment, &[("clients", "1")], "write", 40);
+    spec.axes.insert(axis.to_owned(), values.map(|word| AxisValue::Word(word.to_owned())).into());
+    let urls = vec!["null:".to_owned(); targets];
+    let spec = RunSpec { targets: urls, rounds: 3, slice_ns: Some(1_000_000), ..spec };
+    let mut targets: Vec<Target> =
+        (0..targets).map(|number| target(format!("null#{number}"), null())).collect();
+    let plan = Plan::new(common::experiment(experiment), &spec, &targets).unwrap();
+    let trials = common::trials(plan, &mut targets);
+    let all = trials.iter().zip(measured(&trials)).filter(|(trial, _)| trial.round > 0);
+    all.map(|(_, measured)| measured.slices).collect()
+}
+
+#[test]
+fn writers_of_different_data_are_interleaved_and_those_of_the_same_are_not() {
+    // Two layouts have collections of their own. In each of two rounds: both, and the A/A control.
+    let layouts = slices_of_writers("session", 1, "layout", ["blob", "rows"]);
+    assert!(layouts.len() == 6 && layouts.iter().all(|slices| *slices > 0), "{layouts:?}");
+    // Two ways to prepare a statement write to the same records.
+    let statements = slices_of_writers("point-write", 1, "statement", ["once", "per-request"]);
+    assert_eq!(statements.iter().filter(|slices| **slices == 0).count(), 2, "{statements:?}");
+    // Each is interleaved with that of another target.
+    let statements = slices_of_writers("point-write", 2, "statement", ["once", "per-request"]);
+    assert!(statements.len() == 12 && statements.iter().all(|slices| *slices > 0), "{statements:?}");
 }
 
 /// Sees servers of this many endpoints at a time.
@@ -125,15 +152,15 @@ fn interleaved(trial: &Measurement) -> Option<String> {
 
 #[test]
 fn interleaved_trials_are_observed_together_and_made_again_if_disturbed() {
-    let targets = [target("null", null())];
+    let mut targets = [target("null", null())];
     let experiment = common::experiment("point-read");
     // Enough time of undisturbed trials that some of the others are made again.
     let spec = RunSpec { rounds: 12, ..spec() };
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
     let counting = CountingObserver(AtomicU64::new(0));
     let (observer, check) = (Some(&counting as &dyn Observer), Some(interleaved as _));
-    let runner = Runner { observer, interference_check: check, ..Runner::new(&plan, "seen", &targets) };
-    let trials = runner.trials().unwrap();
+    let conditions = Conditions { observer, interference_check: check, ..Conditions::default() };
+    let trials = common::trials_under(plan, &mut targets, &conditions);
     for trial in measured(&trials) {
         let sliced = trial.slices > 0;
         assert_eq!((trial.observed.is_some(), trial.observed_group.is_some()), (!sliced, sliced));
@@ -187,14 +214,14 @@ fn slices_do_not_contain_the_time_in_which_a_server_is_slow_at_first() {
     let ended: Arc<Mutex<Vec<Slower>>> = Arc::default();
     let own = Arc::clone(&ended);
     let driver = DriverLayer::new(null(), move || Cold(None, Slower::default(), Arc::clone(&own)));
-    let targets = [target("cold", Box::new(driver))];
+    let mut targets = [target("cold", Box::new(driver))];
     let experiment = common::experiment("point-read");
     let one = experiment.info.baseline(&[("clients", "1")]).unwrap().alone();
     let second = Some(1_000_000_000);
     let requests = BTreeMap::from([("read".to_owned(), u64::MAX / 4)]);
     let spec = RunSpec { axes: one, duration_ns: second, requests, slice_ns: Some(10_000_000), ..spec() };
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
-    let trials = Runner::new(&plan, "cold", &targets).trials().unwrap();
+    let trials = common::trials(plan, &mut targets);
     let connections = ended.lock().unwrap();
     let (mut measured_slow, mut slow, mut sliced) = (Duration::ZERO, Duration::ZERO, 0);
     for trial in measured(&trials).into_iter().filter(|trial| trial.slices > 0) {

@@ -1,6 +1,6 @@
 //! The keys of a run's trials: no two trials of one target read the same keys, and all targets read the same.
 
-use crate::common::{self, null, target};
+use crate::common::{self, Each, null, target};
 use kurabe_core::Result;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::{Prepared, Session};
@@ -9,9 +9,7 @@ use kurabe_core::operation::Operation;
 use kurabe_core::run::{Measurement, RunSpec};
 use kurabe_core::value::{Reply, Value};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::prepare::fixture::Fixture;
-use kurabe_engine::run::event::Event;
-use kurabe_engine::run::runner::{InterferenceCheck, Runner};
+use kurabe_engine::{Conditions, Event, InterferenceCheck, NewRun};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
@@ -73,20 +71,19 @@ fn drawn(interference_check: Option<InterferenceCheck>) -> Vec<Drawn> {
     let statements = ["once", "per-request"].map(|word| AxisValue::Word(word.to_owned()));
     spec.axes.insert("statement".to_owned(), statements.into());
     let log = Log::default();
-    let targets = ["a", "b"].map(|name| {
+    let mut targets = ["a", "b"].map(|name| {
         let log = Arc::clone(&log);
         let interceptor = move || Reads { log: Arc::clone(&log), reads: Vec::new() };
         target(name, Box::new(DriverLayer::new(null(), interceptor)))
     });
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
-    let runner = Runner { interference_check, ..Runner::new(&plan, "keys", &targets) };
-    let mut trials = Vec::new();
-    let fixtures = Fixture::open_all(&plan, &targets, "keys").unwrap();
-    let complete = runner.run(fixtures, &[], &mut |event| {
+    let conditions = Conditions { interference_check, ..Conditions::default() };
+    let (cells, mut trials) = (plan.records(), Vec::new());
+    let mut listener = Each(|event: Event<'_>| {
         match event {
             Event::TrialBegins { .. } => log.lock().unwrap().clear(),
             Event::TrialEnds { record } => {
-                let cell = &plan.cells[record.cell].record;
+                let cell = &cells[record.cell];
                 let mut keys = std::mem::take(&mut *log.lock().unwrap());
                 // Reads that verify the load may come before the clients' reads.
                 let keys = keys.split_off(keys.len() - READS);
@@ -101,9 +98,9 @@ fn drawn(interference_check: Option<InterferenceCheck>) -> Vec<Drawn> {
             }
             _ => {}
         }
-        Ok(())
     });
-    assert!(complete.unwrap());
+    let run = kurabe_engine::run(NewRun::new(plan), &mut targets, &conditions, &mut listener);
+    assert!(run.unwrap().unwrap().is_complete());
     trials
 }
 

@@ -10,7 +10,6 @@ use kurabe_core::value::{Reply, Value};
 use kurabe_core::verification::Proof;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::run::runner::Runner;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -209,12 +208,12 @@ fn trial(name: &str, lie: Lie, given: &[(&str, &str)], requests: u64, records: u
         shared.loading.store(first.swap(false, Ordering::Relaxed), Ordering::Relaxed);
         Liar { shared: Arc::clone(&shared), operations: HashMap::new() }
     });
-    let targets = [target("null", Box::new(driver))];
+    let mut targets = [target("null", Box::new(driver))];
     // Without the A/A control: a single trial.
     let mut plan = Plan::new(experiment, &spec, &targets).unwrap();
     plan.retain(|cell| !cell.aa_control);
     assert_eq!(plan.cells[0].record.unavailable, None);
-    let mut trials = Runner::new(&plan, "lies", &targets).trials().unwrap();
+    let mut trials = common::trials(plan, &mut targets);
     assert_eq!(trials.len(), 1, "{trials:?}");
     trials.remove(0).outcome
 }

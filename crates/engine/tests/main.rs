@@ -15,9 +15,16 @@ mod lies;
 mod noop_engine;
 mod noop_job;
 mod noop_loop;
+#[path = "../examples/one_run.rs"]
+mod one_run;
 mod open_loop;
 mod point;
 mod pool;
 mod reruns;
 mod restarts;
 mod transfers;
+
+#[test]
+fn program_that_links_the_engine_measures_through_its_door() {
+    one_run::main().unwrap();
+}

@@ -162,12 +162,10 @@ mod tests {
     use kurabe_core::run::{Outcome, RunSpec};
     use kurabe_engine::plan::Plan;
 
-    use kurabe_engine::run::runner::Runner;
-
     #[test]
     fn shipped_experiment_runs_on_a_new_engine_and_finds_each_row() {
         let shelf = Shelf::default();
-        let targets = [target("shelf", Box::new(shelf.clone()))];
+        let mut targets = [target("shelf", Box::new(shelf.clone()))];
         let experiment = common::experiment("kv");
         let info = experiment.info;
         let spec = RunSpec {
@@ -179,7 +177,7 @@ mod tests {
             ..RunSpec::new(info.name, ["shelf:"])
         };
         let plan = Plan::new(experiment, &spec, &targets).unwrap();
-        let trials = Runner::new(&plan, "noop-engine", &targets).trials().unwrap();
+        let trials = common::trials(plan, &mut targets);
         // Reads and writes of the baseline and of its A/A control.
         assert_eq!(trials.len(), 4);
         for trial in trials {

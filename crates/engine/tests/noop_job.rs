@@ -19,7 +19,7 @@ use kurabe_core::verification::Verification;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::Target;
-use kurabe_engine::run::runner::Runner;
+use kurabe_engine::{Conditions, NewRun};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -112,9 +112,9 @@ fn targets() -> [Target; 1] {
 
 #[test]
 fn job_reports_spans_and_work_and_is_verified() {
-    let targets = targets();
+    let mut targets = targets();
     let plan = plan(&targets, None);
-    let trials = Runner::new(&plan, "noop-job", &targets).trials().unwrap();
+    let trials = crate::common::trials(plan, &mut targets);
     // The baseline and its A/A control, twice.
     assert_eq!(trials.len(), 4);
     for trial in trials {
@@ -140,7 +140,7 @@ fn job_has_no_rate() {
 
 #[test]
 fn job_that_the_user_stops_ends_at_its_next_work() {
-    let targets = targets();
+    let mut targets = targets();
     let plan = plan(&targets, None);
     let driver = &*targets[0].driver;
     let (cancel, progress, options) = (AtomicBool::new(false), AtomicU64::new(0), ConnectOptions::default());
@@ -150,6 +150,7 @@ fn job_that_the_user_stops_ends_at_its_next_work() {
     assert_eq!(context.work(1, 0).unwrap_err().kind(), ErrorKind::Interrupted);
     assert_eq!(context.span("later", |_| Ok(())).unwrap_err().kind(), ErrorKind::Interrupted);
     assert_eq!(progress.load(Ordering::Relaxed), 6);
-    let runner = Runner { cancel: &cancel, ..Runner::new(&plan, "noop-job", &targets) };
-    assert!(runner.trials().unwrap().is_empty());
+    let conditions = Conditions { cancel: &cancel, ..Conditions::default() };
+    let run = kurabe_engine::run(NewRun::new(plan), &mut targets, &conditions, &mut ());
+    assert_eq!(run.unwrap_err().error.kind(), ErrorKind::Interrupted);
 }

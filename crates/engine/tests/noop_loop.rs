@@ -61,13 +61,11 @@ impl Transaction for Ping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::{null, target};
+    use crate::common::{self, null, target};
     use kurabe_core::interceptor::{DriverLayer, Interceptor};
     use kurabe_core::run::{Outcome, RunSpec};
 
     use kurabe_engine::plan::Plan;
-
-    use kurabe_engine::run::runner::Runner;
     use std::collections::BTreeMap;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,7 +91,7 @@ mod tests {
             count.fetch_add(1, Ordering::Relaxed);
             Counted
         });
-        let targets = [target("null", Box::new(driver))];
+        let mut targets = [target("null", Box::new(driver))];
         let axes = INFO.axes.iter().map(|axis| {
             (axis.name.to_owned(), axis.default.iter().map(|text| axis.parse(text).unwrap()).collect())
         });
@@ -106,7 +104,7 @@ mod tests {
         };
         let plan = Plan::new(&COUNTED, &spec, &targets).unwrap();
         assert_eq!((plan.cells.len(), plan.connections()), (3, 9));
-        let trials = Runner::new(&plan, "noop-loop", &targets).trials().unwrap();
+        let trials = common::trials(plan, &mut targets);
         assert_eq!(trials.len(), 9);
         for trial in trials {
             let Outcome::Measured(measured) = trial.outcome else { panic!("{:?}", trial.outcome) };

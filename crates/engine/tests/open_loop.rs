@@ -10,6 +10,7 @@ use kurabe_core::run::Measurement;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{ErrorKind, Result};
+use kurabe_engine::Conditions;
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::trial::{Failure, LoadModel, Trial};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -155,7 +156,7 @@ fn measure_of(
         stop,
         load_model,
         seed: 3,
-        cancel,
+        conditions: Conditions { cancel, ..Conditions::default() },
         connected: Some(&connected),
         threads: delays.threads,
         ..Trial::new(&driver, &options, &cell, workload, &info.operations[0])

@@ -4,7 +4,6 @@ use crate::common::{self, open, target};
 use kurabe_core::run::{Outcome, RunSpec, TrialRecord};
 use kurabe_core::verification::Verification;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::run::runner::Runner;
 use std::collections::BTreeMap;
 
 /// Two rounds of three clients, prepared once and per request, with the A/A control, on a table of that many rows.
@@ -35,9 +34,9 @@ fn run(experiment: &str, url: &str) -> Vec<TrialRecord> {
         seed: 5,
         ..RunSpec::new(info.name, [url])
     };
-    let targets = [target(url, open(url))];
+    let mut targets = [target(url, open(url))];
     let plan = Plan::new(experiment, &spec, &targets).unwrap();
-    Runner::new(&plan, "point", &targets).trials().unwrap()
+    common::trials(plan, &mut targets)
 }
 
 #[test]

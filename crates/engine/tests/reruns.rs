@@ -1,38 +1,40 @@
 //! Disturbed trials are repeated once; more rounds are made on request.
 
-use crate::common::{self, experiment, null, target};
-use kurabe_core::run::{Measurement, Outcome, RunSpec, TrialRecord};
+use crate::common::{self, Each, experiment, null, target};
+use kurabe_core::run::{MachineFacts, Measurement, Outcome, Run, RunSpec, TrialRecord, Until};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::prepare::fixture::Fixture;
-use kurabe_engine::run::event::Event;
-use kurabe_engine::run::runner::{InterferenceCheck, Runner};
+use kurabe_engine::{Conditions, Event, InterferenceCheck, NewRun, RestOfRun};
 
-/// A run of point reads on `null:` with this many rounds, and additional rounds after them.
+/// A run of point reads on `null:` with this many rounds, and more up to `most`; or the rest of an earlier one. Returns
+/// the run, and the number of trials that were recorded before.
 fn run(
     rounds: u32,
-    more: &[u32],
+    most: Option<u32>,
     interference_check: Option<InterferenceCheck>,
-    earlier: &[TrialRecord],
-) -> Vec<TrialRecord> {
-    let spec = RunSpec { rounds, seed: 5, ..common::spec("point-read", &[], "read", 3_000) };
-    let targets = [target("null", null())];
+    earlier: Option<Run>,
+) -> (Run, usize) {
+    let until = most.map(|max_rounds| Until { margin: 0.05, max_rounds, budget_ns: None });
+    let spec = RunSpec { rounds, until, seed: 5, ..common::spec("point-read", &[], "read", 3_000) };
+    let mut targets = [target("null", null())];
     let plan = Plan::new(experiment("point-read"), &spec, &targets).unwrap();
-    let runner = Runner { interference_check, ..Runner::new(&plan, "again", &targets) };
-    let mut trials = Vec::new();
-    let mut more = more.iter();
-    let fixtures = Fixture::open_all(&plan, &targets, "again").unwrap();
-    let complete = runner.run(fixtures, earlier, &mut |event| {
-        match event {
-            Event::TrialEnds { record } => trials.push(record.clone()),
-            Event::RoundsEnd { further, .. } => *further = more.next().copied().unwrap_or(0),
-            Event::TrialBegins { ended, planned, .. } => assert!(ended < planned, "{ended} of {planned}"),
-            Event::Loading { .. } | Event::Restarting | Event::AgentLost { .. } | Event::Replanned { .. } => {
-            }
+    let conditions = Conditions { interference_check, ..Conditions::default() };
+    let mut listener = Each(|event: Event<'_>| {
+        if let Event::TrialBegins { ended, planned, .. } = event {
+            assert!(ended < planned, "{ended} of {planned}");
         }
-        Ok(())
     });
-    assert!(complete.unwrap());
-    trials
+    let before = earlier.as_ref().map_or(0, |run| run.trials.len());
+    let run = match earlier {
+        None => {
+            kurabe_engine::run(NewRun::new(plan), &mut targets, &conditions, &mut listener).unwrap().unwrap()
+        }
+        Some(run) => {
+            let rest = RestOfRun { run, plan, max_rounds: None, machine: MachineFacts::default() };
+            kurabe_engine::resume(rest, &mut targets, &conditions, &mut listener).unwrap()
+        }
+    };
+    assert!(run.is_complete());
+    (run, before)
 }
 
 fn always(measured: &Measurement) -> Option<String> {
@@ -45,7 +47,7 @@ fn never(_: &Measurement) -> Option<String> {
 
 #[test]
 fn disturbed_trial_is_rerun_once_at_end_of_round_within_limits() {
-    let trials = run(40, &[], Some(always), &[]);
+    let trials = run(40, None, Some(always), None).0.trials;
     let again: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.rerun_reason.is_some()).collect();
     // The cell and its A/A control, forty rounds; all disturbed, with a fifth of the time for reruns.
     assert_eq!(trials.len() - again.len(), 80);
@@ -64,30 +66,33 @@ fn disturbed_trial_is_rerun_once_at_end_of_round_within_limits() {
 #[test]
 fn no_trial_is_rerun_without_reason() {
     for interference_check in [None, Some(never as InterferenceCheck)] {
-        assert_eq!(run(4, &[], interference_check, &[]).len(), 8);
+        assert_eq!(run(4, None, interference_check, None).0.trials.len(), 8);
     }
 }
 
 #[test]
 fn resumed_run_reruns_trials_in_which_it_was_stopped() {
-    let mut earlier = run(2, &[], None, &[]);
-    let Outcome::Measured(measured) = &mut earlier[1].outcome else { panic!("it failed: {earlier:?}") };
+    let (mut earlier, _) = run(2, None, None, None);
+    let Outcome::Measured(measured) = &mut earlier.trials[1].outcome else { panic!("{earlier:?}") };
     measured.stood_still_ns = 5_000_000_000;
-    let resumed = run(2, &[], None, &earlier);
-    assert_eq!(resumed.len(), 1);
-    assert_eq!((resumed[0].round, resumed[0].cell), (earlier[1].round, earlier[1].cell));
-    assert_eq!(resumed[0].rerun_reason.as_deref(), Some("kurabe itself stood still for 5 s"));
-    earlier.extend(resumed);
-    assert!(run(2, &[], None, &earlier).is_empty());
+    let stopped = earlier.trials[1].clone();
+    let (resumed, before) = run(2, None, None, Some(earlier));
+    let [again] = &resumed.trials[before..] else { panic!("{resumed:?}") };
+    assert_eq!((again.round, again.cell), (stopped.round, stopped.cell));
+    assert_eq!(again.rerun_reason.as_deref(), Some("kurabe itself stood still for 5 s"));
+    let (whole, before) = run(2, None, None, Some(resumed));
+    assert_eq!(whole.trials.len(), before);
 }
 
 #[test]
-fn further_rounds_follow_while_requested() {
-    let trials = run(2, &[1, 2], None, &[]);
-    let rounds: Vec<u32> = trials.iter().map(|trial| trial.round).collect();
-    assert_eq!(rounds, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+fn further_rounds_follow_at_planned_analyses_while_undecided() {
+    let rounds = |trials: &[TrialRecord]| trials.iter().map(|trial| trial.round).collect::<Vec<_>>();
+    let (whole, _) = run(2, Some(5), None, None);
+    assert_eq!(rounds(&whole.trials), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
     // Resumed during the additional rounds: only the missing trials are made.
-    let resumed = run(2, &[1, 2], None, &trials[..7]);
-    assert_eq!(resumed.iter().map(|trial| trial.round).collect::<Vec<_>>(), [3, 4, 4]);
-    assert!(run(2, &[1, 2], None, &trials).is_empty());
+    let earlier = Run { trials: whole.trials[..7].to_vec(), end: None, ..whole.clone() };
+    let (resumed, before) = run(2, Some(5), None, Some(earlier));
+    assert_eq!(rounds(&resumed.trials[before..]), [3, 4, 4]);
+    let (again, before) = run(2, Some(5), None, Some(whole));
+    assert_eq!(again.trials.len(), before);
 }

@@ -1,13 +1,12 @@
 //! Throwaway servers are restarted between blocks of rounds, and reloaded.
 
-use crate::common::{self, null, target};
-use kurabe_core::run::{Outcome, RunSpec, TrialRecord, Until};
+use crate::common::{self, Each, null, target};
+use kurabe_core::run::{MachineFacts, Outcome, Run, RunSpec, TrialRecord, Until};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::plan::Plan;
-use kurabe_engine::prepare::fixture::Fixture;
+use kurabe_engine::plan::budget::Free;
 use kurabe_engine::prepare::target::{Restart, SecondInstance, Target};
-use kurabe_engine::run::event::Event;
-use kurabe_engine::run::runner::Runner;
+use kurabe_engine::{Conditions, Event, NewRun, RestOfRun};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -36,7 +35,8 @@ fn spec(rounds: u32, restarts: u32, slice_ns: Option<u64>) -> RunSpec {
     RunSpec { targets, rounds, restarts, slice_ns, ..common::spec("point-read", &[], "read", 40) }
 }
 
-/// The events of a run: its trials, and before which trial each restart came, with the loads after it.
+/// What happens in a run: its trials since it was resumed, and before which trial each restart came, with the loads
+/// after it.
 #[derive(Default)]
 struct Seen {
     trials: Vec<TrialRecord>,
@@ -44,53 +44,49 @@ struct Seen {
     loads: usize,
 }
 
-fn run(spec: &RunSpec, targets: &[Target; 2], earlier: &[TrialRecord]) -> Result<Seen> {
-    let experiment = common::experiment("point-read");
-    let plan = Plan::new(experiment, spec, targets).unwrap();
+/// Makes a run, or continues an earlier one.
+fn run(spec: &RunSpec, targets: &mut [Target; 2], earlier: Option<Run>) -> Result<(Run, Seen)> {
+    let plan = Plan::new(common::experiment("point-read"), spec, targets).unwrap();
     let mut seen = Seen::default();
-    let fixtures = Fixture::open_all(&plan, targets, "restarts").unwrap();
-    let complete = Runner::new(&plan, "restarts", targets).run(fixtures, earlier, &mut |event| {
-        match event {
-            Event::TrialEnds { record } => seen.trials.push(record.clone()),
-            Event::Restarting => seen.restarts.push(seen.trials.len()),
-            Event::Loading { .. } => seen.loads += 1,
-            Event::RoundsEnd { rounds, further } if spec.until.is_some() && rounds == spec.rounds => {
-                *further = 4;
-            }
-            _ => {}
+    let mut listener = Each(|event: Event<'_>| match event {
+        Event::TrialEnds { record } => seen.trials.push(record.clone()),
+        Event::Restarting => seen.restarts.push(seen.trials.len()),
+        Event::Loading { .. } => seen.loads += 1,
+        _ => {}
+    });
+    let conditions = Conditions::default();
+    let run = match earlier {
+        None => kurabe_engine::run(NewRun::new(plan), targets, &conditions, &mut listener)?.unwrap(),
+        Some(run) => {
+            let rest = RestOfRun { run, plan, max_rounds: None, machine: MachineFacts::default() };
+            kurabe_engine::resume(rest, targets, &conditions, &mut listener)?
         }
-        Ok(())
-    })?;
-    assert!(complete && seen.trials.iter().all(|trial| matches!(trial.outcome, Outcome::Measured(_))));
-    Ok(seen)
+    };
+    assert!(run.is_complete() && !run.trials.iter().any(TrialRecord::has_failed));
+    Ok((run, seen))
 }
 
 /// The numbers of rounds and of restarts of a run with this budget.
 fn within(spec: &RunSpec, budget: Duration) -> (u32, u32) {
     let counts = Counts::default();
-    let targets = targets(&counts);
-    let experiment = common::experiment("point-read");
-    let plan = Plan::new(experiment, spec, &targets).unwrap();
-    let fixtures = Fixture::open_all(&plan, &targets, "budget").unwrap();
-    let (mut made, mut said, mut restarts) = (Vec::new(), spec.rounds, spec.restarts);
-    let runner = Runner { budget: Some(budget), ..Runner::new(&plan, "budget", &targets) };
-    let complete = runner.run(fixtures, &[], &mut |event| {
-        match event {
-            Event::TrialEnds { record } => made.push((record.cell, record.round)),
-            Event::Replanned { plan, planned, .. } => {
-                assert!(plan.rounds <= planned && planned == said);
-                said = plan.rounds;
-                restarts = plan.restarts;
-            }
-            _ => {}
+    let mut targets = targets(&counts);
+    let plan = Plan::new(common::experiment("point-read"), spec, &targets).unwrap();
+    let (mut said, mut restarts) = (spec.rounds, spec.restarts);
+    let mut listener = Each(|event: Event<'_>| {
+        if let Event::Replanned { plan, planned, .. } = event {
+            assert!(plan.rounds <= planned && planned == said);
+            said = plan.rounds;
+            restarts = plan.restarts;
         }
-        Ok(())
     });
-    assert!(complete.unwrap());
+    let free = Free { rounds: true, restarts: true, ..Free::default() };
+    let new = NewRun { free, budget: Some(budget), ..NewRun::new(plan) };
+    let run = kurabe_engine::run(new, &mut targets, &Conditions::default(), &mut listener).unwrap().unwrap();
+    assert!(run.is_complete());
     // Each cell has every round, and no more than was said.
-    let rounds = made.iter().map(|(_, round)| round + 1).max().unwrap();
-    assert_eq!(made.len(), plan.cells.len() * rounds as usize);
-    assert_eq!(rounds, said);
+    let rounds = run.trials.iter().map(|trial| trial.round + 1).max().unwrap();
+    assert_eq!(run.trials.len(), run.header.cells.len() * rounds as usize);
+    assert_eq!((rounds, run.header.spec.rounds, run.header.spec.restarts), (said, said, restarts));
     assert_eq!(counts[0].load(Ordering::Relaxed), restarts);
     (rounds, restarts)
 }
@@ -122,7 +118,7 @@ fn both_instances_are_restarted_between_blocks_and_reloaded() {
         (spec(6, 0, None), vec![]),
     ] {
         let counts = Counts::default();
-        let seen = run(&spec, &targets(&counts), &[]).unwrap();
+        let (_, seen) = run(&spec, &mut targets(&counts), None).unwrap();
         assert_eq!(seen.restarts, before);
         assert_eq!(counted(&counts), [spec.restarts; 3]);
         assert_eq!(seen.trials.len() as u32, 4 * spec.rounds);
@@ -140,11 +136,12 @@ fn both_instances_are_restarted_between_blocks_and_reloaded() {
 
 #[test]
 fn resumed_run_continues_with_the_same_blocks() {
-    let whole = run(&spec(6, 2, None), &targets(&Counts::default()), &[]).unwrap();
+    let (whole, _) = run(&spec(6, 2, None), &mut targets(&Counts::default()), None).unwrap();
     // Rounds 1 and 2 are a block, 3 and 4 the next. The servers were just started for it.
     for (made, before) in [(4, vec![4, 12]), (8, vec![8]), (10, vec![6]), (20, vec![])] {
         let counts = Counts::default();
-        let seen = run(&spec(6, 2, None), &targets(&counts), &whole.trials[..made]).unwrap();
+        let earlier = Run { trials: whole.trials[..made].to_vec(), end: None, ..whole.clone() };
+        let (_, seen) = run(&spec(6, 2, None), &mut targets(&counts), Some(earlier)).unwrap();
         assert_eq!(seen.restarts, before, "after {made} trials");
         assert_eq!(counted(&counts), [before.len() as u32; 3]);
         assert_eq!(seen.trials.len(), 24 - made);
@@ -156,7 +153,7 @@ fn further_rounds_are_further_blocks() {
     let until = Until { margin: 0.05, max_rounds: 8, budget_ns: None };
     let counts = Counts::default();
     let spec = RunSpec { until: Some(until), ..spec(4, 1, None) };
-    let seen = run(&spec, &targets(&counts), &[]).unwrap();
+    let (_, seen) = run(&spec, &mut targets(&counts), None).unwrap();
     assert_eq!((seen.trials.len(), seen.restarts), (32, vec![8, 16, 24]));
     assert_eq!(counted(&counts), [3; 3]);
 }
@@ -165,6 +162,6 @@ fn further_rounds_are_further_blocks() {
 fn server_that_does_not_restart_ends_run_with_its_reason() {
     let mut targets = targets(&Counts::default());
     targets[1].restart = Some(Box::new(|| Err(Error::new(ErrorKind::Unreachable, "its port is taken"))));
-    let error = run(&spec(4, 1, None), &targets, &[]).err().unwrap().to_string();
+    let error = run(&spec(4, 1, None), &mut targets, None).err().unwrap().to_string();
     assert!(error.contains("b: restarting the server: its port is taken"), "{error}");
 }

@@ -11,7 +11,6 @@ use kurabe_core::verification::Proof;
 use kurabe_core::{ErrorKind, Result};
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::Target;
-use kurabe_engine::run::runner::Runner;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -110,9 +109,9 @@ fn plan(targets: &[Target], operation: &str, fetch: &[&str]) -> Plan {
 }
 
 fn outcome(fault: Fault, operation: &str) -> Outcome {
-    let targets = [target(fault)];
+    let mut targets = [target(fault)];
     let plan = plan(&targets, operation, &["whole"]);
-    let mut trials = Runner::new(&plan, "transfers", &targets).trials().unwrap();
+    let mut trials = common::trials(plan, &mut targets);
     assert_eq!(trials.len(), 1);
     trials.remove(0).outcome
 }
@@ -157,14 +156,15 @@ fn one_wrong_row_fails_the_trial() {
 
 #[test]
 fn operation_that_its_target_cannot_do_is_unavailable_and_the_other_is_measured() {
-    let targets = [target(Fault::None)];
+    let mut targets = [target(Fault::None)];
     let plan = plan(&targets, "", &["100", "whole"]);
-    let of = |fetch: usize| -> &CellRecord { &plan.cells[fetch].record };
+    let cells = plan.records();
+    let of = |fetch: usize| -> &CellRecord { &cells[fetch] };
     // SQLite has no round trips to fetch several rows in, but inserts of many rows.
     assert_eq!(of(0).unavailable, None);
     assert!(of(0).refusal("read").unwrap().contains("round trips") && of(0).refusal("write").is_none());
     assert!(of(1).refusal("read").is_none() && of(1).refusal("write").is_none());
-    let trials = Runner::new(&plan, "transfers", &targets).trials().unwrap();
+    let trials = common::trials(plan, &mut targets);
     let mut made: Vec<(usize, &str)> =
         trials.iter().map(|trial| (trial.cell, trial.operation.as_str())).collect();
     made.sort_unstable();

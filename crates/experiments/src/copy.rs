@@ -58,7 +58,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     question: "How fast does a table move from one database to another, with every value compared?",
     about: "Copies a table between the target and a second server as 'kurabe copy' does: definition, rows, comparison of \
             every value on both ends, indexes. The second server is another instance of the target's engine, or the one \
-            that --remote names, of any engine: SQLite, PostgreSQL, MySQL, MariaDB, Firebird. --direction tells which end is \
+            that --remote names, of any engine: SQLite, PostgreSQL, MySQL and MariaDB. --direction tells which end is \
             copied from: 'kurabe run copy up:mysql --remote up:postgres --direction out' copies from MySQL to PostgreSQL. \
             Throughput, data per second and CPU time are of all of it; 'rows copied per second' is of reading and \
             inserting alone. Rows of plain tables are read back and compared with what was generated, too.",
@@ -117,7 +117,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let server = choice(&INFO, cell, WHERE, &servers)?;
     let rows = dataset.records.map_or_else(|| cell.number(ROWS), Ok)?;
     let [table, way, place] = [TABLE, DIRECTION, WHERE].map(|axis| cell.word(axis).map(initial));
-    // A name of Firebird has at most 31 characters, and both ends have the same.
+    // Both ends have the same name.
     let name = format!("kurabe_{}_copy_{}{}{}_{rows}", dataset.slot, table?, way?, place?);
     let here = collection(name.clone(), plain);
     let there =
@@ -387,8 +387,7 @@ mod tests {
         let cell = planned(&[("table", "types")]);
         for operation in &cell.demand.operations[..2] {
             let Operation::Raw { statement } = operation else { panic!("{operation:?}") };
-            for words in [&["sqlite"][..], &["postgres", "postgresql"], &["mysql", "mariadb"], &["firebird"]]
-            {
+            for words in [&["sqlite"][..], &["postgres", "postgresql"], &["mysql", "mariadb"]] {
                 assert!(statement.text(words).is_some(), "{words:?}");
             }
             assert!(statement.text(&["oracle"]).is_none());

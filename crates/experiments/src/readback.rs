@@ -120,7 +120,6 @@ pub(crate) fn numbered(
     check: &mut dyn FnMut(i64, Found<'_>) -> Result<()>,
 ) -> Result<()> {
     let select = Operation::Get { collection: Arc::clone(collection), fields: fields.to_vec() };
-    // Firebird refuses to order by a column that is selected twice.
     let (with_key, column) =
         if fields.first() == Some(&0) { (fields.to_vec(), 0) } else { ([&[0], fields].concat(), 1) };
     let range = Operation::FindRange { collection: Arc::clone(collection), by: 0, fields: with_key };

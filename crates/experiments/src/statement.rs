@@ -71,6 +71,20 @@ impl Statement {
         Ok(())
     }
 
+    /// Prepares it as [`attach`](Self::attach) does, or, where the server refuses, when it is first executed: what it names may
+    /// not exist before, as a temporary table does not.
+    pub(crate) fn attach_or_defer(&mut self, session: &mut dyn Session) -> Result<()> {
+        match self.attach(session) {
+            Err(error) if self.bind == Bind::Once && error.server_code().is_some() => Ok(()),
+            attached => attached,
+        }
+    }
+
+    /// Whether it is yet to be prepared on a connection.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.bind == Bind::Once && self.prepared.is_none()
+    }
+
     /// Closes the prepared statement of a connection.
     pub(crate) fn detach(&mut self, session: &mut dyn Session) -> Result<()> {
         self.prepared.take().map_or(Ok(()), |prepared| session.release(prepared))

@@ -1,6 +1,5 @@
 //! The axes that an experiment has: its own, and those of every experiment.
 
-use clap::ArgMatches;
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
@@ -31,10 +30,13 @@ pub(crate) fn suite_axes() -> Vec<&'static AxisInfo> {
     all
 }
 
-/// The axes that options set, with their values.
-pub(crate) fn axis_options(matches: &ArgMatches) -> impl Iterator<Item = (&'static str, Vec<String>)> {
-    suite_axes().into_iter().filter_map(|axis| {
-        let values = matches.get_many::<String>(axis.name)?;
-        Some((axis.name, values.flat_map(|text| axis.list(text)).map(str::to_owned).collect()))
-    })
+/// The axes that any command line of a run has, each name once.
+pub(crate) fn all_axes() -> Vec<&'static AxisInfo> {
+    let mut all = suite_axes();
+    for axis in kurabe_experiments::replay::axes() {
+        if !all.iter().any(|known| known.name == axis.name) {
+            all.push(axis);
+        }
+    }
+    all
 }

@@ -1,10 +1,12 @@
 //! Reads the files of a custom workload. The run file keeps their text.
 
 use crate::cli::PGBENCH;
-use crate::settings::{option_of, parsed};
+use crate::options::parsed as parsed_option;
+use crate::run_options::{PgbenchOptions, RunOptions, WorkloadOptions};
+use crate::settings::parsed;
 use crate::words::{word, words};
-use clap::ArgMatches;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
+use kurabe_core::text::without_mark;
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::custom::{self, BUILTIN};
 use kurabe_experiments::replay;
@@ -14,17 +16,23 @@ use toml::{Table, Value};
 
 /// Separates a script's name from its weight.
 const WEIGHT: char = '@';
+/// The axis of a replay with a cache.
+const CACHED: &str = "cached";
 /// The maximum weight.
 const MAX: u64 = 1_000_000;
 
 /// The custom workload in a suite file, if it contains one, including its value lists.
-pub(crate) fn of_suite(path: &Path, text: &str, matches: &ArgMatches) -> Result<Option<CustomWorkload>> {
+pub(crate) fn of_suite(
+    path: &Path,
+    text: &str,
+    workload: &WorkloadOptions,
+) -> Result<Option<CustomWorkload>> {
     let Ok(table) = text.parse::<Table>() else { return Ok(None) };
-    let write = may_write(&named(matches, table.get("targets")), matches);
+    let write = may_write(&named(workload, table.get("targets")), workload);
     if table.contains_key(PGBENCH) {
-        return of_table(path, &table, define(matches)?, write).map(Some);
+        return of_table(path, &table, define(workload)?, write).map(Some);
     }
-    is_custom(&table).then(|| of_file(path, text, define(matches)?, write)).transpose()
+    is_custom(&table).then(|| of_file(path, text, define(workload)?, write)).transpose()
 }
 
 /// The workload of the pgbench scripts that a table of a suite names, relative to the suite's folder.
@@ -59,8 +67,8 @@ pub(crate) fn of_table(
 }
 
 /// The first pgbench script of the command line, without its weight.
-pub(crate) fn first_script(matches: &ArgMatches) -> Option<PathBuf> {
-    matches.get_one::<String>("script").map(|first| PathBuf::from(without_weight(first)))
+pub(crate) fn first_script(pgbench: &PgbenchOptions) -> Option<PathBuf> {
+    pgbench.script.first().map(|first| PathBuf::from(without_weight(first)))
 }
 
 pub(crate) fn without_weight(script: &str) -> String {
@@ -105,8 +113,9 @@ pub(crate) fn of_file(
 }
 
 /// The workload of `run pgbench`.
-pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
-    let mut targets = matches.get_many::<String>("target").into_iter().flatten();
+pub(crate) fn of_pgbench(options: &RunOptions) -> Result<CustomWorkload> {
+    let RunOptions { pgbench, workload, .. } = options;
+    let mut targets = workload.target.iter();
     if let Some(script) = targets
         .find(|text| !text.contains(':') && Path::new(text).extension().is_some_and(|end| end == "sql"))
     {
@@ -114,33 +123,36 @@ pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<CustomWorkload> {
             .hint(format!("a script follows -f: write -f {script}")));
     }
     let mut files = Vec::new();
-    for name in matches.get_many::<String>("script").into_iter().flatten() {
+    for name in &pgbench.script {
         let (name, weight) = weighted(name)?;
         files.push(script_of(Path::new(name), weight)?);
     }
-    for name in matches.get_many::<String>("builtin").into_iter().flatten() {
+    let flags = [(pgbench.skip_some_updates, "simple-update"), (pgbench.select_only, "select-only")];
+    let flags = flags.iter().filter(|(is_given, _)| *is_given).map(|(_, name)| *name);
+    for name in pgbench.builtin.iter().map(String::as_str).chain(flags) {
         let (name, weight) = weighted(name)?;
         files.push(builtin(name, weight)?);
     }
     if files.is_empty() {
         files.push(builtin("tpcb-like", 1)?);
     }
-    let define = define(matches)?;
-    let scale = option_of(matches, "scale", units::parse_count)?;
-    let tries = option_of(matches, "max-tries", units::parse_count)?;
-    scripts(files, define, scale, tries, matches.get_flag("init"), may_write(&named(matches, None), matches))
+    let define = define(workload)?;
+    let scale = parsed_option("scale", pgbench.scale.as_ref(), units::parse_count)?;
+    let tries = parsed_option("max-tries", pgbench.max_tries.as_ref(), units::parse_count)?;
+    scripts(files, define, scale, tries, pgbench.init, may_write(&named(workload, None), workload))
 }
 
 /// The capture of `run replay`.
-pub(crate) fn of_replay(matches: &ArgMatches) -> Result<CustomWorkload> {
-    let path = matches.get_one::<PathBuf>("capture").ok_or_else(|| Error::usage("no capture was given"))?;
-    let throwaway = are_throwaway(&named(matches, None));
-    let write = matches.get_flag("write") || throwaway;
-    let cache = matches.get_one::<String>("cache").map(|url| url.starts_with("up:"));
-    if matches.contains_id("cached") && !matches.contains_id("cache") {
+pub(crate) fn of_replay(options: &RunOptions) -> Result<CustomWorkload> {
+    let RunOptions { main, workload, settings, .. } = options;
+    let path = main.capture.as_ref().ok_or_else(|| Error::usage("no capture was given"))?;
+    let throwaway = are_throwaway(&named(workload, None));
+    let write = workload.write || throwaway;
+    let cache = settings.cache.as_ref().map(|url| url.starts_with("up:"));
+    if options.axes.iter().any(|one| one.axis.name == CACHED) && cache.is_none() {
         return Err(Error::usage("--cached is for a replay with a cache").hint("name one: --cache up:redis"));
     }
-    let restored = matches.contains_id("setup");
+    let restored = settings.setup.is_some();
     replay::workload(path, replay::Around { write, restored, throwaway, throwaway_cache: cache })
 }
 
@@ -159,17 +171,17 @@ fn scripts(
     if files.iter().all(|file| file.weight == 0) {
         return Err(Error::usage("no script has a weight above 0"));
     }
-    let max_tries = tries.map(|tries| u32::try_from(tries).unwrap_or(u32::MAX)).filter(|tries| *tries > 0);
+    // As in pgbench, 0 is no limit.
+    let max_tries = tries.map(|tries| match tries {
+        0 => CustomWorkload::UNLIMITED,
+        tries => u32::try_from(tries).unwrap_or(CustomWorkload::UNLIMITED),
+    });
     Ok(CustomWorkload { language: Language::Pgbench, files, define, scale, max_tries, init, write })
 }
 
 /// The targets of the command line; without any, those of a suite.
-fn named(matches: &ArgMatches, of_suite: Option<&Value>) -> Vec<String> {
-    // Not every command has all of them.
-    let given = ["target", "more-targets", "via"]
-        .iter()
-        .filter_map(|name| matches.try_get_many::<String>(name).ok().flatten());
-    let urls: Vec<String> = given.flatten().cloned().collect();
+fn named(workload: &WorkloadOptions, of_suite: Option<&Value>) -> Vec<String> {
+    let urls = [&workload.target, &workload.more_targets, &workload.via].map(Vec::as_slice).concat();
     // What is no list of targets is refused where targets are read.
     let of_suite = || of_suite.and_then(|targets| words(targets, "targets").ok()).unwrap_or_default();
     if urls.is_empty() { of_suite() } else { urls }
@@ -182,17 +194,23 @@ fn are_throwaway(urls: &[String]) -> bool {
 
 /// Whether statements may change existing tables: with `--write`, or if all targets are throwaway servers, which hold nothing
 /// of the user's.
-pub(crate) fn may_write(urls: &[String], matches: &ArgMatches) -> bool {
-    matches.get_flag("write") || are_throwaway(urls)
+pub(crate) fn may_write(urls: &[String], workload: &WorkloadOptions) -> bool {
+    workload.write || are_throwaway(urls)
 }
 
+/// The built-in script of this name, or the only one whose name begins so, as pgbench takes it.
 fn builtin(name: &str, weight: u64) -> Result<CustomFile> {
-    let found = BUILTIN.iter().find(|(known, _)| *known == name).ok_or_else(|| {
-        let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
-        Error::usage(format!("pgbench has no script '{name}'"))
-            .hint(units::suggestion(name, &names, "there are"))
-    })?;
-    Ok(CustomFile { name: name.to_owned(), text: found.1.to_owned(), weight })
+    let mut begin = BUILTIN.iter().filter(|(known, _)| known.starts_with(name));
+    match (begin.next(), begin.next()) {
+        (Some((known, text)), None) => {
+            Ok(CustomFile { name: (*known).to_owned(), text: (*text).to_owned(), weight })
+        }
+        _ => {
+            let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
+            Err(Error::usage(format!("pgbench has no script '{name}'"))
+                .hint(units::suggestion(name, &names, "there are")))
+        }
+    }
 }
 
 /// A script's name and weight: `mine.sql@3`.
@@ -206,9 +224,10 @@ fn weighted(name: &str) -> Result<(&str, u64)> {
 }
 
 /// The variables that the command line sets.
-pub(crate) fn define(matches: &ArgMatches) -> Result<BTreeMap<String, String>> {
-    let given = matches.get_many::<String>("define").into_iter().flatten();
-    given
+pub(crate) fn define(workload: &WorkloadOptions) -> Result<BTreeMap<String, String>> {
+    workload
+        .define
+        .iter()
         .map(|text| match text.split_once('=') {
             Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
             _ => Err(Error::usage(format!("--define {text} is not name=value"))),
@@ -218,5 +237,6 @@ pub(crate) fn define(matches: &ArgMatches) -> Result<BTreeMap<String, String>> {
 
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path)
+        .map(|text| without_mark(&text).to_owned())
         .map_err(|e| Error::usage(format!("the file {} cannot be read: {e}", path.display())))
 }

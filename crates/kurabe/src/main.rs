@@ -11,11 +11,13 @@ mod document;
 mod exit;
 mod exposed;
 mod git;
+mod options;
 mod output;
 mod panics;
 mod places;
 mod progress;
 mod quiet;
+mod run_options;
 mod settings;
 mod signals;
 mod standard_input;
@@ -49,6 +51,9 @@ fn main() -> ExitCode {
     };
     let (words, all) = cli::without_all(cli::as_run(std::env::args_os().collect(), &command));
     let mut command = if all { command } else { cli::brief(command) };
+    if let Some(width) = output::width() {
+        command = command.term_width(width.clamp(32, cli::WIDTH));
+    }
     let matches = match command.try_get_matches_from_mut(words) {
         Ok(matches) => matches,
         Err(error) => {

@@ -5,6 +5,7 @@
     reason = "who prints must hold the output, whether or not it changes what is printed"
 )]
 
+use crate::options::options;
 use clap::ArgMatches;
 use clap::error::{ContextKind, ContextValue};
 use kurabe_core::target::without_words;
@@ -78,6 +79,21 @@ pub(crate) fn refuse_settings(error: &Error) {
     tell(&format!("kurabe: {}", lines(&error.to_string())));
 }
 
+options! {
+    /// The options of all commands about what is printed.
+    GlobalOptions {
+        color: Option<String>,
+        lang: Option<String>,
+        quiet: bool,
+        verbose: bool,
+    }
+}
+
+options! {
+    /// The option of runs about what is printed.
+    LogOptions { log_format: Option<String> }
+}
+
 /// The output settings.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
@@ -99,8 +115,8 @@ pub(crate) struct Output {
 }
 
 /// The language that was asked for, or that of the environment.
-fn language(matches: &ArgMatches) -> Language {
-    let asked = matches.get_one::<String>("lang").and_then(|name| Language::named(name));
+fn language(asked: Option<&String>) -> Language {
+    let asked = asked.and_then(|name| Language::named(name));
     let locale = || {
         let names = ["LC_ALL", "LC_MESSAGES", "LANG"];
         let set = names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
@@ -116,27 +132,33 @@ pub(crate) fn shown(error: &anyhow::Error) -> String {
     texts.join(": ")
 }
 
+/// The columns of the terminal, or those that the environment sets (`COLUMNS`).
+pub(crate) fn width() -> Option<usize> {
+    let size = std::io::stdout().is_terminal().then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok());
+    let columns = size.flatten().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+    let set = || std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    columns.or_else(|| set().filter(|columns| *columns > 0))
+}
+
 impl Output {
     pub(crate) fn new(matches: &ArgMatches) -> Self {
+        let options = GlobalOptions::of(matches);
         let stdout = std::io::stdout().is_terminal();
         let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
         let plain = is_dumb || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let colour = match matches.get_one::<String>("color").map(String::as_str) {
+        let colour = match options.color.as_deref() {
             Some("always") => true,
             Some("never") => false,
             _ => stdout && !plain,
         };
-        let width = stdout.then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok()).flatten();
-        let width = width.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
-        let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
         Self {
             colour,
-            width: width.or(set.filter(|columns| *columns > 0)),
+            width: width(),
             live: std::io::stderr().is_terminal() && !is_dumb,
-            quiet: matches.get_flag("quiet"),
-            verbose: matches.get_flag("verbose"),
+            quiet: options.quiet,
+            verbose: options.verbose,
             json: is_json(matches),
-            language: language(matches),
+            language: language(options.lang.as_ref()),
         }
     }
 
@@ -228,9 +250,8 @@ fn tell(line: &str) {
 
 /// Whether the command that was given has `--log-format json`.
 fn is_json(matches: &ArgMatches) -> bool {
-    let own =
-        matches.try_get_one::<String>("log-format").ok().flatten().is_some_and(|format| format == "json");
-    own || matches.subcommand().is_some_and(|(_, below)| is_json(below))
+    LogOptions::of(matches).log_format.as_deref() == Some("json")
+        || matches.subcommand().is_some_and(|(_, below)| is_json(below))
 }
 
 /// Escapes a result for display. Lines (which end in CR and LF in CSV), tabs and, if enabled, colour sequences stay. In JSON, which

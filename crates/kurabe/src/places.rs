@@ -3,21 +3,20 @@
 use crate::exit::OfRunFile;
 use crate::exposed;
 use crate::output::Output;
-use clap::ArgMatches;
 use kurabe_core::run::Run;
 use kurabe_core::{Error, Result};
 use kurabe_record::{RunPath, Store};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The store of runs. The default folder follows the XDG base directory specification.
-pub(crate) fn runs(matches: &ArgMatches) -> anyhow::Result<Store> {
-    let folder = matches.get_one::<PathBuf>("runs-dir").cloned().map_or_else(default_folder, Ok)?;
+pub(crate) fn runs(runs_dir: Option<&Path>) -> anyhow::Result<Store> {
+    let folder = runs_dir.map(Path::to_owned).map_or_else(default_folder, Ok)?;
     Ok(Store::open(folder).map_err(OfRunFile)?)
 }
 
-/// The same for a new run: fails early if the folder is not writable.
-pub(crate) fn writable_runs(matches: &ArgMatches) -> anyhow::Result<Store> {
-    let store = runs(matches)?;
+/// The store for a new run: fails early if the folder is not writable.
+pub(crate) fn writable_runs(runs_dir: Option<&Path>) -> anyhow::Result<Store> {
+    let store = runs(runs_dir)?;
     store.try_out().map_err(OfRunFile)?;
     Ok(store)
 }
@@ -32,16 +31,18 @@ pub(crate) fn default_folder() -> Result<PathBuf> {
 }
 
 /// The run that the user named. A URL here is a mistake; the error must not repeat its password.
-pub(crate) fn wanted(matches: &ArgMatches, name: &str) -> String {
-    let word = matches.get_one::<String>(name).map_or("last", String::as_str);
-    kurabe_targets::without_passwords(std::iter::once(word.to_owned())).concat()
+pub(crate) fn wanted(word: Option<&str>) -> String {
+    kurabe_targets::without_passwords(std::iter::once(word.unwrap_or("last").to_owned())).concat()
 }
 
 /// Reads the run that a command names from the store.
-pub(crate) fn named_run(matches: &ArgMatches, name: &str, output: &Output) -> anyhow::Result<(RunPath, Run)> {
-    let store = runs(matches)?;
-    let path = store.find(&wanted(matches, name)).map_err(OfRunFile)?;
-    exposed::warn_of_run(&store, &path, output);
+pub(crate) fn named_run(
+    store: &Store,
+    word: Option<&str>,
+    output: &Output,
+) -> anyhow::Result<(RunPath, Run)> {
+    let path = store.find(&wanted(word)).map_err(OfRunFile)?;
+    exposed::warn_of_run(store, &path, output);
     let recorded = kurabe_record::read(&path).map_err(OfRunFile)?;
     if let Some(torn) = &recorded.torn {
         output.warning(torn);

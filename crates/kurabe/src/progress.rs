@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kurabe_core::axis::{AxisInfo, Cell, NumberUnit};
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_core::units;
-use kurabe_engine::run::event::Event;
+use kurabe_engine::Event;
 use kurabe_observe::Live;
 use serde_json::json;
 use std::sync::Arc;
@@ -85,6 +85,8 @@ impl Progress {
         }
         match event {
             Event::TrialBegins { round, cell, operation, ended, planned, left } => {
+                // The estimate may be over before the run is.
+                let left = left.filter(|left| !left.is_zero());
                 let left = left.map_or_else(String::new, |left| format!(", {} left", coarse(left)));
                 // Rounds may have been added.
                 self.rounds = self.rounds.max(round + 1);
@@ -105,7 +107,7 @@ impl Progress {
                 self.bar.suspend(|| self.output.warning(&format!("{why}; its trial is repeated")));
             }
             Event::Replanned { plan, .. } => self.rounds = plan.rounds,
-            Event::RoundsEnd { .. } => {}
+            _ => {}
         }
     }
 

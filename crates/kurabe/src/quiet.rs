@@ -1,7 +1,6 @@
 //! `--wait-quiet`: waits for a quiet machine before a run starts.
 
 use crate::output::Output;
-use clap::ArgMatches;
 use kurabe_core::{Error, Result, units};
 use std::time::{Duration, Instant};
 
@@ -14,8 +13,8 @@ const MAX: Duration = Duration::from_secs(86_400);
 ///
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) if the time is invalid.
-pub(crate) fn wait(matches: &ArgMatches, output: &Output) -> Result<()> {
-    let Ok(Some(text)) = matches.try_get_one::<String>("wait-quiet") else { return Ok(()) };
+pub(crate) fn wait(limit: Option<&str>, output: &Output) -> Result<()> {
+    let Some(text) = limit else { return Ok(()) };
     let limit = units::parse_duration(text).map_err(|error| error.context("--wait-quiet"))?;
     if limit > MAX {
         return Err(

@@ -5,8 +5,7 @@
 //! a key for each option. Command line, environment, suite file and settings file take precedence in this order.
 
 use clap::builder::BoolishValueParser;
-use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, Command};
 use kurabe_core::{Error, Result, units};
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -167,31 +166,6 @@ fn configured_option(arg: Arg, names: &[&str], tables: &[&Table]) -> Arg {
 fn variable(names: &[&str], long: &str) -> String {
     let parts: Vec<&str> = [PREFIX].into_iter().chain(names.iter().copied()).chain([long]).collect();
     parts.join("_").replace('-', "_").to_uppercase()
-}
-
-/// Whether the value of an option is from the settings file, or the program's own default. Not every command has every
-/// option.
-pub(crate) fn is_default(matches: &ArgMatches, name: &str) -> bool {
-    matches.try_contains_id(name).is_ok() && matches.value_source(name) == Some(ValueSource::DefaultValue)
-}
-
-/// Whether the value of an option was given on the command line.
-pub(crate) fn is_given(matches: &ArgMatches, name: &str) -> bool {
-    matches.try_contains_id(name).is_ok() && matches.value_source(name) == Some(ValueSource::CommandLine)
-}
-
-/// The text of an option. Not every command has every option.
-pub(crate) fn option(matches: &ArgMatches, name: &str) -> Option<String> {
-    matches.try_get_one::<String>(name).ok().flatten().cloned()
-}
-
-/// The value of an option, if it is given; an error names the option.
-pub(crate) fn option_of<T>(
-    matches: &ArgMatches,
-    name: &str,
-    parse: impl Fn(&str) -> Result<T>,
-) -> Result<Option<T>> {
-    parsed("--", name, option(matches, name), parse)
 }
 
 /// The value of a setting, if it is set; an error names the setting.

@@ -1,6 +1,7 @@
 //! URLs on standard input. A word `-` in place of a URL, or of another secret, is the next line there: other accounts of the
 //! machine can read the arguments of a process, and a URL may have a password.
 
+use kurabe_core::text::without_mark;
 use std::io::{BufRead as _, Read as _};
 use std::sync::{Mutex, PoisonError};
 
@@ -20,7 +21,7 @@ pub(crate) fn value(word: &str) -> Result<String, String> {
     let mut line = String::new();
     let read = std::io::stdin().lock().take(LONGEST).read_line(&mut line);
     read.map_err(|error| format!("standard input cannot be read: {error}"))?;
-    let line = line.trim();
+    let line = without_mark(&line).trim();
     if line.is_empty() {
         return Err("standard input has no line for it".to_owned());
     }

@@ -12,10 +12,11 @@ pub(crate) use interleave::Interleave;
 pub(crate) use several::{Several, SuiteRun};
 
 use crate::axes::axes_of;
+use crate::options::Sourced;
 use crate::output::Output;
-use crate::settings::{is_default, is_given, option, parsed};
+use crate::run_options::{RunOptions, Settings, TargetOptions};
+use crate::settings::parsed;
 use crate::words::{agent_labels, arrivals, parse_requests, percentage, split_targets, time};
-use clap::ArgMatches;
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::custom::CustomWorkload;
 use kurabe_core::durability::DurabilityClass;
@@ -96,24 +97,24 @@ impl Companions {
 
 impl Request {
     /// Reads the options of `run pgbench …`.
-    pub(crate) fn of_pgbench(matches: &ArgMatches) -> Result<Self> {
-        let custom = Some(crate::custom::of_pgbench(matches)?);
-        Self { custom, ..Self::default() }.with_options(matches)?.with_pgbench(matches)
+    pub(crate) fn of_pgbench(options: &RunOptions) -> Result<Self> {
+        let custom = Some(crate::custom::of_pgbench(options)?);
+        Self { custom, ..Self::default() }.with_options(options)?.with_pgbench(options)
     }
 
     /// Reads the options of `run replay …`.
-    pub(crate) fn of_replay(matches: &ArgMatches, output: &Output) -> Result<Self> {
-        if let Some(capture) = matches.get_one::<std::path::PathBuf>("capture") {
+    pub(crate) fn of_replay(options: &RunOptions, output: &Output) -> Result<Self> {
+        if let Some(capture) = &options.main.capture {
             crate::exposed::warn_of_file(capture, output);
         }
-        let custom = crate::custom::of_replay(matches)?;
+        let custom = crate::custom::of_replay(options)?;
         if !kurabe_experiments::replay::is_complete(&custom)? {
             output.warning(
                 "the recorder of the capture did not end in order: what it recorded last is missing",
             );
         }
         let schemes = kurabe_experiments::replay::schemes(&custom)?;
-        let request = Self { custom: Some(custom), ..Self::default() }.with_options(matches)?;
+        let request = Self { custom: Some(custom), ..Self::default() }.with_options(options)?;
         for target in request.target_urls() {
             let url = TargetUrl::parse(&target)?;
             let engine =
@@ -130,60 +131,52 @@ impl Request {
     }
 
     /// Reads the options of `run EXPERIMENT …`.
-    pub(crate) fn of_experiment(info: &ExperimentInfo, matches: &ArgMatches) -> Result<Self> {
-        Self { experiment: Some(info.name.to_owned()), ..Self::default() }.with_options(matches)
+    pub(crate) fn of_experiment(info: &ExperimentInfo, options: &RunOptions) -> Result<Self> {
+        Self { experiment: Some(info.name.to_owned()), ..Self::default() }.with_options(options)
     }
 
-    fn with_options(mut self, matches: &ArgMatches) -> Result<Self> {
-        let request = &mut self;
-        let info = request.find()?.info;
+    fn with_options(mut self, options: &RunOptions) -> Result<Self> {
+        let info = self.find()?.info;
         for axis in axes_of(info) {
-            if let Some(values) = matches.get_many::<String>(axis.name) {
-                let values = values.flat_map(|text| axis.list(text)).map(str::to_owned);
-                request.axes.insert(axis.name.to_owned(), values.collect());
+            if let Some(given) = options.axes.iter().find(|given| given.axis.name == axis.name) {
+                self.axes.insert(axis.name.to_owned(), given.values(axis));
             }
         }
-        if let Ok(Some(names)) = matches.try_get_many::<String>("operation") {
-            request.operations = names.cloned().collect();
-        }
-        request.options(info, matches)?;
+        self.operations.clone_from(&options.main.operation);
+        self.targets(&options.targets, true)?;
+        self.allow_eviction = options.main.allow_eviction;
+        self.settings(info, "--", options.settings.clone())?;
         Ok(self)
-    }
-
-    fn options(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
-        self.targets(matches, true)?;
-        self.allow_eviction = may_evict(matches);
-        self.settings(info, "--", &|name| Ok(option(matches, name)))
     }
 
     /// Reads the targets. Those of the command line replace those of environment and settings file, which are read if
     /// `defaults` is set or no others are known.
-    fn targets(&mut self, matches: &ArgMatches, defaults: bool) -> Result<()> {
-        let names = || ["target", "more-targets", "via"].into_iter();
-        let given = names().any(|name| is_given(matches, name));
-        let counts = |name: &&str| {
-            let allowed = defaults || self.targets.is_empty() || !is_default(matches, name);
-            if given { is_given(matches, name) } else { allowed }
+    fn targets(&mut self, options: &TargetOptions, defaults: bool) -> Result<()> {
+        let all = [&options.target, &options.more_targets, &options.via];
+        let given = all.into_iter().any(Sourced::is_given);
+        let counts = |some: &&Sourced<Vec<String>>| {
+            let allowed = defaults || self.targets.is_empty() || !some.is_default();
+            if given { some.is_given() } else { allowed }
         };
         let mut slice = None;
-        let targets: Vec<Vec<String>> = names()
+        let targets: Vec<Vec<String>> = all
+            .into_iter()
             .filter(counts)
-            .filter_map(|name| matches.get_many::<String>(name))
-            .flatten()
+            .flat_map(|some| &some.value)
             .inspect(|text| {
                 slice = slice.take().or_else(|| Interleave::parse(text).ok().map(|_| (*text).clone()));
             })
             .map(|text| split_targets(text))
             .collect::<Result<_>>()?;
-        if let Some(slice) = slice.filter(|_| is_given(matches, "interleave")) {
+        if let Some(slice) = slice.filter(|_| options.interleave.is_given()) {
             return Err(Error::usage(format!("'{slice}' is not a target"))
                 .hint(format!("the value of --interleave follows '=': write --interleave={slice}")));
         }
         if !targets.is_empty() {
             self.targets = targets.concat();
         }
-        if let Some(database) = option(matches, "db") {
-            self.add_database(&database)?;
+        if let Some(database) = &options.db {
+            self.add_database(database)?;
         }
         Ok(())
     }
@@ -202,21 +195,14 @@ impl Request {
         Ok(())
     }
 
-    /// Reads the settings that options and suite files share. `text` returns the text of one; `prefix` precedes its
-    /// name in messages.
-    fn settings(
-        &mut self,
-        info: &ExperimentInfo,
-        prefix: &str,
-        text: &dyn Fn(&str) -> Result<Option<String>>,
-    ) -> Result<()> {
-        let count = |name: &str| parsed(prefix, name, text(name)?, units::parse_count);
-        let time = |name: &str| parsed(prefix, name, text(name)?, |text| time(name, text));
-        let requests =
-            parsed(prefix, "requests", text("requests")?, |requests| parse_requests(info, requests))?;
-        let (duration, budget) = (time("duration")?, time("budget")?);
+    /// Takes the settings that options and suite files share. `prefix` precedes the name of one in messages.
+    fn settings(&mut self, info: &ExperimentInfo, prefix: &str, given: Settings) -> Result<()> {
+        let count = |name: &str, text| parsed(prefix, name, text, units::parse_count);
+        let time = |name: &str, text| parsed(prefix, name, text, |text| time(name, text));
+        let requests = parsed(prefix, "requests", given.requests, |requests| parse_requests(info, requests))?;
+        let (duration, budget) = (time("duration", given.duration)?, time("budget", given.budget)?);
         // One of them on the command line replaces the other in the suite.
-        if self.until.is_none() && text("until")?.is_none() {
+        if self.until.is_none() && given.until.is_none() {
             if budget.is_some() && duration.is_none() && requests.is_none() {
                 self.duration = None;
                 self.requests.clear();
@@ -229,33 +215,34 @@ impl Request {
         }
         self.duration = duration.or(self.duration);
         self.budget = budget.or(self.budget);
-        self.rounds = count("rounds")?.or(self.rounds);
-        self.until = text("until")?.or(self.until.take());
-        self.margin = parsed(prefix, "margin", text("margin")?, percentage)?.or(self.margin);
-        self.max_rounds = count("max-rounds")?.or(self.max_rounds);
-        let interleave = parsed(prefix, "interleave", text("interleave")?, Interleave::parse)?;
+        self.rounds = count("rounds", given.rounds)?.or(self.rounds);
+        self.until = given.until.or(self.until.take());
+        self.margin = parsed(prefix, "margin", given.margin, percentage)?.or(self.margin);
+        self.max_rounds = count("max-rounds", given.max_rounds)?.or(self.max_rounds);
+        let interleave = parsed(prefix, "interleave", given.interleave, Interleave::parse)?;
         self.interleave = interleave.or(self.interleave);
-        self.restarts = count("restarts")?.or(self.restarts);
-        let threads = parsed(prefix, "threads", text("threads")?, ClientThreads::parse)?;
+        self.restarts = count("restarts", given.restarts)?.or(self.restarts);
+        let threads = parsed(prefix, "threads", given.threads, ClientThreads::parse)?;
         self.threads = threads.or(self.threads);
-        self.compare = text("compare")?.or(self.compare.take());
-        self.seed = count("seed")?.or(self.seed);
-        self.records = count("records")?.or(self.records);
-        self.slo = time("slo")?.or(self.slo);
-        self.timeout =
-            text("timeout")?.map(|text| crate::timeout::parse(&text)).transpose()?.or(self.timeout);
-        self.arrivals = text("arrivals")?.map(|name| arrivals(&name)).transpose()?.or(self.arrivals);
+        self.compare = given.compare.or(self.compare.take());
+        self.seed = count("seed", given.seed)?.or(self.seed);
+        self.records = count("records", given.records)?.or(self.records);
+        self.slo = time("slo", given.slo)?.or(self.slo);
+        self.timeout = given.timeout.map(|text| crate::timeout::parse(&text)).transpose()?.or(self.timeout);
+        self.arrivals = given.arrivals.map(|name| arrivals(&name)).transpose()?.or(self.arrivals);
         let Companions { cache, remote, setup, fleet } = &mut self.companions;
-        for (name, value) in [("cache", cache), ("remote", remote), ("setup", setup), ("fleet", fleet)] {
-            *value = text(name)?.or(value.take());
+        for (text, value) in
+            [(given.cache, cache), (given.remote, remote), (given.setup, setup), (given.fleet, fleet)]
+        {
+            *value = text.or(value.take());
         }
-        self.agents = count("agents")?.or(self.agents);
-        if let Some(labels) = parsed(prefix, "agent-label", text("agent-label")?, agent_labels)? {
+        self.agents = count("agents", given.agents)?.or(self.agents);
+        if let Some(labels) = parsed(prefix, "agent-label", given.agent_label, agent_labels)? {
             self.labels = labels;
         }
-        let on_lost = parsed(prefix, "on-lost-agent", text("on-lost-agent")?, OnLostAgent::parse)?;
+        let on_lost = parsed(prefix, "on-lost-agent", given.on_lost_agent, OnLostAgent::parse)?;
         self.on_lost_agent = on_lost.or(self.on_lost_agent);
-        let durability = parsed(prefix, "durability", text("durability")?, DurabilityClass::parse)?;
+        let durability = parsed(prefix, "durability", given.durability, DurabilityClass::parse)?;
         self.durability = durability.or(self.durability);
         Ok(())
     }
@@ -293,11 +280,6 @@ impl Request {
         let axes = info.axes.iter().filter(|axis| !named(axis)).map(|axis| axis.name.to_owned()).collect();
         Ok(Free { axes, rounds: self.rounds.is_none(), restarts: self.restarts.is_none() })
     }
-}
-
-/// Whether the run may have servers evict values of others.
-fn may_evict(matches: &ArgMatches) -> bool {
-    matches.try_get_one::<bool>("allow-eviction").ok().flatten().copied().unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! `--timeout`: time limit of connecting, and of each reply.
 
-use clap::ArgMatches;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::plan::Plan;
@@ -9,18 +8,10 @@ use std::time::Duration;
 pub(crate) const DEFAULT: Duration = Duration::from_secs(30);
 const RANGE: std::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(3_600);
 
-/// The value from the command line, if given.
-///
-/// # Errors
-/// [`Usage`](kurabe_core::ErrorKind::Usage) if it is not a time, or out of range.
-pub(crate) fn given(matches: &ArgMatches) -> Result<Option<Duration>> {
-    matches.get_one::<String>("timeout").map(|text| parse(text)).transpose()
-}
-
 /// Parses a time.
 ///
 /// # Errors
-/// As for [`given`].
+/// [`Usage`](kurabe_core::ErrorKind::Usage) if it is not a time, or out of range.
 pub(crate) fn parse(text: &str) -> Result<Duration> {
     let time = units::parse_duration(text).map_err(|error| error.context("--timeout"))?;
     if RANGE.contains(&time) {
@@ -32,9 +23,9 @@ pub(crate) fn parse(text: &str) -> Result<Duration> {
 /// Sets the limit for every connection of a command without a run.
 ///
 /// # Errors
-/// As for [`given`].
-pub(crate) fn of(matches: &ArgMatches) -> Result<()> {
-    ConnectOptions::within(given(matches)?.unwrap_or(DEFAULT)).make_default();
+/// As for [`parse`].
+pub(crate) fn set(given: Option<&str>) -> Result<()> {
+    ConnectOptions::within(given.map(parse).transpose()?.unwrap_or(DEFAULT)).make_default();
     Ok(())
 }
 

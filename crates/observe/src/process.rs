@@ -2,6 +2,7 @@
 
 use kurabe_core::observation::{BUSIEST, ProcessUse, ThreadUse};
 use kurabe_core::text::printable;
+use kurabe_os::process::{self, Stat};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 
@@ -15,7 +16,7 @@ pub(crate) struct Pid {
 impl Pid {
     /// The process of this number, if it exists.
     pub fn of(number: u32) -> Option<Self> {
-        Stat::read(&format!("/proc/{number}/stat")).map(|stat| Self { number, began: stat.began })
+        Stat::of(number).map(|stat| Self { number, began: stat.began })
     }
 
     pub fn lives(self) -> bool {
@@ -23,48 +24,11 @@ impl Pid {
     }
 }
 
-/// The used fields of a `stat` file, of a process or a thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stat {
-    pub name: String,
-    pub state: u8,
-    pub parent: u32,
-    /// Its own ticks, for a process including ended threads.
-    pub ticks: u64,
-    /// Ticks of its ended children that were waited for.
-    pub children_ticks: u64,
-    pub began: u64,
-}
-
-impl Stat {
-    pub fn read(path: &str) -> Option<Self> {
-        Self::parse(&fs::read_to_string(path).ok()?)
-    }
-
-    /// The name is in parentheses and may contain any character, also parentheses.
-    fn parse(text: &str) -> Option<Self> {
-        let (open, close) = (text.find('(')?, text.rfind(')')?);
-        let words: Vec<&str> = text.get(close + 1..)?.split_ascii_whitespace().collect();
-        // Field 3 of the manual page is the first here.
-        let number = |field: usize| words.get(field - 3)?.parse::<u64>().ok();
-        Some(Self {
-            name: printable(text.get(open + 1..close)?).into_owned(),
-            state: *words.first()?.as_bytes().first()?,
-            parent: number(4)? as u32,
-            ticks: number(14)? + number(15)?,
-            children_ticks: number(16)? + number(17)?,
-            began: number(22)?,
-        })
-    }
-}
-
 /// These processes and all their descendants.
 pub(crate) fn process_tree(roots: &[Pid]) -> Vec<Pid> {
     let mut children: HashMap<u32, Vec<Pid>> = HashMap::new();
-    for number in numbers("/proc") {
-        if let Some(stat) = Stat::read(&format!("/proc/{number}/stat")) {
-            children.entry(stat.parent).or_default().push(Pid { number, began: stat.began });
-        }
+    for (number, stat) in process::all() {
+        children.entry(stat.parent).or_default().push(Pid { number, began: stat.began });
     }
     let mut found = BTreeSet::new();
     let mut next: Vec<Pid> = roots.iter().copied().filter(|root| root.lives()).collect();
@@ -114,9 +78,9 @@ impl Counters {
         let mut counters = Self { bytes: Some(BTreeMap::new()), ..Self::default() };
         for pid in members {
             let number = pid.number;
-            let Some(stat) = Stat::read(&format!("/proc/{number}/stat")) else { continue };
+            let Some(stat) = Stat::of(number) else { continue };
             if Some(*pid) == eldest {
-                counters.name.clone_from(&stat.name);
+                counters.name = printable(&stat.name).into_owned();
             }
             counters.ticks.insert(*pid, (stat.ticks, if whole { stat.children_ticks } else { 0 }));
             let io = fs::read_to_string(format!("/proc/{number}/io")).ok();
@@ -137,7 +101,7 @@ impl Counters {
 
     fn thread(&mut self, pid: u32, tid: u32) -> Option<Thread> {
         let folder = format!("/proc/{pid}/task/{tid}");
-        let stat = Stat::read(&format!("{folder}/stat"))?;
+        let stat = Stat::of_thread(pid, tid)?;
         let status = fs::read_to_string(format!("{folder}/status")).unwrap_or_default();
         let times = fs::read_to_string(format!("{folder}/schedstat")).unwrap_or_default();
         let mut times = times.split_ascii_whitespace().map_while(|word| word.parse::<u64>().ok());
@@ -151,7 +115,7 @@ impl Counters {
         };
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         Some(Thread {
-            name: stat.name,
+            name: printable(&stat.name).into_owned(),
             cpu_ns,
             queue_ns,
             voluntary: value(&status, "voluntary_ctxt_switches:").unwrap_or(0),
@@ -263,15 +227,6 @@ mod tests {
     }
 
     #[test]
-    fn process_name_may_contain_any_character() {
-        let text = "12 (a) R (b c) S 7 1 1 0 -1 0 0 0 0 0 30 4 5 6 20 0 1 0 999 1 1";
-        let stat = Stat::parse(text).unwrap();
-        assert_eq!((stat.name.as_str(), stat.state, stat.parent), ("a) R (b c", b'S', 7));
-        assert_eq!((stat.ticks, stat.children_ticks, stat.began), (34, 11, 999));
-        assert_eq!(Stat::parse("12 (a"), None);
-    }
-
-    #[test]
     fn lists_of_processors_are_read() {
         assert_eq!(cpu_list("0-2,5"), [0, 1, 2, 5]);
         assert_eq!(cpu_list(""), Vec::<u32>::new());
@@ -324,9 +279,7 @@ mod tests {
         }
 
         fn child_ends(&self) {
-            let ended = |pid: &Pid| {
-                Stat::read(&format!("/proc/{}/stat", pid.number)).is_some_and(|stat| stat.state == b'Z')
-            };
+            let ended = |pid: &Pid| Stat::of(pid.number).is_some_and(|stat| stat.state == b'Z');
             Self::until(|| process_tree(&[self.pid]).iter().any(ended));
         }
 

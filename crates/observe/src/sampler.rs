@@ -1,9 +1,10 @@
 //! Samples quantities without a counter, in a separate thread.
 
 use crate::host::{self, Devices};
-use crate::process::{Pid, Stat, numbers, tick_ns};
+use crate::process::{Pid, numbers, tick_ns};
 use crate::wire::Wire;
 use kurabe_core::observation::Sample;
+use kurabe_os::process::Stat;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::fs;
@@ -160,10 +161,10 @@ fn processes(members: &[u32], apart: bool) -> Processes {
     }
     let own = own_thread();
     for pid in all {
-        let Some(stat) = Stat::read(&format!("/proc/{pid}/stat")) else { continue };
+        let Some(stat) = Stat::of(pid) else { continue };
         found.ticks += stat.ticks + stat.children_ticks;
         for tid in numbers(&format!("/proc/{pid}/task")).into_iter().filter(|tid| *tid != own) {
-            let Some(stat) = Stat::read(&format!("/proc/{pid}/task/{tid}/stat")) else { continue };
+            let Some(stat) = Stat::of_thread(pid, tid) else { continue };
             found.disk += u64::from(stat.state == b'D');
             found.stopped += u64::from(stat.state == b'T');
         }

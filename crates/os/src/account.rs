@@ -1,8 +1,12 @@
 //! The account that a TCP connection of this machine belongs to (`sock_diag(7)`).
 
 use crate::diag::NetlinkClient;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::thread;
 
 /// Looks up the accounts of those who connect from this machine.
 #[derive(Debug)]
@@ -39,6 +43,21 @@ impl Accounts {
             }
             _ => Err(io::Error::other("the kernel does not say whose a connection is")),
         }
+    }
+
+    /// Like [`Accounts::new`], for connections that come from the network of another process; only root may ask there.
+    ///
+    /// # Errors
+    /// As for `new`, and if this process may not enter that network.
+    pub fn in_network_of(pid: u32) -> io::Result<Self> {
+        // Only this thread enters it. A socket stays in the network in which it was made.
+        let make = move || {
+            let network = File::open(format!("/proc/{pid}/ns/net"))?;
+            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+            Self::new()
+        };
+        let made = thread::Builder::new().name("network".to_owned()).spawn(make)?;
+        made.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
     }
 
     /// Who has the other end of a connection that was accepted at `local` from `peer`.

@@ -25,6 +25,7 @@ pub mod postgres {
     pub mod message;
 }
 pub mod resp;
+pub mod sql;
 
 /// What received bytes begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

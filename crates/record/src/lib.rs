@@ -34,6 +34,7 @@ mod find;
 mod format;
 mod keep;
 mod list;
+mod order;
 mod path;
 mod reader;
 mod store;

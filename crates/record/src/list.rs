@@ -1,6 +1,7 @@
 //! Lists all runs of a store, the newest first.
 
 use crate::format::end_of;
+use crate::order;
 use crate::path::{RunPath, cannot};
 use crate::reader::{header_of, is_locked};
 use crate::store::Store;
@@ -108,6 +109,15 @@ impl Store {
             let seconds = b.timestamp().cmp(&a.timestamp());
             seconds.then_with(|| made(b).cmp(&made(a))).then_with(|| b.path().name.cmp(&a.path().name))
         });
+        // Runs that were made here are in the order in which they were, whatever the clock said: they change places.
+        let places = order::places(&self.dir);
+        let place = |entry: &Entry| places.get(&entry.path().name).copied();
+        let mut known: Vec<Entry> = found.iter().filter(|entry| place(entry).is_some()).cloned().collect();
+        sort::by(&mut known, |a, b| place(b).cmp(&place(a)));
+        let mut known = known.into_iter();
+        for entry in found.iter_mut().filter(|entry| place(entry).is_some()) {
+            *entry = known.next().unwrap_or_else(|| entry.clone());
+        }
         Ok(found)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::chain::Chain;
 use crate::format::header_line;
+use crate::order;
 use crate::path::{RUN_FILE, RunPath, cannot};
 use crate::reader::{Recorded, read_file};
 use crate::writer::Writer;
@@ -144,6 +145,7 @@ impl Store {
             match fs::rename(temporary, &folder) {
                 Ok(()) => {
                     (self.sync)(&self.dir);
+                    order::note(&self.dir, &header.run);
                     let mut chain = Chain::default();
                     chain.advance(&line[..line.len() - 1]);
                     return Ok(Writer::new(Box::new(file), RunPath::in_folder(folder), chain, 0));

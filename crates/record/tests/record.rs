@@ -318,6 +318,21 @@ fn run_is_found_by_name_prefix_or_path() {
 }
 
 #[test]
+fn last_run_is_the_one_that_was_made_last_whatever_the_clock_said() {
+    let (_dir, store) = store();
+    let names = || store.list().unwrap().iter().map(|entry| entry.path().name.clone()).collect::<Vec<_>>();
+    recorded(&store, "2026-01-01-a", 100, 1, true);
+    recorded(&store, "2099-01-01-b", 4_000_000_000, 1, true);
+    recorded(&store, "2026-01-02-c", 200, 1, true);
+    recorded(&store, "1970-01-01-d", 1, 1, true);
+    assert_eq!(names(), ["1970-01-01-d", "2026-01-02-c", "2099-01-01-b", "2026-01-01-a"]);
+    assert_eq!(store.find("last").unwrap().name, "1970-01-01-d");
+    // Without the order, the times give it.
+    fs::remove_file(store.dir().join(".order")).unwrap();
+    assert_eq!(store.find("last").unwrap().name, "2099-01-01-b");
+}
+
+#[test]
 fn store_at_path_of_file_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("runs");

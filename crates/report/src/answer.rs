@@ -4,7 +4,7 @@ use crate::attribution::Attribution;
 use crate::cell::{CellResult, Latency, Status};
 use crate::comparison::{TARGET, places, sides};
 use crate::finding::{Comparison, Finding, Section, Statement, Values};
-use crate::format::{capital, list, micros};
+use crate::format::{capital, list, micros, percent, short_figure};
 use crate::group::{distinct, grouped};
 use crate::interval::Interval;
 use crate::labels::{Axis, Kind, Labels, OperationLabels};
@@ -286,6 +286,12 @@ pub(crate) fn table(rankings: &[&Ranking<'_>], language: Language) -> (Table, Ve
         };
         add(text(head), false, 0, &shown);
     }
+    if rows.iter().any(|row| row.cell.retries > 0) {
+        add(text(Message::Retries), true, 1, &|row| {
+            let completed = row.cell.totals.as_ref().map_or(0, |totals| totals.completed);
+            if completed == 0 { dash() } else { short_figure(row.cell.retries as f64 / completed as f64) }
+        });
+    }
     if rows.iter().any(|row| row.cell.attribution.is_some()) {
         let shown = |found: &Attribution| limit(found, language);
         add(text(Message::LimitedBy), false, 3, &|row| {
@@ -316,8 +322,13 @@ fn against(one: &Against<'_>, language: Language) -> String {
             format!("{} {shown}", if winner_is_row { "≥" } else { "≤" })
         }
         VerdictResult::Better | VerdictResult::Worse => shown,
-        VerdictResult::NoDifference => format!("{shown} {}", Message::Equal.text(language)),
-        VerdictResult::Undecided => format!("{shown} {}", Message::Undecided.text(language)),
+        VerdictResult::NoDifference => {
+            let margin = [("margin", &*percent(verdict.margin))];
+            format!("{shown} {}", Message::EqualWithin.with(language, &margin))
+        }
+        VerdictResult::Undecided => verdict
+            .says_nothing(language)
+            .unwrap_or_else(|| format!("{shown} {}", Message::Undecided.text(language))),
         VerdictResult::NotComparable => {
             verdict.why.as_ref().map_or(Message::NoRatio, why).text(language).to_owned()
         }

@@ -36,18 +36,15 @@ pub struct MetricResult {
     /// The metric's name.
     pub name: String,
     pub unit: Unit,
-    /// The mean of the continuous trials.
+    /// The mean over the rounds: the quotient of two cells is their ratio.
     pub value: f64,
-    /// The lower end of its interval; `None` of one trial, which has no interval.
+    /// The lower end of its interval; `None` of one round, which has no interval.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
-    /// The values by round of the trials that are compared: interleaved ones if there are any.
+    /// The values by round: of interleaved trials if there are any.
     #[serde(skip)]
     pub(crate) by_round: BTreeMap<u32, f64>,
-    /// Those of the continuous trials.
-    #[serde(skip)]
-    pub(crate) continuous: BTreeMap<u32, f64>,
 }
 
 impl MetricResult {
@@ -85,10 +82,14 @@ pub struct CellResult {
     pub status: Status,
     /// Why there are none.
     pub reason: Option<String>,
-    /// Throughput: the geometric mean of the continuous trials with its interval. All values of a cell but its
-    /// verification are of these trials; interleaved ones give the ratios of verdicts.
+    /// Throughput: the geometric mean of the rounds with its interval. Rates, times and the client's CPU time are of the
+    /// trials that are compared: the quotient of two cells is their ratio. Only a trial that has the machine to itself can be
+    /// observed by itself: bottleneck, counters, sessions and the server's CPU time are of continuous trials.
     pub ops_per_second: Option<Rate>,
-    /// Service times over all continuous trials, in microseconds.
+    /// The rate of its continuous trials, which have the machine to themselves; absent if its rate is of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone_per_second: Option<f64>,
+    /// Service times over all compared trials, in microseconds.
     pub latency_us: Option<Latency>,
     /// The additional results of an open loop; absent for a closed one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,9 +134,9 @@ pub struct CellResult {
     /// Whether its trials were steady; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<Steady>,
-    /// The number of continuous trials with results.
+    /// The number of rounds that its rates and times are of.
     pub rounds: u32,
-    /// The number of interleaved trials with results, which give the ratios of verdicts; absent: none.
+    /// The number of those in which its trial was interleaved with others; absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interleaved: Option<NonZero<u32>>,
     /// Mean bytes per record sent to the database.
@@ -157,7 +158,7 @@ pub struct CellResult {
     /// The target, by position.
     #[serde(skip)]
     pub(crate) target_index: usize,
-    /// Totals over all rounds, if there are results.
+    /// Totals over these rounds, if there are results.
     #[serde(skip)]
     pub(crate) totals: Option<Box<Totals>>,
     /// What pages show on demand, if there are results.

@@ -11,7 +11,7 @@
 
 use crate::cell::{CellResult, MetricInfo, Status};
 use crate::labels::{Axis, Labels};
-use crate::metrics::paired;
+use crate::metrics::{Paired, paired};
 use crate::noise::Noise;
 use crate::rule::Rule;
 use crate::side::Side;
@@ -22,7 +22,9 @@ use kurabe_core::metric::{Better, Source, Unit, speed};
 use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::interim::further_rounds;
-use kurabe_stats::{IntervalSettings, PairedRatio, judge, minimum_detectable_ratio, noise_floor};
+use kurabe_stats::{
+    IntervalSettings, PairedRatio, SharedVariance, judge, log_ratios, minimum_detectable_ratio, noise_floor,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the difference between two targets.
@@ -128,22 +130,47 @@ pub(crate) fn compare(
         }
     }
     sort::by_key(&mut found, |(metric, ..)| !metric.primary);
-    let comparable = |metric: &MetricInfo, sides: &[Option<&CellResult>; 2]| match sides.map(ok) {
-        [Some(a), Some(b)] => paired(a, b, metric, spec).rounds > 0,
-        _ => false,
-    };
     // The intervals of primary metrics hold together, and so do those of the others: many additional metrics do not
     // widen the primary intervals.
-    let count = [true, false].map(|primary| {
+    let families = [true, false].map(|primary| {
         let these = found.iter().filter(|(metric, ..)| metric.primary == primary);
-        these.filter(|(metric, _, sides)| comparable(metric, sides)).count() as u32
+        Family::of(these.map(|(metric, _, sides)| (*metric, *sides)), spec)
     });
     let judged = found.into_iter().filter_map(|(metric, pair, sides)| {
-        let settings =
-            IntervalSettings::default().for_comparisons(count[usize::from(!metric.primary)].max(1));
-        judge_pair(labels, (metric, pair), sides, (noise, rule, spec), &settings)
+        let family = &families[usize::from(!metric.primary)];
+        judge_pair(labels, (metric, pair), sides, (noise, rule, spec), family)
     });
-    (judged.collect(), count)
+    (judged.collect(), families.map(|family| family.comparisons))
+}
+
+/// Comparisons whose intervals hold together.
+struct Family {
+    comparisons: u32,
+    /// What they know of each other's noise.
+    shared: Option<SharedVariance>,
+}
+
+impl Family {
+    fn of<'a>(
+        pairs: impl Iterator<Item = (&'a MetricInfo, [Option<&'a CellResult>; 2])>,
+        spec: &RunSpec,
+    ) -> Self {
+        let comparable: Vec<Paired> = pairs
+            .filter_map(|(metric, sides)| match sides.map(ok) {
+                [Some(a), Some(b)] => Some(paired(a, b, metric, spec)),
+                _ => None,
+            })
+            .filter(|pair| pair.rounds > 0)
+            .collect();
+        let ratios: Vec<Vec<f64>> =
+            comparable.iter().filter_map(|pair| log_ratios(&pair.a, &pair.b)).collect();
+        Self { comparisons: comparable.len() as u32, shared: SharedVariance::of(&ratios) }
+    }
+
+    /// The settings of the intervals at a single analysis.
+    fn settings(&self) -> IntervalSettings {
+        IntervalSettings::default().for_comparisons(self.comparisons.max(1))
+    }
 }
 
 /// Whether a pair is compared by a metric: always by speed; by others if both sides have them.
@@ -255,7 +282,7 @@ fn judge_pair(
     (metric, planned): (&MetricInfo, Planned),
     cells: [Option<&CellResult>; 2],
     (noise, rule, spec): (&Noise, &Rule, &RunSpec),
-    once: &IntervalSettings,
+    family: &Family,
 ) -> Option<Verdict> {
     let targets = [planned.a.0, planned.b.0];
     let name = |target: usize| labels.names[target].clone();
@@ -300,6 +327,8 @@ fn judge_pair(
         corrected_for: 0,
         further_rounds: None,
         lower_bound: false,
+        margin: rule.margin,
+        disturbed: cells.iter().flatten().any(|cell| cell.disturbed.is_some()),
     };
     let [Some(a), Some(b)] = cells.map(ok) else {
         verdict.why = sides.iter().zip(cells).find_map(|(side, cell)| why_no_results(side, cell));
@@ -311,7 +340,10 @@ fn judge_pair(
         verdict.why = Some(why);
         return Some(verdict);
     }
-    let Some(ratio) = PairedRatio::of(&pair.a, &pair.b, &rule.settings(*once)) else {
+    let once = family.settings();
+    let ratio = log_ratios(&pair.a, &pair.b)
+        .and_then(|ratios| PairedRatio::of_logarithms(&ratios, family.shared.as_ref(), &rule.settings(once)));
+    let Some(ratio) = ratio else {
         verdict.why = Some(if pair.rounds == 0 { Why::NoCommonRound } else { Why::NotPositive });
         return Some(verdict);
     };
@@ -325,7 +357,7 @@ fn judge_pair(
         verdict.conclusive |= cannot_be_called;
     }
     if !verdict.conclusive {
-        let further = further_rounds(&ratio, rule.margin, rule.analyses(), once);
+        let further = further_rounds(&ratio, rule.margin, rule.analyses(), &once);
         // A sample is a round, or a whole block of them.
         let any_start = spec.sampled() == Sampled::AnyStart;
         let each = if any_start { spec.block_length() as usize } else { 1 };

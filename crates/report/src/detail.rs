@@ -12,10 +12,10 @@ const POINTS: u64 = 30;
 
 /// What trials of a cell show besides its results.
 ///
-/// They are the continuous ones: slices of interleaved trials alternate with those of others, and have no course.
+/// Courses are of the continuous ones: slices of interleaved trials alternate with those of others, and have none.
 #[derive(Clone, Debug)]
 pub(crate) struct Detail {
-    /// Times over all trials, in nanoseconds: response times of an open loop, otherwise service times.
+    /// Times over the compared trials, in nanoseconds: response times of an open loop, otherwise service times.
     pub times: Histogram,
     /// Operations per second in equal parts of the measured phase, the mean over the trials; empty if not recorded.
     pub course: Vec<f64>,
@@ -81,9 +81,12 @@ pub(crate) struct Event {
     pub to_ms: u64,
 }
 
-pub(crate) fn of_cell(measured: &BTreeMap<u32, &Measurement>) -> Detail {
+pub(crate) fn of_cell(
+    measured: &BTreeMap<u32, &Measurement>,
+    compared: &BTreeMap<u32, &Measurement>,
+) -> Detail {
     let mut times = Histogram::new();
-    for trial in measured.values() {
+    for trial in compared.values() {
         times.merge(trial.open.as_ref().map_or(&trial.service, |open| &open.response));
     }
     let observed = || measured.values().filter_map(|trial| trial.observed.as_deref());

@@ -23,6 +23,12 @@ impl Interval {
         Self { value: of(self.value), low: self.low.map(&of), high: self.high.map(&of) }
     }
 
+    /// Whether its ends are so far apart that they say nothing: by a factor of 100 or more.
+    pub(crate) fn is_vast(&self) -> bool {
+        const VAST: f64 = 100.0;
+        self.ends().is_some_and(|(low, high)| !(high < low * VAST))
+    }
+
     /// The ratio seen from the other side.
     pub(crate) fn inverse(self) -> Self {
         let of = |value: f64| 1.0 / value;

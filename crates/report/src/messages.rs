@@ -91,7 +91,9 @@ messages! {
     AgainstFirst: "against first", "1 位に対する倍率";
     AgainstFirstValue: "against first value", "最初の値に対する倍率";
     LimitedBy: "limited by", "限界";
+    Retries: "retries/op", "再試行/回";
     Equal: "equal", "同等";
+    EqualWithin: "equal (±{margin})", "同等(±{margin})";
     Undecided: "undecided", "未決";
     Failed: "failed", "失敗";
     NotAvailable: "not available", "利用不可";
@@ -120,7 +122,7 @@ messages! {
     LimitMissed: "Fail: p99 of at most {limit} in {passed} of {count} results, not {first}.", "不合格: p99 が {limit} 以下なのは {count} 件中 {passed} 件です。超えたもの: {first}。";
     OneRound: "{count} round", "{count} ラウンド";
     Rounds: "{count} rounds", "{count} ラウンド";
-    RoundsOf: "{all} (figures: {continuous} continuous; ratios: {interleaved} interleaved)", "{all}(数値: 連続 {continuous} 回、倍率: 交互 {interleaved} 回)";
+    RoundsOf: "{all} (rates and ratios: {interleaved} interleaved; limits: {continuous} continuous)", "{all}(数値と倍率: 交互 {interleaved} 回、限界: 連続 {continuous} 回)";
     // Two runs.
     FirstRun: "the first run", "最初の実行";
     SecondRun: "the second run", "2 番目の実行";
@@ -160,7 +162,7 @@ messages! {
     Caveats: "{count} caveats, the most serious first", "注意 {count} 件(重いものから)";
     InWords: "In words ({count})", "文章で({count} 件)";
     OverTime: "Rate over the time of a trial", "試行中の速さの推移";
-    OverTimeLegend: "Operations per second, the mean of the continuous trials. Grey: the server's work in the background.", "毎秒の操作数。連続した試行の平均です。灰色はサーバーの裏側の処理です。";
+    OverTimeLegend: "Operations per second, the mean of the continuous trials, which have the machine to themselves. Grey: the server's work in the background.", "毎秒の操作数。連続した試行の平均です。灰色はサーバーの裏側の処理です。";
     Charts: "Charts", "グラフ";
     ChartsBy: "Charts by {axis}", "グラフ(横軸 {axis})";
     ChartLegend: "Axes are logarithmic. Bars: of a rate, the mean's interval; of a time, from the median to the 99th percentile. An arrow at a point: a lower bound.",
@@ -172,8 +174,8 @@ messages! {
     FurtherMetrics: "Further metrics", "その他の指標";
     InDetail: "In detail", "詳細";
     Results: "Results", "結果";
-    ResultsLegend: "Operations per second: the geometric mean of the continuous trials with its 95 % interval. Latencies: over all of them. CPU: of the client.",
-        "毎秒の操作数は、連続した試行の幾何平均と 95 % 区間です。時間はその全体、CPU はクライアントのものです。";
+    ResultsLegend: "Operations per second: the geometric mean of the rounds with its 95 % interval. Latencies: over all of them. CPU: of the client.",
+        "毎秒の操作数は、ラウンドの幾何平均と 95 % 区間です。時間はその全体、CPU はクライアントのものです。";
     Constant: " Constant: {values}.", " 固定: {values}。";
     FromServer: "Reported by the server", "サーバー自身の統計";
     ReportedOn: "Reported by the server on {operations}", "サーバー自身の統計: {operations}";

@@ -23,9 +23,6 @@ const SPEED: [&str; 3] = [THROUGHPUT.name, RESPONSE_P99.name, HIGHEST_RATE.name]
 /// Values by round.
 pub(crate) type Rounds = BTreeMap<u32, f64>;
 
-/// The values of a metric by round, of one kind of trials.
-type RoundsOf = fn(&MetricResult) -> &Rounds;
-
 impl MetricInfo {
     fn of(metric: &Metric) -> Self {
         Self {
@@ -135,35 +132,33 @@ fn value(metric: &MetricInfo, load: Load, measured: &Measurement) -> Option<f64>
     }
 }
 
-/// The metrics of a cell, of its continuous trials and of those that are compared.
+/// The metrics of a cell: of the trials that are compared, or, where only observed ones have a metric, of these.
 pub(crate) fn of_cell(
     metrics: &[MetricInfo],
     load: Load,
-    trials: [&BTreeMap<u32, &Measurement>; 2],
+    [compared, observed]: [&BTreeMap<u32, &Measurement>; 2],
     spec: &RunSpec,
 ) -> Vec<MetricResult> {
     let figures = |metric: &MetricInfo| {
         let of = |trials: &BTreeMap<u32, &Measurement>| -> Rounds {
             sort::map(trials.iter().filter_map(|(round, trial)| Some((*round, value(metric, load, trial)?))))
         };
-        MetricResult::of(metric, trials.map(of), spec)
+        let by_round = Some(of(compared)).filter(|rounds| !rounds.is_empty()).unwrap_or_else(|| of(observed));
+        MetricResult::of(metric, by_round, spec)
     };
     metrics.iter().filter(|metric| metric.source == Source::Trial).filter_map(figures).collect()
 }
 
 impl MetricResult {
-    /// The mean of the continuous trials with its interval; `None` without any. A metric that only trials of one kind have
-    /// is of these.
-    fn of(metric: &MetricInfo, [continuous, compared]: [Rounds; 2], spec: &RunSpec) -> Option<Self> {
-        let by_round = if compared.is_empty() { continuous.clone() } else { compared };
-        let continuous = if continuous.is_empty() { by_round.clone() } else { continuous };
-        let values = samples(continuous.clone(), spec);
+    /// The mean over the rounds with its interval; `None` without any.
+    fn of(metric: &MetricInfo, by_round: Rounds, spec: &RunSpec) -> Option<Self> {
+        let values = samples(by_round.iter().map(|(round, value)| (*round, *value)), spec);
         let mean = if metric.unit == Unit::Share { arithmetic } else { interval };
         let Interval { value, low, high } = mean(&values, &IntervalSettings::default())?;
         // A share needs no rounds to be a share of the whole.
         let within = |end: f64| if metric.unit == Unit::Share { end.clamp(0.0, 1.0) } else { end };
         let (low, high) = (low.map(within), high.map(within));
-        Some(Self { name: metric.name.clone(), unit: metric.unit, value, low, high, by_round, continuous })
+        Some(Self { name: metric.name.clone(), unit: metric.unit, value, low, high, by_round })
     }
 }
 
@@ -197,15 +192,14 @@ pub(crate) fn derive(metrics: &[MetricInfo], labels: &Labels, cells: &mut [CellR
         if matches!(metric.source, Source::Trial | Source::Scatter(_)) {
             continue;
         }
-        let of = |rounds: RoundsOf| match metric.source {
+        let found = match metric.source {
             Source::Trial | Source::Scatter(_) => Vec::new(),
-            Source::Slope(of) => slopes(labels, cells, of, rounds),
-            Source::Cost(axis) => costs(labels, cells, axis, rounds),
-            Source::Scaling(part) => scaling(cells, part, rounds),
+            Source::Slope(of) => slopes(labels, cells, of),
+            Source::Cost(axis) => costs(labels, cells, axis),
+            Source::Scaling(part) => scaling(cells, part),
         };
-        let [continuous, compared] = [of(|metric| &metric.continuous), of(|metric| &metric.by_round)];
-        for ((line, continuous), (_, compared)) in continuous.into_iter().zip(compared) {
-            let Some(figures) = MetricResult::of(metric, [continuous, compared], spec) else { continue };
+        for (line, by_round) in found {
+            let Some(figures) = MetricResult::of(metric, by_round, spec) else { continue };
             for at in line {
                 let before = |metric: &&MetricInfo| cells[at].metric(&metric.name).is_some();
                 let place = metrics[..n].iter().filter(before).count();
@@ -227,14 +221,14 @@ fn lines(cells: &[CellResult], axis: &str) -> Vec<Vec<usize>> {
 }
 
 /// The slope of a metric over the chart axis, for each line, in each round in which all of its cells have it.
-fn slopes(labels: &Labels, cells: &[CellResult], of: &str, rounds: RoundsOf) -> Vec<(Vec<usize>, Rounds)> {
+fn slopes(labels: &Labels, cells: &[CellResult], of: &str) -> Vec<(Vec<usize>, Rounds)> {
     let Some(chart) = labels.chart_axis() else { return Vec::new() };
     let mut found = Vec::new();
     for line in lines(cells, &chart.name) {
         let points: Vec<(f64, &Rounds)> = line
             .iter()
             .filter_map(|at| match cells[*at].axes.get(&chart.name)? {
-                AxisValue::Number(n) => Some((*n as f64, rounds(cells[*at].metric(of)?))),
+                AxisValue::Number(n) => Some((*n as f64, &cells[*at].metric(of)?.by_round)),
                 AxisValue::Word(_) => None,
             })
             .collect();
@@ -260,11 +254,11 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 }
 
 /// The time per transaction minus that with the first value of an axis, in closed loops, in each round with both.
-fn costs(labels: &Labels, cells: &[CellResult], axis: &str, rounds: RoundsOf) -> Vec<(Vec<usize>, Rounds)> {
+fn costs(labels: &Labels, cells: &[CellResult], axis: &str) -> Vec<(Vec<usize>, Rounds)> {
     let baseline = labels.axis(axis).and_then(crate::labels::Axis::baseline);
     let times = |cell: &CellResult| -> Option<Rounds> {
         let clients = cell.totals.as_ref()?.clients as f64;
-        let rates = rounds(cell.metric(THROUGHPUT.name)?);
+        let rates = &cell.metric(THROUGHPUT.name)?.by_round;
         Some(sort::map(rates.iter().map(|(round, rate)| (*round, 1e9 * clients / rate))))
     };
     let mut found = Vec::new();
@@ -283,14 +277,14 @@ fn costs(labels: &Labels, cells: &[CellResult], axis: &str, rounds: RoundsOf) ->
 
 /// A result of varying the number of the server's processors. Cells whose client was the bottleneck are left out: their
 /// throughput says nothing about the server.
-fn scaling(cells: &[CellResult], part: Scaling, rounds: RoundsOf) -> Vec<(Vec<usize>, Rounds)> {
+fn scaling(cells: &[CellResult], part: Scaling) -> Vec<(Vec<usize>, Rounds)> {
     let mut found = Vec::new();
     for line in lines(cells, CPUS.name) {
         let points: Vec<(usize, u64, &Rounds)> = line
             .iter()
             .filter(|at| !cells[**at].is_lower_bound())
             .filter_map(|at| match cells[*at].axes.get(CPUS.name)? {
-                AxisValue::Number(n) => Some((*at, *n, rounds(cells[*at].metric(THROUGHPUT.name)?))),
+                AxisValue::Number(n) => Some((*at, *n, &cells[*at].metric(THROUGHPUT.name)?.by_round)),
                 AxisValue::Word(_) => None,
             })
             .collect();

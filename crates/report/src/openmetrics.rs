@@ -1,7 +1,7 @@
 //! Runs as gauges in the text format of `OpenMetrics` 1.0, which Prometheus and Grafana read
 //! (<https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>).
 //!
-//! The samples of a cell are of its continuous trials so far: the geometric mean of their rates, and percentiles over all of
+//! The samples of a cell are of its compared trials so far: the geometric mean of their rates, and percentiles over all of
 //! their times.
 
 use kurabe_core::run::{Measurement, Outcome, Run};
@@ -36,17 +36,17 @@ const FAILED: Family =
 const RATE: Family = Family {
     name: "kurabe_operations_per_second",
     unit: "",
-    help: "Throughput: the geometric mean of the continuous trials",
+    help: "Throughput: the geometric mean of the compared trials",
 };
 const TIMES: Family = Family {
     name: "kurabe_operation_duration_seconds",
     unit: "seconds",
-    help: "Percentiles of service times, or of response times in an open loop, over the continuous trials",
+    help: "Percentiles of service times, or of response times in an open loop, over the compared trials",
 };
 const CPU: Family = Family {
     name: "kurabe_client_cpu_seconds_per_operation",
     unit: "",
-    help: "CPU time of the client per operation, over the continuous trials",
+    help: "CPU time of the client per operation, over the compared trials",
 };
 
 /// A run, and whether a process is writing it.
@@ -83,7 +83,7 @@ fn failed(run: &Run) -> f64 {
     run.trials.iter().filter(|trial| matches!(trial.outcome, Outcome::Failed { .. })).count() as f64
 }
 
-/// The continuous trials of a cell and operation, in sum.
+/// The compared trials of a cell and operation, in sum.
 struct Sampled {
     labels: String,
     rates: Vec<f64>,

@@ -83,9 +83,13 @@ fn of_cell(
         figures.interleaved = NonZero::new(measured.values().filter(|m| m.slices > 0).count() as u32);
         let [measured, compared] = [false, true].map(|interleaved| trials_of(&measured, interleaved));
         figures.metrics =
-            metrics::of_cell(metrics, Load::of(&cell.axes), [&measured, &compared], &run.header.spec);
-        fill(&mut figures, &measured, &run.header.spec);
-        figures.detail = Some(Box::new(detail::of_cell(&measured)));
+            metrics::of_cell(metrics, Load::of(&cell.axes), [&compared, &measured], &run.header.spec);
+        fill(&mut figures, &compared, &run.header.spec);
+        let alone: Vec<f64> =
+            measured.values().filter(|m| m.slices == 0).map(|m| m.ops_per_second()).collect();
+        let alone = metrics::interval(&alone, &IntervalSettings::default());
+        figures.alone_per_second = alone.filter(|_| figures.interleaved.is_some()).map(|alone| alone.value);
+        figures.detail = Some(Box::new(detail::of_cell(&measured, &compared)));
         figures.server_cpu_us_per_op = server_cpu(&measured);
         figures.points = measured.values().next_back().map(|last| last.points.clone()).unwrap_or_default();
         figures.counters = statistics::counters(&measured);
@@ -100,8 +104,8 @@ fn of_cell(
     figures
 }
 
-/// The continuous trials, or those that are compared: interleaved ones, since trials of the other kind ran under other
-/// conditions. All trials if there are none of this kind.
+/// The trials that are compared, interleaved ones if there are any, or those that are observed: the continuous ones. All trials
+/// if there are none of this kind.
 fn trials_of<'a>(
     measured: &BTreeMap<u32, &'a Measurement>,
     interleaved: bool,

@@ -99,14 +99,15 @@ impl Summary {
         self.statements(section).map(|statement| statement.sentence.as_str()).collect()
     }
 
-    /// The number of rounds; if trials are interleaved, of which the figures are, and of which the ratios.
+    /// The number of rounds; if trials are interleaved, how many give rates and ratios, and how many are observed.
     pub(crate) fn rounds_text(&self) -> String {
         let language = self.labels.language;
         let one = if self.rounds == 1 { Message::OneRound } else { Message::Rounds };
         let all = one.with(language, &[("count", &self.rounds.to_string())]);
-        let most = self.cells.iter().filter_map(|cell| Some((cell.interleaved?, cell.rounds))).max();
-        most.map_or(all.clone(), |(interleaved, continuous)| {
-            let (continuous, interleaved) = (continuous.to_string(), interleaved.to_string());
+        let most = self.cells.iter().filter_map(|cell| cell.interleaved).max();
+        most.map_or(all.clone(), |interleaved| {
+            let continuous = self.rounds.saturating_sub(interleaved.get()).to_string();
+            let interleaved = interleaved.to_string();
             let values = [("all", &*all), ("continuous", &continuous), ("interleaved", &interleaved)];
             Message::RoundsOf.with(language, &values)
         })

@@ -3,7 +3,7 @@
 use crate::answer::{Ranking, rankings, sentences};
 use crate::cell::Status;
 use crate::engine;
-use crate::finding::{Consequence, Finding, Note, Section, Statement};
+use crate::finding::{Finding, Note, Section, Statement};
 use crate::format::{command_line, origin, timestamp};
 use crate::messages::Message;
 use crate::summary::Summary;
@@ -43,11 +43,10 @@ fn answer(summary: &Summary, options: &Options) -> String {
     // What failed is not left out for want of a line.
     let failed: Vec<String> = lacking(summary).iter().map(Lacking::sentence).collect();
     let needed: usize = failed.iter().take(FAILED).map(|one| page.item_height(one)).sum();
-    // The last line, two of notes, and one where rates and ratios disagree.
-    let apart = notes.iter().any(|note| note.finding.consequence() == Consequence::Apart);
+    // The last line, and two of notes.
     let lines: usize = notes.iter().map(|note| page.item_height(&note.sentence)).sum();
     let limit = usize::from(summary.spec.slo_ns.is_some());
-    let most = LINES.saturating_sub(1 + limit + needed.max(lines.min(2 + usize::from(apart))));
+    let most = LINES.saturating_sub(1 + limit + needed.max(lines.min(2)));
     let [others, _] = sentences(summary, !all.is_empty());
     let left = page.items(others.into_iter(), most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);

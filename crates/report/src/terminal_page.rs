@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 /// The layout of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The width in columns; at least 60. Text is wrapped, and columns that do not fit are omitted.
+    /// The width in columns; at least 32. Text is wrapped, and columns that do not fit are omitted.
     pub width: usize,
     /// Whether to use colours and bold type (ANSI escapes).
     pub color: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Page {
 
 impl Page {
     pub fn new(options: &Options) -> Self {
-        Self { text: String::new(), width: options.width.clamp(60, 200), color: options.color }
+        Self { text: String::new(), width: options.width.clamp(32, 200), color: options.color }
     }
 
     /// The number of its lines.

@@ -6,7 +6,7 @@ use crate::interval::Interval;
 use crate::labels::Labels;
 use crate::messages::Language;
 use crate::side::Side;
-use crate::wording::say;
+use crate::wording::{rounds, say};
 use kurabe_core::axis::{AxisValue, Cell};
 use serde::Serialize;
 
@@ -192,6 +192,12 @@ pub struct Verdict {
     /// The value of the chart axis, if there is one.
     #[serde(skip)]
     pub(crate) x: Option<AxisValue>,
+    /// Differences below this do not matter.
+    #[serde(skip)]
+    pub(crate) margin: f64,
+    /// Whether the machine had other load during one of the sides.
+    #[serde(skip)]
+    pub(crate) disturbed: bool,
     /// The bottlenecks of the two sides.
     #[serde(skip)]
     pub(crate) limits: [Option<Limit>; 2],
@@ -201,6 +207,17 @@ impl Verdict {
     /// The ratio with its interval.
     pub(crate) fn interval(&self) -> Option<Interval> {
         Some(Interval { value: self.ratio?, low: self.low, high: self.high })
+    }
+
+    /// Why its interval says nothing: from how many rounds it is, and whether there was other load. `None` if it
+    /// says something.
+    pub(crate) fn says_nothing(&self, language: Language) -> Option<String> {
+        self.interval().filter(|interval| interval.is_vast())?;
+        let rounds = rounds(self.rounds);
+        let n = self.rounds;
+        let load =
+            if self.disturbed { say!(language, ", other load", "、他の負荷") } else { String::new() };
+        Some(say!(language, "undecided: {rounds}{load}", "未決: {n} ラウンド{load}"))
     }
 }
 

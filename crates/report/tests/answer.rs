@@ -5,6 +5,7 @@ use crate::common::{
 };
 use kurabe_core::question::Question;
 use kurabe_core::run::Run;
+use kurabe_report::finding::Section;
 use kurabe_report::summary::Verdict;
 use kurabe_report::{Summary, analyse, terminal};
 use unicode_width::UnicodeWidthStr;
@@ -133,27 +134,54 @@ fn ranking_has_the_best_first_with_what_is_decided() {
 }
 
 #[test]
-fn answer_says_where_rates_and_ratios_are_of_different_trials() {
+fn rows_of_an_interleaved_run_have_the_quotient_of_their_rates() {
+    let with = |slower: u64| asked(&interleaved(slower), question(&["targets"], &[]));
+    // The continuous round, in which the two are equal, is in no rate.
+    for slower in [100, 120, 200] {
+        let summary = with(slower);
+        for verdict in summary.verdicts.iter().filter(|verdict| verdict.primary) {
+            let [a, b] = verdict.cells.map(|cell| summary.cells[cell.unwrap()].ops_per_second.unwrap().mean);
+            assert!((a / b / verdict.ratio.unwrap() - 1.0).abs() < 1e-9, "{a} {b} {verdict:?}");
+            assert!(verdict.low.unwrap() <= a / b && a / b <= verdict.high.unwrap());
+        }
+    }
+}
+
+#[test]
+fn answer_says_what_a_trial_has_that_runs_alone() {
     let with = |slower: u64| asked(&interleaved(slower), question(&["targets"], &[]));
     let said = |summary: &Summary| {
-        let lines = lines(summary);
-        lines.into_iter().filter(|line| line.contains("of interleaved ones")).collect::<Vec<_>>()
+        let all = summary.sentences(Section::Warning);
+        all.into_iter().find(|line| line.contains("machine to itself")).map(str::to_owned)
     };
-    let [line] = &said(&with(120))[..] else { panic!("{:?}", lines(&with(120))) };
-    assert!(line.width() <= 80 && line.ends_with("decide."), "{line}");
-    assert!(said(&with(100)).is_empty(), "{:?}", lines(&with(100)));
-    // Also where rankings and other notes would fill the answer.
-    let mut full = interleaved(120);
-    for (_, measured) in measurements(&mut full) {
-        measured.windows = (0..20).map(|n| 2_000 - 60 * n).collect();
+    // The rate of the second target only; the median is of both.
+    let line = said(&with(150)).unwrap_or_default();
+    assert!(line.contains("1.2 times the rate") || line.contains("1.3 times the rate"), "{line}");
+    assert_eq!(said(&with(100)), None);
+}
+
+#[test]
+fn interval_beyond_a_factor_of_100_is_not_printed() {
+    let scenario = Scenario {
+        targets: vec!["sqlite", "postgres"],
+        rounds: 2,
+        operations: vec!["read"],
+        payloads: vec![1_000],
+        layouts: vec!["blob"],
+        compress: vec!["none"],
+        ..Scenario::default()
+    };
+    let mut run = scenario.run();
+    for (trial, measured) in measurements(&mut run).filter(|(trial, _)| trial.round == 0) {
+        measured.elapsed_ns *= if trial.record.target == 1 { 8 } else { 1 };
     }
-    let full = asked(&full, question(&["targets"], &["payload", "layout"]));
-    let all = lines(&full);
-    assert!(said(&full).len() == 1 && all.len() <= 20, "{all:#?}");
-    assert!(all.iter().any(|line| line.contains("marked ~")), "{all:#?}");
-    // What the ratio decides to be faster stands first, also where its rate is a little lower.
-    let sqlite: Vec<&String> = all.iter().filter(|line| line.starts_with("  SQLite")).collect();
-    assert!(sqlite.len() > 2 && sqlite.iter().all(|line| line.ends_with("  1")), "{all:#?}");
+    let summary = asked(&run, question(&["targets"], &[]));
+    let (low, high) = (summary.verdicts[0].low.unwrap(), summary.verdicts[0].high.unwrap());
+    assert!(high / low > 100.0, "{low} {high}");
+    let all = lines(&summary);
+    assert!(all.iter().any(|line| line.contains("undecided: 2 rounds") && !line.contains('×')), "{all:#?}");
+    let said = summary.sentences(Section::Verdict).concat();
+    assert!(said.contains("no ratio to within a factor of 100"), "{said}");
 }
 
 #[test]

@@ -38,17 +38,19 @@ fn levels_of_one_target_are_compared_with_their_baseline_wherever_they_were_call
     assert_eq!(
         sentences(&summary),
         [
-            "Writes with layout blob are at least 4 % faster than with layout rows from 10 kB on (compress none): 6 % (4 to \
-             8 %) at 10 kB, 16 % (15 to 17 %) at 100 kB.",
-            "Reads with layout blob are at least 35 % faster than with layout rows from 10 kB on (compress none): 37 % (35 \
-             to 39 %) at 10 kB, 1.8 times at 100 kB.",
-            "Writes and reads with layout rows and with layout blob differ by less than 5 % at 1 kB (compress none).",
+            "Writes with layout blob are at least 5 % faster than with layout rows from 10 kB on (compress none): 6 % (5 to \
+             7 %) at 10 kB, 16 % (15 to 17 %) at 100 kB.",
+            "Reads with layout blob are at least 36 % faster than with layout rows from 10 kB on (compress none): 37 % (36 \
+             to 38 %) at 10 kB, 1.8 times at 100 kB.",
+            "Writes and reads with layout rows and with layout blob are equal to within 5 % at 1 kB (compress none): 0.986 to \
+             1.016 times.",
             "Writes with compress none are 10 % faster (8 to 11 %) than with compress zstd at 1 kB (layout blob).",
             "Reads with compress none are 10 % faster (9 to 11 %) than with compress zstd at 1 kB (layout blob).",
             "Writes with compress zstd are at least 7 % faster than with compress none from 10 kB on (layout blob): 8 % (7 \
-             to 10 %) at 10 kB, 49 % (47 to 51 %) at 100 kB.",
-            "Reads with compress zstd are at least 0.6 % faster than with compress none from 10 kB on (layout blob): 3 % \
-             (0.6 to 5 %) at 10 kB, 16 % (14 to 19 %) at 100 kB.",
+             to 10 %) at 10 kB, 49 % (47 to 50 %) at 100 kB.",
+            "Reads with compress zstd are 16 % faster (15 to 18 %) than with compress none at 100 kB (layout blob).",
+            "Reads with compress zstd and with compress none are equal to within 5 % at 10 kB (layout blob): 1.014 to 1.038 \
+             times.",
         ]
     );
 }
@@ -111,7 +113,7 @@ fn equal_cells_are_undecided_or_within_margin() {
     }
     for (noise, result, text) in [
         (0.06, VerdictResult::Undecided, "undecided at 1 kB: measured "),
-        (0.01, VerdictResult::NoDifference, "differ by less than 5 % at 1 kB."),
+        (0.01, VerdictResult::NoDifference, "are equal to within 5 % at 1 kB: 0.9"),
     ] {
         let run = Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise, ..small() }.run();
         let summary = summary(&run);

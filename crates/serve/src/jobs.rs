@@ -8,6 +8,7 @@ use kurabe_core::sort;
 use kurabe_core::target::without_passwords;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_os::private;
+use kurabe_os::process::Stat;
 use kurabe_record::Store;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -52,7 +53,7 @@ pub(crate) struct Job {
 
 impl Job {
     pub(crate) fn is_running(&self) -> bool {
-        start_time(self.pid) == Some(self.started)
+        started(self.pid) == Some(self.started)
     }
 
     /// Stops it as Ctrl-C does.
@@ -100,12 +101,9 @@ impl Job {
     }
 }
 
-/// When a process started, in clock ticks since the system did (field 22 of `/proc/PID/stat`, proc(5)); `None` if it
-/// has ended, also if nobody has waited for it yet.
-fn start_time(pid: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-    if fields.first() == Some(&"Z") { None } else { fields.get(19)?.parse().ok() }
+/// When a process that has not ended started; `None` if there is none.
+fn started(pid: i32) -> Option<u64> {
+    Stat::of(pid.try_into().ok()?).filter(Stat::lives).map(|stat| stat.began)
 }
 
 fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {
@@ -208,7 +206,7 @@ impl Jobs {
             command: arguments.command_line(),
             pid,
             // It cannot have been reaped yet.
-            started: start_time(pid).unwrap_or_default(),
+            started: started(pid).unwrap_or_default(),
         };
         let text = serde_json::to_vec(&record).unwrap_or_default();
         let path = folder.join("job.json");
@@ -324,7 +322,7 @@ mod tests {
             pid: own,
             started,
         };
-        let started = start_time(own).unwrap();
+        let started = started(own).unwrap();
         assert!(job(started).is_running() && !job(started + 1).is_running());
     }
 

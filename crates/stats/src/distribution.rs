@@ -1,7 +1,7 @@
 //! Quantiles of the normal and of Student's t distribution, and tails of the binomial one, by `statrs`; defined for every
 //! argument.
 
-use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, FisherSnedecor, Normal, StudentsT};
 
 /// The value below which a standard normal variable falls with probability `p`: about 1e-9 relative. `p` ≤ 0 gives −∞, `p` ≥ 1
 /// gives ∞, NaN gives NaN.
@@ -36,6 +36,14 @@ pub fn student_t_quantile(p: f64, df: f64) -> f64 {
 #[must_use]
 pub fn binomial_at_most(found: u64, all: u64, share: f64) -> f64 {
     Binomial::new(share, all).map_or(f64::NAN, |distribution| distribution.cdf(found))
+}
+
+/// The probability that a variable of Fisher's F distribution, with these degrees of freedom of its numerator and its denominator,
+/// exceeds `ratio`; NaN if they are not positive.
+#[must_use]
+pub fn f_tail(ratio: f64, numerator: f64, denominator: f64) -> f64 {
+    FisherSnedecor::new(numerator, denominator)
+        .map_or(f64::NAN, |distribution| distribution.sf(ratio.max(0.0)))
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ pub fn further_rounds(
     let is_decided = |rounds: &usize| {
         let settings =
             analyses.map_or(*settings, |analyses| at_analysis(*settings, analyses.number(*rounds as u32)));
-        let freedom = (*rounds - 1) as f64;
+        let freedom = ratio.freedom + (*rounds - made) as f64;
         let half = settings.student(freedom) * (spread / *rounds as f64).sqrt();
         off > half || off + half <= margin.ln_1p()
     };

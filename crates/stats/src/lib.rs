@@ -11,6 +11,7 @@
 //! | [`interval`] | how far may the mean of a few rounds be off |
 //! | [`paired`] | by what factor does A differ from B, round against round |
 //! | [`nested`] | what do rounds say of servers that were restarted between blocks of them |
+//! | [`shared`] | what do the comparisons of a family know of each other's noise |
 //! | [`separate`] | by what factor do two runs differ that were made at different times |
 //! | [`verdict`] | may that be called faster, slower or equal |
 //! | [`steady`] | was a trial steady, and from when on |
@@ -39,6 +40,7 @@ pub mod paired;
 pub mod permutation;
 pub mod rng;
 pub mod separate;
+pub mod shared;
 pub mod steady;
 pub mod summary;
 pub mod usl;
@@ -46,9 +48,10 @@ pub mod verdict;
 
 pub use histogram::{Histogram, HistogramError};
 pub use interval::{Estimate, Interval, IntervalSettings, interval_of_mean};
-pub use paired::PairedRatio;
+pub use paired::{PairedRatio, log_ratios};
 pub use permutation::Permutation;
 pub use rng::{Rng, mix};
+pub use shared::SharedVariance;
 pub use summary::{mean, median};
 pub use usl::Usl;
 pub use verdict::{Verdict, instance_variance, judge, minimum_detectable_ratio, noise_floor};

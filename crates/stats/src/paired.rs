@@ -6,6 +6,7 @@
 //! statistics", CACM 29(3), 1986). The interval is that of [`crate::interval`].
 
 use crate::interval::{Interval, IntervalSettings, exp_finite, logarithms, mean_and_error};
+use crate::shared::SharedVariance;
 
 /// A factor between two cells, with the interval within which it lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,6 +17,8 @@ pub struct PairedRatio {
     pub interval: Option<Interval>,
     /// The standard error of the ratio's logarithm, from the rounds; `None` for fewer than two rounds.
     pub error: Option<f64>,
+    /// The degrees of freedom that the error rests on, those [shared](crate::shared) with other comparisons included.
+    pub freedom: f64,
     /// Student's quantile of a single comparison; 0 without an interval.
     pub quantile: f64,
     /// The number of pairs: of rounds, or of [blocks](crate::nested) of them.
@@ -30,14 +33,28 @@ impl PairedRatio {
     /// not positive and finite.
     #[must_use]
     pub fn of(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Option<Self> {
-        if subject.len() != baseline.len() {
-            return None;
-        }
-        let (subject, baseline) = (logarithms(subject)?, logarithms(baseline)?);
-        // A difference of logarithms, not the logarithm of a quotient: it is exactly negated by a swap.
-        let ratios: Vec<f64> = subject.iter().zip(&baseline).map(|(a, b)| a - b).collect();
-        let (centre, error) = mean_and_error(&ratios);
-        Some(Self::new(centre, error, (ratios.len() - 1) as f64, ratios.len(), settings))
+        Self::of_logarithms(&log_ratios(subject, baseline)?, None, settings)
+    }
+
+    /// The mean of [logarithms of ratios](log_ratios), with the noise that a family of comparisons shares, if it does.
+    /// `None` without a round.
+    #[must_use]
+    pub fn of_logarithms(
+        ratios: &[f64],
+        shared: Option<&SharedVariance>,
+        settings: &IntervalSettings,
+    ) -> Option<Self> {
+        let count = ratios.len() as f64;
+        let freedom = if ratios.is_empty() { return None } else { count - 1.0 };
+        let (centre, error) = mean_and_error(ratios);
+        let (error, freedom) = match (error, shared) {
+            (Some(error), Some(shared)) => {
+                let (variance, freedom) = shared.moderate(error * error * count, freedom);
+                (Some((variance / count).sqrt()), freedom)
+            }
+            (error, _) => (error, freedom),
+        };
+        Some(Self::new(centre, error, freedom, ratios.len(), settings))
     }
 
     /// A ratio with this logarithm, whose standard error rests on so many degrees of freedom.
@@ -56,6 +73,7 @@ impl PairedRatio {
             ratio: exp_finite(logarithm),
             interval: error.map(|error| Interval::around(logarithm, reach(error))),
             error,
+            freedom,
             quantile: of(&settings.for_comparisons(1)),
             rounds,
             comparisons: settings.comparisons,
@@ -73,4 +91,16 @@ impl PairedRatio {
     pub fn high(&self) -> Option<f64> {
         self.interval.map(|interval| interval.high)
     }
+}
+
+/// The logarithms of the ratios of two cells, round by round. `None` for slices of different length or without a round,
+/// or with a value that is not positive and finite.
+#[must_use]
+pub fn log_ratios(subject: &[f64], baseline: &[f64]) -> Option<Vec<f64>> {
+    if subject.len() != baseline.len() {
+        return None;
+    }
+    let (subject, baseline) = (logarithms(subject)?, logarithms(baseline)?);
+    // A difference of logarithms, not the logarithm of a quotient: it is exactly negated by a swap.
+    Some(subject.iter().zip(&baseline).map(|(a, b)| a - b).collect())
 }

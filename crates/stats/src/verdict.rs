@@ -1,7 +1,9 @@
 //! Decides whether a difference is called faster or slower, or the sides equal.
 //!
-//! It is called if **the interval excludes 1**: the samples of this comparison do not allow "no difference". The interval is
-//! corrected for all the comparisons that are shown together (Bonferroni).
+//! If **the interval lies within the margin**, the sides are equal, whether it excludes 1 or not: what differs by less than matters is
+//! not called a difference in one place and none in another. Otherwise a difference is called if **the interval excludes
+//! 1**: the samples of this comparison do not allow "no difference". The interval is corrected for all the comparisons that are shown
+//! together (Bonferroni).
 //!
 //! What a verdict claims is what was sampled. If the samples are rounds on servers as they run, it is of **these servers**:
 //! another start may be faster or slower for its whole life, by its layout of memory and files, and the rounds say nothing
@@ -16,9 +18,9 @@ use crate::paired::PairedRatio;
 /// The result of comparing the subject with the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The subject is better by more than noise.
+    /// The subject is better by more than noise, and perhaps by more than the margin.
     Faster,
-    /// The subject is worse by more than noise.
+    /// The subject is worse by more than noise, and perhaps by more than the margin.
     Slower,
     /// Any difference is smaller than the margin.
     Equal,
@@ -32,9 +34,9 @@ pub enum Verdict {
 #[must_use]
 pub fn judge(ratio: &PairedRatio, margin: f64) -> Verdict {
     match ratio.interval {
+        Some(_) if is_within(ratio, margin) => Verdict::Equal,
         Some(interval) if interval.low > 1.0 => Verdict::Faster,
         Some(interval) if interval.high < 1.0 => Verdict::Slower,
-        Some(_) if is_within(ratio, margin) => Verdict::Equal,
         _ => Verdict::Undecided,
     }
 }

@@ -99,7 +99,16 @@ fn a_verdict_needs_an_interval_without_1() {
     assert_eq!(judge(&pair(1.2, 1.1), 0.05), Verdict::Faster);
     assert_eq!(judge(&pair(0.8, 1.1), 0.05), Verdict::Slower);
     assert_eq!(judge(&pair(1.2, 1.25), 0.05), Verdict::Undecided, "the interval holds 1");
-    assert_eq!(judge(&pair(1.02, 1.01), 0.05), Verdict::Faster);
+    assert_eq!(judge(&pair(1.02, 1.01), 0.0), Verdict::Faster);
+}
+
+#[test]
+fn interval_within_the_margin_is_equal_whether_it_has_1_or_not() {
+    assert_eq!(judge(&pair(1.02, 1.01), 0.05), Verdict::Equal);
+    assert_eq!(judge(&pair(0.98, 1.01), 0.05), Verdict::Equal);
+    assert_eq!(judge(&pair(1.0, 1.04), 0.05), Verdict::Equal);
+    assert_eq!(judge(&pair(1.045, 1.01), 0.05), Verdict::Faster, "it reaches beyond the margin");
+    assert_eq!(judge(&pair(0.955, 1.01), 0.05), Verdict::Slower);
 }
 
 #[test]

@@ -187,3 +187,29 @@ fn a_damaged_form_is_refused_with_the_reason() {
         assert!(error.contains(reason), "{text}: {error}");
     }
 }
+
+#[test]
+fn mean_is_of_what_was_recorded_and_not_of_buckets() {
+    let mut histogram = Histogram::new();
+    histogram.record(1_000_003);
+    histogram.record_many(5, 3);
+    assert_eq!(histogram.mean(), Some((1_000_003.0 + 15.0) / 4.0));
+    assert_eq!((histogram.sum(), histogram.count()), (1_000_018, 4));
+    histogram.record_many(7, 0);
+    assert_eq!((histogram.mean(), histogram.min()), (Some(250_004.5), Some(5)));
+}
+
+#[test]
+fn latencies_from_a_limit_on_are_counted_with_its_bucket() {
+    let mut histogram = Histogram::new();
+    for ns in [10, 10, 500, 2_000_000] {
+        histogram.record(ns);
+    }
+    let counts = [0, 10, 11, 500, 1_000, 2_000_000, 2_000_001, u64::MAX];
+    assert_eq!(counts.map(|ns| histogram.count_from(ns)), [4, 4, 2, 2, 1, 1, 0, 0]);
+    // Beyond the last bucket, which is that of all latencies beyond.
+    let beyond = CLAMP_NS + 1_000_000_000_000;
+    histogram.record(beyond);
+    assert_eq!((histogram.count_from(beyond), histogram.count_from(beyond + 1)), (1, 0));
+    assert_eq!(Histogram::new().count_from(0), 0);
+}

@@ -59,7 +59,7 @@ fn runs_that(
 }
 
 fn called(ratio: &PairedRatio) -> bool {
-    matches!(judge(ratio, 0.05), Verdict::Faster | Verdict::Slower)
+    matches!(judge(ratio, 0.0), Verdict::Faster | Verdict::Slower)
 }
 
 #[test]

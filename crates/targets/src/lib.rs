@@ -19,7 +19,6 @@ mod urls;
 
 use caches::check_cache;
 use direct::without_server;
-use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_drivers::members::{self, Composite};
@@ -232,17 +231,19 @@ impl Opened {
             members::add_facts(&mut facts, &members);
             driver = Box::new(Composite::new(driver, members, missing));
         }
-        self.records.push(TargetRecord {
-            name: name.clone(),
+        self.targets.push(Target {
             url: whole.to_string(),
             scheme: reached.scheme.clone(),
             publishing: kurabe_drivers::registry::clause(&reached.scheme, &facts),
-            facts: facts.clone(),
+            claims,
+            skip_reason,
+            restart,
+            second,
+            restrict,
+            ..Target::new(name, driver, facts)
         });
         self.reached.push(reached);
         self.second_reached.push(second_reached);
-        let target = Target { name, driver, facts, claims, skip_reason, restart, second, restrict };
-        self.targets.push(target);
         Ok(())
     }
 }

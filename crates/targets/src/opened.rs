@@ -4,7 +4,6 @@ use crate::reporter::Reporter;
 use crate::stacks::running::{RunningStack, StackDatabase};
 use crate::throwaway;
 use kurabe_core::observation::Endpoint;
-use kurabe_core::run::TargetRecord;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
 use kurabe_engine::clients::cpu_partition::CpuPartition;
@@ -19,8 +18,6 @@ use std::sync::Arc;
 pub struct Opened {
     /// As the engine needs them.
     pub targets: Vec<Target>,
-    /// As the run file records them.
-    pub records: Vec<TargetRecord>,
     pub reached: Vec<TargetUrl>,
     /// The URL by which the second instance of each is reached; `None`: there is none.
     pub second_reached: Vec<Option<TargetUrl>>,

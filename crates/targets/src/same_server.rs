@@ -26,7 +26,6 @@ impl Opened {
                     let [first, second] = [before, at].map(|at| self.targets[at].name.clone());
                     reporter.note(&format!("{second}: {note} {first}"));
                     let note = format!("{note} {first}");
-                    self.records[at].facts.notes.push(note.clone());
                     self.targets[at].facts.notes.push(note);
                 }
             }
@@ -53,7 +52,7 @@ impl Opened {
         }
         let [from, to] = [first.driver.endpoint(), second.driver.endpoint()];
         if only_names_differ(a, b) && is_same_place(&from, &to) {
-            let [a, b] = [before, at].map(|at| &self.records[at].url);
+            let [a, b] = [before, at].map(|at| &self.targets[at].url);
             let what = format!("{a} and {b} are one database of one server ({})", one.server);
             return Err(Error::usage(what).hint(
                 "name two servers; the same URL twice measures one server against itself; other options, such as tls=, compare \

@@ -5,11 +5,12 @@ use crate::protocol::{Answer, Greeting, Hello, LARGEST_BLOCK, Received, Request,
 use crate::results::Results;
 use crate::socket;
 use crate::turn::{Held, Turn};
+use kurabe_os::account::{Accounts, Peer};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -39,12 +40,14 @@ struct Shared {
     turn: Turn,
     results: Results,
     connections: AtomicUsize,
+    /// Looks up whose a connection is: those of other accounts are closed. `None`: everybody may connect.
+    accounts: Option<Mutex<Accounts>>,
 }
 
 impl Listener {
     /// Binds to an address and a port (0: any free one), and to a second port of the same address, which the kernel
-    /// chooses.
-    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+    /// chooses. With `accounts`, connections of other accounts are closed.
+    pub fn bind(address: SocketAddr, accounts: Option<Accounts>) -> io::Result<Self> {
         let second = SocketAddr::new(address.ip(), 0);
         let sized = listening(second)?;
         // Last, since a connection to it means that the listener is ready.
@@ -57,8 +60,8 @@ impl Listener {
             congestion: socket::congestion(&automatic),
         };
         let (turn, results, connections) = (Turn::default(), Results::default(), AtomicUsize::new(0));
-        let accepting = sized.try_clone()?.into();
-        let shared = Arc::new(Shared { sized, hello, turn, results, connections });
+        let (accepting, accounts) = (sized.try_clone()?.into(), accounts.map(Mutex::new));
+        let shared = Arc::new(Shared { sized, hello, turn, results, connections, accounts });
         Ok(Self { automatic: automatic.into(), sized: accepting, shared })
     }
 
@@ -79,6 +82,14 @@ impl Listener {
     }
 }
 
+impl Shared {
+    fn admits(&self, stream: &TcpStream, from: SocketAddr) -> bool {
+        let Some(accounts) = &self.accounts else { return true };
+        let mut accounts = accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.local_addr().and_then(|local| accounts.peer(local, from)).is_ok_and(|peer| peer == Peer::Own)
+    }
+}
+
 fn listening(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
@@ -94,10 +105,13 @@ fn local(socket: &Socket) -> io::Result<SocketAddr> {
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) -> io::Result<()> {
     loop {
         // The client has left already, or there are too many open files: neither ends the listener.
-        let Ok((stream, _)) = listener.accept() else {
+        let Ok((stream, from)) = listener.accept() else {
             thread::sleep(Duration::from_millis(10));
             continue;
         };
+        if !shared.admits(&stream, from) {
+            continue;
+        }
         if shared.connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
             shared.connections.fetch_sub(1, Ordering::Relaxed);
             continue;
@@ -219,7 +233,7 @@ mod tests {
     use crate::protocol::Connected;
 
     fn start() -> SocketAddr {
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
         let address = listener.address().unwrap();
         thread::spawn(move || listener.serve());
         address

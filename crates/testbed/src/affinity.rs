@@ -7,8 +7,6 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::process;
-
 /// Maximum number of passes over the threads.
 const PASSES: u32 = 50;
 
@@ -87,7 +85,7 @@ fn read(thread: Pid) -> io::Result<Option<CpuSet>> {
 /// All threads of a process and its descendants, in the order of their start, as far as numbers show it.
 fn threads(root: u32) -> Vec<Pid> {
     let mut numbers: Vec<i32> = std::iter::once(root)
-        .chain(process::descendants(root))
+        .chain(kurabe_os::process::descendants(root))
         .filter_map(|process| fs::read_dir(format!("/proc/{process}/task")).ok())
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())

@@ -57,7 +57,8 @@ pub(crate) fn command(instance: &Instance, configuration: &str, module: &Path) -
         .replace("@MODULE@", &module.display().to_string())
         .replace("@DIR@", &instance.dir.display().to_string())
         .replace("@PORT@", &instance.port.to_string())
-        .replace("@WORKERS@", &stack::workers(instance).to_string());
+        .replace("@WORKERS@", &stack::workers(instance).to_string())
+        .replace("@AUTHORIZATION@", &stack::authorization(instance));
     // If it cannot be written, Apache does not start and reports that.
     let _ = instance.write_secret("apache.conf", &text);
     Launch::new(&instance.installed.program)

@@ -90,8 +90,8 @@ pub(crate) struct Engine {
     pub make_own: fn(&Instance) -> Result<Vec<Launch>, TestbedError>,
     /// Whether it has users with passwords. If not, every account of this machine may use it.
     pub has_users: fn(&Spec, &Installed) -> bool,
-    /// Whether it can be started without its users, for clients that cannot log in.
-    pub may_be_open: bool,
+    /// The value of the setting `login`, if it has that.
+    pub login: Option<&'static str>,
     /// Does what passwords need once the server answers, at the `first` start or a later one; returns what is wrong.
     pub protect: fn(&Instance, first: bool) -> Result<(), String>,
     /// The command of the server; `first` is true until it has answered once.
@@ -138,7 +138,7 @@ impl Engine {
             can_use_template: |_| false,
             make_own: |_| Ok(Vec::new()),
             has_users: |_, _| false,
-            may_be_open: false,
+            login: None,
             protect: |_, _| Ok(()),
             command,
             ping,

@@ -82,6 +82,7 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         ("pool", pool.to_owned()),
         ("workers", stack::workers(instance).to_string()),
         ("prefix", application.prefix.clone()),
+        ("authorization", stack::authorization(instance)),
         ("engine", application.engine.clone()),
     ] {
         property(&mut text, name, &value);

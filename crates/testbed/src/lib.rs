@@ -20,7 +20,6 @@ mod engine;
 mod entries;
 mod environment;
 mod error;
-mod firebird;
 mod folder;
 mod host;
 mod java;

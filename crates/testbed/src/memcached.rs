@@ -11,6 +11,9 @@ use crate::wire::Socket;
 use crate::{TestbedError, host, programs, wire};
 
 /// It has no data folder, and either a port or a Unix socket, never both.
+/// The value of its setting `login` with which it has no users.
+pub(crate) const NONE: &str = "none";
+
 pub(crate) static MEMCACHED: Engine = Engine {
     refuses_root: true,
     reserved: &[
@@ -18,8 +21,9 @@ pub(crate) static MEMCACHED: Engine = Engine {
         "U", "u", "udp-port", "unix-mask", "unix-socket", "user", "Y", "a",
     ],
     check,
-    has_users: |spec, _| !spec.socket_only && !spec.open,
-    may_be_open: true,
+    has_users: |spec, _| !spec.socket_only && !spec.login,
+    // For clients that cannot log in.
+    login: Some(NONE),
     prepare,
     cache: Some(cache),
     // It reserves one for itself and five files for each of its four threads (`reserved_fds` in memcached.c).

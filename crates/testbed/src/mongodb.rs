@@ -1,4 +1,4 @@
-//! MongoDB if it is installed, otherwise `FerretDB` with its `SQLite` backend, which implements its protocol.
+//! MongoDB if it is installed, otherwise `FerretDB` with its `SQLite` backend and a user, which implements its protocol.
 //! `cargo xtask setup` builds it into the cache.
 
 use std::fs;
@@ -11,10 +11,13 @@ use crate::wire::Socket;
 use crate::{programs, wire};
 
 /// The program of the substitute in the cache.
-const SUBSTITUTE: &str = "ferretdb-sqlite";
+const SUBSTITUTE: &str = "ferretdb-users";
 
 /// The user that the testbed makes.
 const USER: &str = "kurabe";
+
+/// The file with the substitute's user and password.
+const LOGIN: &str = "login";
 
 const BOTH: &str = "certificate-and-key.pem";
 
@@ -24,9 +27,13 @@ pub(crate) static MONGODB: Engine = Engine {
         "fork", "keyFile", "logpath", "noauth", "nounixsocket", "pidfilepath", "port", "shutdown", "socket",
         "unixSocketPrefix",
     ],
-    // The substitute has none.
-    has_users: |_, installed| !is_substitute(installed),
-    protect: |instance, first| match instance.password.as_ref().filter(|_| first) {
+    has_users: |_, _| true,
+    // The substitute makes its user itself.
+    protect: |instance, first| match instance
+        .password
+        .as_ref()
+        .filter(|_| first && !is_substitute(&instance.installed))
+    {
         Some(password) => wire::mongodb_user(socket_of(instance, &socket(instance)), USER, password.expose()),
         None => Ok(()),
     },
@@ -40,16 +47,13 @@ pub(crate) static MONGODB: Engine = Engine {
         command,
         |instance, _| wire::mongodb(socket_of(instance, &socket(instance))),
         |instance| {
-            let port = instance.port;
-            if instance.password.is_none() {
-                return format!("mongodb://127.0.0.1:{port}/kurabe");
-            }
-            format!("mongodb://{}@127.0.0.1:{port}/kurabe?authSource=admin", instance.login(USER))
+            let (login, port) = (instance.login(USER), instance.port);
+            format!("mongodb://{login}@127.0.0.1:{port}/kurabe?authSource=admin")
         },
     )
 };
 
-/// Finds the version in `db version v8.0.4` or `ferretdb-sqlite v1.24.0`.
+/// Finds the version in `db version v8.0.4` or `ferretdb-users v1.24.0`.
 fn version(mark: &str) -> impl FnOnce(&str) -> Option<String> {
     move |line| programs::word_after(line, mark).map(|version| version.trim_start_matches('v').to_owned())
 }
@@ -78,7 +82,9 @@ fn find() -> Result<Installed, String> {
 }
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
-    if let Some(tls) = instance.tls.as_ref().filter(|_| !is_substitute(&instance.installed)) {
+    if is_substitute(&instance.installed) {
+        instance.write_secret(LOGIN, &format!("{USER}:{}", instance.secret()))?;
+    } else if let Some(tls) = &instance.tls {
         let read = |path: &Path| {
             fs::read_to_string(path).map_err(TestbedError::io(format!("reading {}", path.display())))
         };
@@ -92,6 +98,7 @@ fn command(instance: &Instance, _first: bool) -> Launch {
     let launch = Launch::new(&instance.installed.program).arg(format!("--port={}", instance.port));
     let launch = if is_substitute(&instance.installed) {
         let launch = launch.path("data", &instance.data()).path("socket", &socket(instance));
+        let launch = launch.path("login", &instance.dir.join(LOGIN));
         match &instance.tls {
             Some(tls) => launch.path("tls-cert", &tls.certificate).path("tls-key", &tls.key),
             None => launch,

@@ -152,8 +152,12 @@ pub(crate) fn init_file(instance: &Instance) -> Result<PathBuf, TestbedError> {
         }
         _ => format!("BY {}", quoted(instance.secret())),
     };
-    script
-        .extend(hosts.into_iter().map(|host| format!("ALTER USER 'root'@'{host}' IDENTIFIED {identified}")));
+    script.extend(hosts.iter().map(|host| format!("ALTER USER 'root'@'{host}' IDENTIFIED {identified}")));
+    // MariaDB's engine CONNECT, which is loaded for links only, makes no table without it.
+    if !instance.spec.settings.iter().any(|(name, _)| name == "plugin_load_add") {
+        let hosts = hosts.iter();
+        script.extend(hosts.map(|host| format!("REVOKE FILE ON *.* FROM 'root'@'{host}'")));
+    }
     // MariaDB creates these too, and they would have access without the password.
     let host = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
     script.extend(["::1", &host].map(|host| format!("DROP USER IF EXISTS 'root'@{}", quoted(host))));

@@ -161,7 +161,7 @@ impl StartOptions {
             tls: self.tls,
             socket_only: self.socket_only,
             password: self.password.clone().map(Password::new),
-            open: false,
+            login: false,
             base: self.base.clone(),
             sync_data: self.sync_data,
             small_files: self.small_files,

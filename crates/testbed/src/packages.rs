@@ -14,8 +14,7 @@ const MANAGERS: [(&str, &str); 6] = [
 ];
 
 /// The packages of each engine for the managers in their order; empty where there is none.
-const PACKAGES: [(&str, [&str; 6]); 7] = [
-    ("firebird", ["firebird3.0-server", "firebird", "", "", "firebird", ""]),
+const PACKAGES: [(&str, [&str; 6]); 6] = [
     ("mariadb", ["mariadb-server", "mariadb-server", "mariadb", "mariadb", "mariadb", "mariadb"]),
     ("memcached", ["memcached", "memcached", "memcached", "memcached", "memcached", "memcached"]),
     ("mysql", ["mysql-server", "mysql-server", "", "", "", "mysql"]),

@@ -149,6 +149,7 @@ fn command(instance: &Instance, _first: bool) -> Launch {
             .replace("@DIR@", &dir)
             .replace("@PORT@", &port)
             .replace("@WORKERS@", &workers)
+            .replace("@AUTHORIZATION@", &stack::authorization(instance))
             .replace("@REQUESTS@", &requests);
         let _ = instance.write_secret(name, &text);
     }

@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use crate::TestbedError;
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
 use crate::entries::OpenFolder;
+use crate::spec::LOGIN;
 use crate::wire::Socket;
 use crate::{host, programs, wire};
 
@@ -25,11 +26,15 @@ pub(crate) static POSTGRES: Engine = Engine {
     small_cache: &[("shared_buffers", "6MB")],
     // A session can choose the other classes.
     durability: |class| if class == "os-cache" { &[("fsync", "off")] } else { &[] },
-    connections: Some(ConnectionLimit { names: &["max_connections"], own: 0, default: 100 }),
+    // Three are reserved for superusers.
+    connections: Some(ConnectionLimit { names: &["max_connections"], own: 3, default: 100 }),
     prepare,
     own_host: true,
     can_use_template: |_| true,
     has_users: |_, _| true,
+    login: Some(SUPERUSER),
+    // Only a superuser may install what reads other servers' tables.
+    links: || vec![(LOGIN.to_owned(), SUPERUSER.to_owned())],
     protect,
     socket: |instance| Some(socket(instance)),
     // "Immediate shutdown": it saves nothing, but ends its processes and frees its shared memory.
@@ -86,7 +91,7 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         .path("pgdata", &instance.data())
         // Only this account and the server's own get to the socket. Over TCP a role without a password is refused.
         .args(["--auth-local=trust", "--auth-host=scram-sha-256"])
-        .args(["--username=kurabe", "--encoding=UTF8", "--no-locale", "--no-instructions", "--no-sync"]);
+        .args(["--username=postgres", "--encoding=UTF8", "--no-locale", "--no-instructions", "--no-sync"]);
     if instance.spec.small_files {
         initdb = initdb.arg("--wal-segsize=1");
     }
@@ -99,16 +104,22 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         .arg("-D")
         .arg(instance.data())
         .arg("postgres")
-        .input("CREATE DATABASE kurabe\n");
+        // It reads the statistics of the server, and owns its database.
+        .input("CREATE ROLE kurabe LOGIN IN ROLE pg_monitor\nCREATE DATABASE kurabe OWNER kurabe\n");
     Ok(vec![initdb, create])
 }
 
-/// Sets the password of the role that `initdb` makes. Its secret is no password for a log of statements.
+/// The value of the setting `login` with which the role of the URL is a superuser.
+const SUPERUSER: &str = "superuser";
+
+/// Sets the password of the role of the URL. The superuser has none, and logs in on the Unix socket only. The role's secret is
+/// no password for a log of statements.
 fn protect(instance: &Instance, first: bool) -> Result<(), String> {
     let Some(password) = instance.password.as_ref().filter(|_| first) else { return Ok(()) };
     let secret = password.scram().map_err(|error| error.to_string())?;
     let path = socket(instance);
-    let statement = format!("ALTER ROLE kurabe PASSWORD '{secret}'");
+    let superuser = if instance.spec.login { "SUPERUSER" } else { "" };
+    let statement = format!("ALTER ROLE kurabe {superuser} PASSWORD '{secret}'");
     wire::postgres(Socket { path: &path, uid: instance.uid() }, Some(&statement))
 }
 

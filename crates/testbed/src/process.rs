@@ -5,6 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use kurabe_os::process::{Stat, descendants};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,7 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub fn of(pid: u32) -> Option<Self> {
-        Some(Self { pid, start: Stat::read(pid)?.start, boot: boot()? })
+        Some(Self { pid, start: Stat::of(pid)?.began, boot: boot()? })
     }
 
     /// Whether that process still exists with a working directory in `folder`. The testbed created the folder, so
@@ -40,46 +41,9 @@ fn boot() -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
 
-/// The used fields of `/proc/PID/stat`.
-struct Stat {
-    state: char,
-    parent: u32,
-    start: u64,
-}
-
-impl Stat {
-    fn read(pid: u32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-    }
-
-    /// The program's name, in parentheses, may contain any character; the fields begin after the last one.
-    fn parse(text: &str) -> Option<Self> {
-        let mut fields = text.rsplit_once(')')?.1.split_whitespace();
-        let state = fields.next()?.chars().next()?;
-        let parent = fields.next()?.parse().ok()?;
-        Some(Self { state, parent, start: fields.nth(17)?.parse().ok()? })
-    }
-}
-
 /// Whether a process with that number exists and is not a zombie.
 pub(crate) fn alive(pid: u32) -> bool {
-    Stat::read(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
-}
-
-/// All descendants of `root`, without itself, parents first.
-pub(crate) fn descendants(root: u32) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let parents: Vec<(u32, u32)> = entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| Some((pid, Stat::read(pid)?.parent)))
-        .collect();
-    let mut found = vec![root];
-    let mut next = 0;
-    while let Some(&parent) = found.get(next) {
-        found.extend(parents.iter().filter(|(_, p)| *p == parent).map(|(pid, _)| *pid));
-        next += 1;
-    }
-    found.split_off(1)
+    Stat::of(pid).is_some_and(|stat| stat.lives())
 }
 
 /// Sends a signal; ignores processes that have ended.
@@ -109,13 +73,6 @@ pub(crate) fn kill_tree(root: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn stat_with_parentheses_in_the_name_is_parsed() {
-        let text = "7 (a) R (b)) S 3 7 7 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 4242 100 5";
-        let stat = Stat::parse(text).unwrap();
-        assert_eq!((stat.state, stat.parent, stat.start), ('S', 3, 4242));
-    }
 
     #[test]
     fn identity_depends_on_folder_and_start_time() {

@@ -1,11 +1,12 @@
 //! The registry of engines and of application stacks: one line each.
 
 use crate::engine::{Engine, Installed, Missing};
+use crate::memcached::NONE;
 use crate::spec::LOGIN;
 use crate::stack::{Stack, Variant};
 use crate::{
-    TestbedError, couchdb, firebird, host, java, mariadb, memcached, mod_php, mongodb, mysql, mysql55, node,
-    perl, php, postgres, python, redis, tcp,
+    TestbedError, couchdb, host, java, mariadb, memcached, mod_php, mongodb, mysql, mysql55, node, perl, php,
+    postgres, python, redis, tcp,
 };
 use std::sync::OnceLock;
 
@@ -19,7 +20,6 @@ static ENGINES: &[&Engine] = &[
     &redis::VALKEY,
     &mongodb::MONGODB,
     &couchdb::COUCHDB,
-    &firebird::FIREBIRD,
     &tcp::TCP,
 ];
 
@@ -50,7 +50,7 @@ fn look(engines: impl Iterator<Item = &'static Engine>) -> Vec<(&'static str, Re
 
 /// The setting with which a server has clients need no login, if its clients often cannot log in.
 pub fn without_login(engine: &str) -> Option<(&'static str, &'static str)> {
-    by_name(engine).is_ok_and(|engine| engine.may_be_open).then_some(LOGIN)
+    by_name(engine).is_ok_and(|engine| engine.login == Some(NONE)).then_some((LOGIN, NONE))
 }
 
 /// Whether an engine can be started on a host of its own, a network namespace (the setting `mtu`).

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 
 /// Lets the programs that this process starts or becomes from now on have the default action of all signals. This
 /// process still ignores those that it ignored.
@@ -18,8 +18,10 @@ pub(crate) fn reset_all_for_programs() {
 }
 
 /// Lets the programs that this process starts have the default action of SIGINT and SIGQUIT, with which they are
-/// stopped. SIGHUP stays ignored, as `nohup` wants it for all that it starts.
+/// stopped. SIGHUP stays ignored, as `nohup` wants it for all that it starts. In this process, a write beyond the limit of a file's size
+/// (`ulimit -f`) is an error, and does not end it.
 pub fn reset_interrupts_for_programs() {
+    handle_without_effect(SIGXFSZ);
     for signal in ignored().filter(|signal| [SIGINT, SIGQUIT].contains(signal)) {
         handle_without_effect(signal);
     }

@@ -19,8 +19,8 @@ pub(crate) struct Spec {
     pub socket_only: bool,
     /// The chosen password; `None`: a random one.
     pub password: Option<Password>,
-    /// Whether clients need no login: the setting [`LOGIN`].
-    pub open: bool,
+    /// Whether the setting [`LOGIN`] was given.
+    pub login: bool,
     pub base: Option<PathBuf>,
     pub sync_data: bool,
     pub small_files: bool,
@@ -29,21 +29,23 @@ pub(crate) struct Spec {
     pub timeout_ms: u64,
 }
 
-/// The name of the setting of a throwaway server that has clients need no login, and its only value.
-pub(crate) const LOGIN: (&str, &str) = ("login", "none");
+/// The name of the setting that changes what a login takes or gives; its value is the engine's.
+pub(crate) const LOGIN: &str = "login";
 
 impl Spec {
-    /// Takes the setting that has clients need no login, if the engine can be without users, out of the server's settings.
-    pub fn take_login(&mut self, may_be_open: bool) -> Result<(), TestbedError> {
-        let Some(at) = self.settings.iter().position(|(name, _)| name == LOGIN.0) else {
+    /// Takes the setting [`LOGIN`] out of the server's settings. `known`: its only value, if the engine has it.
+    pub fn take_login(&mut self, known: Option<&str>) -> Result<(), TestbedError> {
+        let Some(at) = self.settings.iter().position(|(name, _)| name == LOGIN) else {
             return Ok(());
         };
         let (_, value) = self.settings.remove(at);
-        if !may_be_open || value != LOGIN.1 {
-            let what = format!("`{}` is a setting of memcached only, whose value is {}", LOGIN.0, LOGIN.1);
+        if known != Some(&*value) {
+            let what = format!(
+                "`{LOGIN}` is none for memcached, superuser for PostgreSQL, and no setting of others"
+            );
             return Err(TestbedError::BadOption { engine: self.engine.clone(), what });
         }
-        self.open = true;
+        self.login = true;
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
+use crate::password::base64;
 use crate::spec::{Application, Database, Spec};
 use crate::wire;
 
@@ -102,15 +103,24 @@ pub(crate) const fn engine(
     command: fn(&Instance, first: bool) -> Launch,
     check: fn(&Spec) -> Result<(), String>,
 ) -> Engine {
-    Engine { check, ..Engine::new(name, how, find, command, ping, url) }
+    Engine { check, has_users: |_, _| true, ..Engine::new(name, how, find, command, ping, url) }
 }
 
+/// The user that an application knows.
+const USER: &str = "kurabe";
+
 fn url(instance: &Instance) -> String {
-    format!("http://127.0.0.1:{}", instance.port)
+    format!("http://{}@127.0.0.1:{}", instance.login(USER), instance.port)
+}
+
+/// The value of the header `Authorization` without which an application answers nothing.
+pub(crate) fn authorization(instance: &Instance) -> String {
+    format!("Basic {}", base64(format!("{USER}:{}", instance.secret()).as_bytes()))
 }
 
 fn ping(instance: &Instance, _pid: u32) -> Result<(), String> {
-    wire::http(instance.port, "/health").map(drop)
+    let header = format!("Authorization: {}\r\n", authorization(instance));
+    wire::http_request(instance.port, "GET", "/health", &header).map(drop)
 }
 
 /// The number of workers of an instance.
@@ -161,7 +171,7 @@ impl Stack {
             }
         }
         if spec.tls || spec.socket_only || spec.password.is_some() {
-            return Err("a stack supports neither TLS, nor a Unix socket, nor a password".to_owned());
+            return Err("a stack supports neither TLS, nor a Unix socket, nor a chosen password".to_owned());
         }
         Ok(())
     }
@@ -208,6 +218,7 @@ impl Stack {
             return Err(self.bad("its configuration is no object".to_owned()));
         };
         all.insert("about".to_owned(), Value::Object(about));
+        all.insert("authorization".to_owned(), authorization(instance).into());
         all.insert("workers".to_owned(), workers.into());
         all.insert("connection".to_owned(), connection.into());
         all.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));

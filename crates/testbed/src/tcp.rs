@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::ExitCode;
 
+use kurabe_os::account::Accounts;
 use kurabe_tcp::Listener;
 
 use crate::engine::{Engine, Installed, Instance, Launch};
@@ -52,7 +53,15 @@ pub(crate) fn listen(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let port = args.next().and_then(|port| port.to_str()?.parse().ok());
     let address: Option<Ipv4Addr> = args.next().and_then(|address| address.to_str()?.parse().ok());
     let Some((port, address)) = port.zip(address) else { return ExitCode::from(2) };
-    let served = Listener::bind(SocketAddrV4::new(address, port).into()).and_then(Listener::serve);
+    // On a host of its own, clients are of the host on which the supervisor is, its parent.
+    let accounts = if address.is_loopback() {
+        Accounts::new()
+    } else {
+        Accounts::in_network_of(std::os::unix::process::parent_id())
+    };
+    let listener =
+        accounts.and_then(|all| Listener::bind(SocketAddrV4::new(address, port).into(), Some(all)));
+    let served = listener.and_then(Listener::serve);
     // The supervisor sees that it has ended, and that the port is free again.
     ExitCode::from(u8::from(served.is_err()))
 }

@@ -13,8 +13,9 @@ use crate::entries::{self, OpenFolder};
 use crate::os_user::OsUser;
 use crate::programs;
 
-/// What programs put into the folders. Those of another number are not used: before 2, servers asked for no password.
-const FORMAT: u32 = 2;
+/// What programs put into the folders. Those of another number are not used: before 2, servers asked for no password, and
+/// before 3, PostgreSQL's role was a superuser.
+const FORMAT: u32 = 3;
 
 const UNFINISHED: &str = ".unfinished-";
 

@@ -68,11 +68,11 @@ pub(crate) fn mysql_login(socket: Socket<'_>, password: &str) -> Result<(), Stri
     on_socket(socket, |mut stream| Ok(mysql_login::log_in(&mut stream, password)))?
 }
 
-/// Opens a session of the user `kurabe` on the database `kurabe` of a PostgreSQL server on its Unix socket, which asks for
+/// Opens a session of the superuser on the database `kurabe` of a PostgreSQL server on its Unix socket, which asks for
 /// no password, and has a statement executed; without one, only checks that the server is ready ("Message Flow" of its manual).
 pub(crate) fn postgres(socket: Socket<'_>, statement: Option<&str>) -> Result<(), String> {
     const LARGEST: u64 = 1 << 16;
-    const PARAMETERS: &[u8] = b"user\0kurabe\0database\0kurabe\0\0";
+    const PARAMETERS: &[u8] = b"user\0postgres\0database\0kurabe\0\0";
     const VERSION_3_0: u32 = 3 << 16;
     const TERMINATE: &[u8] = b"X\0\0\0\x04";
     on_socket(socket, |mut stream| {
@@ -187,36 +187,9 @@ pub(crate) fn redis(socket: Socket<'_>, password: Option<&str>) -> Result<(), St
     }
 }
 
-/// Requests a connection from Firebird by protocol 10, the oldest. Any answer of the protocol shows that it is ready.
-pub(crate) fn firebird(port: u16) -> Result<(), String> {
-    let answer = at(local(port), |mut stream| {
-        // op_connect, op_attach, version, architecture, no file's name, one protocol, no user; the protocol.
-        for word in [1_u32, 19, 3, 1, 0, 1, 0, 10, 1, 0, 5, 2] {
-            stream.write_all(&word.to_be_bytes())?;
-        }
-        let mut answer = [0; 4];
-        stream.read_exact(&mut answer)?;
-        Ok(u32::from_be_bytes(answer))
-    })?;
-    match answer {
-        // op_accept, op_reject, op_response, op_accept_data, op_cond_accept
-        3 | 4 | 9 | 94 | 98 => Ok(()),
-        other => Err(format!("the server on this port is not Firebird (it answers {other})")),
-    }
-}
-
 /// Sends a `ping` to MongoDB or a compatible server on its Unix socket.
 pub(crate) fn mongodb(socket: Socket<'_>) -> Result<(), String> {
-    mongodb_command(socket, "admin", "ping").map(drop)
-}
-
-/// Sends a command that needs no arguments to MongoDB or a compatible server on its Unix socket, and returns its
-/// answer.
-pub(crate) fn mongodb_command(socket: Socket<'_>, database: &str, command: &str) -> Result<Vec<u8>, String> {
-    // The number 1 under the command's name.
-    let mut fields = format!("\x10{command}\0\x01\0\0\0").into_bytes();
-    fields.extend(bson_text("$db", database));
-    mongodb_request(socket, command, fields)
+    mongodb_request(socket, "ping", [bson_number("ping", 1), bson_text("$db", "admin")].concat())
 }
 
 /// Creates the first user of a MongoDB, a superuser, which clients of this machine may create without a login.
@@ -226,11 +199,21 @@ pub(crate) fn mongodb_user(socket: Socket<'_>, user: &str, password: &str) -> Re
     fields.extend(b"\x04roles\0");
     fields.extend(bson_document(bson_text("0", "root")));
     fields.extend(bson_text("$db", "admin"));
-    mongodb_request(socket, "createUser", fields).map(drop)
+    mongodb_request(socket, "createUser", fields)
+}
+
+/// A field with a whole number.
+pub(crate) fn bson_number(name: &str, number: i32) -> Vec<u8> {
+    [format!("\x10{name}\0").as_bytes(), &number.to_le_bytes()].concat()
+}
+
+/// A field with bytes of no special sort.
+pub(crate) fn bson_binary(name: &str, bytes: &[u8]) -> Vec<u8> {
+    [format!("\x05{name}\0").as_bytes(), &(bytes.len() as u32).to_le_bytes(), b"\0", bytes].concat()
 }
 
 /// A field with a text, whose length includes its zero.
-fn bson_text(name: &str, text: &str) -> Vec<u8> {
+pub(crate) fn bson_text(name: &str, text: &str) -> Vec<u8> {
     let length = (text.len() as u32 + 1).to_le_bytes();
     [format!("\x02{name}\0").as_bytes(), &length, text.as_bytes(), b"\0"].concat()
 }
@@ -241,30 +224,40 @@ fn bson_document(mut fields: Vec<u8>) -> Vec<u8> {
     [&(4 + fields.len() as u32).to_le_bytes(), &fields[..]].concat()
 }
 
-/// Sends a command with these fields: one message with one document each
+/// Sends a command with these fields to MongoDB or a compatible server on its Unix socket.
+fn mongodb_request(socket: Socket<'_>, command: &str, fields: Vec<u8>) -> Result<(), String> {
+    let answer = on_socket(socket, |mut stream| mongodb_exchange(&mut stream, fields))?;
+    mongodb_ok(command)(answer).map(drop)
+}
+
+/// Sends a command with these fields, and returns its answer: one message with one document each
 /// (<https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>, `OP_MSG`).
-fn mongodb_request(socket: Socket<'_>, command: &str, fields: Vec<u8>) -> Result<Vec<u8>, String> {
+pub(crate) fn mongodb_exchange(stream: &mut (impl Read + Write), fields: Vec<u8>) -> io::Result<Vec<u8>> {
     const OP_MSG: u32 = 2_013;
     const LARGEST: u64 = 1 << 20;
     let document = bson_document(fields);
-    let answer = on_socket(socket, |mut stream| {
-        let mut message = Vec::new();
-        for word in [21 + document.len() as u32, 1, 0, OP_MSG, 0] {
-            message.extend(word.to_le_bytes());
-        }
-        // A section of kind 0: one document.
-        message.push(0);
-        message.extend(&document);
-        stream.write_all(&message)?;
-        let mut length = [0; 4];
-        stream.read_exact(&mut length)?;
-        let mut rest = Vec::new();
-        stream.take(u64::from(u32::from_le_bytes(length)).clamp(4, LARGEST) - 4).read_to_end(&mut rest)?;
-        Ok(rest)
-    })?;
-    // `ok` is a double: 1.0.
-    let ok = answer.windows(12).any(|part| part == b"\x01ok\0\0\0\0\0\0\0\xf0\x3f");
-    if ok { Ok(answer) } else { Err(format!("the reply to {command} is not ok")) }
+    let mut message = Vec::new();
+    for word in [21 + document.len() as u32, 1, 0, OP_MSG, 0] {
+        message.extend(word.to_le_bytes());
+    }
+    // A section of kind 0: one document.
+    message.push(0);
+    message.extend(&document);
+    stream.write_all(&message)?;
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let mut rest = Vec::new();
+    stream.take(u64::from(u32::from_le_bytes(length)).clamp(4, LARGEST) - 4).read_to_end(&mut rest)?;
+    Ok(rest)
+}
+
+/// Whether an answer to a command says that it was executed.
+pub(crate) fn mongodb_ok(command: &str) -> impl FnOnce(Vec<u8>) -> Result<Vec<u8>, String> {
+    move |answer| {
+        // `ok` is a double: 1.0.
+        let ok = answer.windows(12).any(|part| part == b"\x01ok\0\0\0\0\0\0\0\xf0\x3f");
+        if ok { Ok(answer) } else { Err(format!("the reply to {command} is not ok")) }
+    }
 }
 
 /// Requests a path from an HTTP server on a port of 127.0.0.1, and returns the body of a 200 response.

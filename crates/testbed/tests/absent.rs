@@ -25,7 +25,6 @@ fn missing_engine_is_reported_with_install_instructions() {
         ("valkey", "https://valkey.io/download"),
         ("mongodb", "https://www.mongodb.com/"),
         ("couchdb", "https://couchdb.apache.org"),
-        ("firebird", "https://firebirdsql.org"),
     ] {
         let output = bare(&["up", engine]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
@@ -48,8 +47,7 @@ fn available_lists_missing_engines() {
 #[test]
 fn unknown_engine_error_lists_known_engines() {
     let error = kurabe_testbed::start("postgers", &crate::common::options()).unwrap_err();
-    let all =
-        "mysql, mysql@5.5, mariadb, postgres, memcached, redis, valkey, mongodb, couchdb, firebird, tcp";
+    let all = "mysql, mysql@5.5, mariadb, postgres, memcached, redis, valkey, mongodb, couchdb, tcp";
     assert!(error.to_string().contains(all), "{error}");
 }
 

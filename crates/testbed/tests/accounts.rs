@@ -65,7 +65,6 @@ fn log_in(server: &Server, account: Option<u32>, password: &str) -> Option<(bool
     }
     let url = format!("http://127.0.0.1:{port}/_all_dbs");
     let user = format!("kurabe:{password}");
-    let address = format!("127.0.0.1/{port}:kurabe");
     let port_option = format!("--port={port}");
     let output = match scheme {
         "postgres" => run(
@@ -93,16 +92,6 @@ fn log_in(server: &Server, account: Option<u32>, password: &str) -> Option<(bool
         }
         "couchdb" if password.is_empty() => run(account, "curl", &["-sS", &url], &[]),
         "couchdb" => run(account, "curl", &["-sS", "-u", &user, &url], &[]),
-        "firebird" => run(
-            account,
-            "sh",
-            &[
-                "-c",
-                "echo \"SELECT 'in' || 'side' FROM RDB\\$DATABASE;\" | exec isql-fb -bail -q \"$0\"",
-                &address,
-            ],
-            &[("ISC_USER", "SYSDBA"), ("ISC_PASSWORD", password)],
-        ),
         other => panic!("{other}"),
     }?;
     let said = text(&output);
@@ -112,7 +101,7 @@ fn log_in(server: &Server, account: Option<u32>, password: &str) -> Option<(bool
 
 #[test]
 fn nobody_logs_in_without_the_password() {
-    for engine in ["postgres", "mysql", "mariadb", "redis", "valkey", "couchdb", "memcached", "firebird"] {
+    for engine in ["postgres", "mysql", "mariadb", "redis", "valkey", "couchdb", "memcached"] {
         let Some(server) = testing::own_server(engine) else { continue };
         let password = server.password().unwrap();
         assert!(server.url().contains(password) && password.len() >= 32, "{engine}");
@@ -154,7 +143,7 @@ fn users_that_the_installation_makes_cannot_log_in() {
 
 #[test]
 fn password_is_random_and_in_no_argument_environment_log_or_file() {
-    for engine in ["postgres", "mysql", "mariadb", "redis", "couchdb", "firebird"] {
+    for engine in ["postgres", "mysql", "mariadb", "redis", "couchdb"] {
         let (Some(server), Some(other)) = (testing::own_server(engine), testing::own_server(engine)) else {
             continue;
         };
@@ -204,6 +193,42 @@ fn statements_reach_no_file_outside_of_the_folder() {
         assert!(!written.status.success() && !target.exists(), "{engine}: {}", text(&written));
         let read = ask("SELECT LOAD_FILE('/etc/passwd') IS NULL").unwrap();
         assert_eq!(text(&read).trim(), "1", "{engine}");
+        let grants = ask("SHOW GRANTS").unwrap();
+        assert!(
+            !text(&grants).contains(" FILE,") && !text(&grants).contains("GRANT ALL "),
+            "{}",
+            text(&grants)
+        );
+    }
+    if let Some(server) = testing::server("postgres") {
+        let port = server.port().to_string();
+        let ask = |statement: &str| {
+            let args = ["-h", "127.0.0.1", "-p", &port, "-U", "kurabe", "-d", "kurabe", "-wXAtc", statement];
+            run(None, "psql", &args, &[("PGPASSWORD", server.password().unwrap())])
+        };
+        for statement in [
+            &format!("COPY (SELECT 1) TO '{shown}'")[..],
+            &format!("COPY (SELECT 1) TO PROGRAM 'cat > {shown}'"),
+            "SELECT pg_catalog.pg_read_file('PG_VERSION')",
+            "SELECT pg_catalog.lo_import('/etc/passwd')",
+            "ALTER SYSTEM SET archive_command = 'true'",
+            "CREATE ROLE other SUPERUSER",
+            "SET ROLE postgres",
+        ] {
+            let Some(output) = ask(statement) else { return };
+            let refused = text(&output);
+            assert!(
+                (refused.contains("ermission denied") || refused.contains("must be superuser"))
+                    && !target.exists(),
+                "{statement}: {}",
+                text(&output)
+            );
+        }
+        // What measurements need of it.
+        let sees = ask(
+            "SELECT current_setting('data_directory') <> '' AND pg_has_role('pg_read_all_stats', 'member')",
+        );
+        assert_eq!(text(&sees.unwrap()).trim(), "t");
     }
     for engine in ["redis", "valkey"] {
         let Some(server) = testing::server(engine) else { continue };
@@ -222,15 +247,32 @@ fn statements_reach_no_file_outside_of_the_folder() {
             assert!(text(&output).contains("ERR"), "{engine} {words:?}: {}", text(&output));
         }
     }
-    if let Some(server) = testing::server("firebird") {
-        let address = format!("127.0.0.1/{}:kurabe", server.port());
-        let script = format!(
-            "echo \"CREATE TABLE f EXTERNAL '{shown}' (a CHAR(1)); COMMIT; INSERT INTO f VALUES ('x');\""
-        );
-        let script = format!("{script} | exec isql-fb -bail -q \"$0\"");
-        let variables = [("ISC_USER", "SYSDBA"), ("ISC_PASSWORD", server.password().unwrap())];
-        let Some(output) = run(None, "sh", &["-c", &script, &address], &variables) else { return };
-        assert!(!output.status.success() && !target.exists(), "{}", text(&output));
+}
+
+/// What a listener of experiment net answers to an account: one greeting that is right.
+fn greeted(server: &Server, account: Option<u32>) -> Option<String> {
+    let place = server.url().trim_start_matches("tcp://").replace(':', "/");
+    let script = format!(
+        "exec 3<>/dev/tcp/{place} && printf 'KURABE-TCP2\\n\\x26\\0{{\"role\":\"Control\",\"block\":0,\"token\":0}}' >&3 \
+         && timeout 5 head -c 10 <&3"
+    );
+    run(account, "bash", &["-c", &script], &[])
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn listener_closes_connections_of_other_accounts_on_this_host_and_on_its_own() {
+    if !is_root() {
+        return;
+    }
+    for mtu in [None, Some("1500")] {
+        let server = testing::own_server_with("tcp", |options| match mtu {
+            Some(mtu) => options.set("mtu", mtu),
+            None => options,
+        });
+        let Some(server) = server else { continue };
+        assert_eq!(greeted(&server, None).as_deref(), Some("KURABE-TCP"), "{mtu:?}");
+        assert_eq!(greeted(&server, Some(OTHER)).as_deref(), Some(""), "{mtu:?}");
     }
 }
 
@@ -239,7 +281,7 @@ fn another_account_reaches_no_file_and_no_socket_of_a_server() {
     if !is_root() {
         return;
     }
-    for engine in ["postgres", "mysql", "redis", "memcached", "couchdb", "mongodb", "firebird"] {
+    for engine in ["postgres", "mysql", "redis", "memcached", "couchdb", "mongodb"] {
         let Some(server) = testing::own_server(engine) else { continue };
         // `nobody` is a user of many services.
         for account in [OTHER, 65_534] {
@@ -271,22 +313,13 @@ fn link_of_the_servers_user_is_not_followed_at_a_restart() {
     let private = tempfile::tempdir().unwrap();
     let target = private.path().join("target");
     std::fs::write(&target, "kept").unwrap();
-    for engine in ["postgres", "firebird", "memcached"] {
-        let Some(server) =
-            testing::own_server_with(
-                engine,
-                |options| {
-                    if engine == "firebird" { options } else { options.with_tls() }
-                },
-            )
-        else {
+    for engine in ["postgres", "memcached"] {
+        let Some(server) = testing::own_server_with(engine, kurabe_testbed::StartOptions::with_tls) else {
             continue;
         };
         let (dir, shown) = (server.dir().display(), target.display());
         // It may not replace what this account opens.
-        for name in
-            ["server.log", ".server.json", ".kurabe-testbed", "server.pem", "firebird.conf", "data", "tmp"]
-        {
+        for name in ["server.log", ".server.json", ".kurabe-testbed", "server.pem", "data", "tmp"] {
             let script =
                 format!("rm -rf {dir}/{name}; mv {dir}/{name} {dir}/tmp/x; ln -sfn {shown} {dir}/{name}");
             as_server(&server, &script);

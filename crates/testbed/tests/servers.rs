@@ -27,10 +27,6 @@ fn answers(server: &Server) -> bool {
         stream.write_all(b"version\r\n").unwrap();
     } else if server.url().starts_with("redis") || server.url().starts_with("valkey") {
         stream.write_all(b"PING\r\n").unwrap();
-    } else if server.url().starts_with("firebird") {
-        for word in [1_u32, 19, 3, 1, 0, 1, 0, 10, 1, 0, 5, 2] {
-            stream.write_all(&word.to_be_bytes()).unwrap();
-        }
     } else if server.url().starts_with("mongodb") {
         let ping = b"\x10ping\0\x01\0\0\0\x02$db\0\x06\0\0\0admin\0\0";
         stream.write_all(b"\x33\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\x1e\0\0\0").unwrap();
@@ -132,11 +128,6 @@ fn redis_starts_and_stops() {
 #[test]
 fn valkey_starts_and_stops() {
     starts_and_stops("valkey");
-}
-
-#[test]
-fn firebird_starts_and_stops() {
-    starts_and_stops("firebird");
 }
 
 #[test]

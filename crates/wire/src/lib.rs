@@ -25,7 +25,6 @@ pub mod registry;
 pub mod relay;
 pub mod render;
 pub mod resource;
-mod sql;
 pub mod statement;
 mod template;
 pub mod terminate;

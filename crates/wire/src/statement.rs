@@ -4,6 +4,7 @@ pub use crate::template::{GAP, Split, fingerprint};
 
 use crate::protocols::mongodb;
 use crate::{conceal, resource};
+use kurabe_protocol::sql::{self, Kind, tokens};
 
 /// How a dialect writes texts, or what is a value in the path of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,15 @@ impl Dialect {
         }
     }
 
+    /// How its texts of SQL are read. What is no SQL is read as standard SQL is.
+    pub fn sql(self) -> sql::Dialect {
+        match self {
+            Self::Postgres => sql::Dialect::POSTGRES,
+            Self::Mysql => sql::Dialect::MYSQL,
+            Self::Mongodb | Self::Http | Self::Couchdb => sql::Dialect::STANDARD,
+        }
+    }
+
     /// Whether requests have a method and a path in place of a statement.
     pub fn has_paths(self) -> bool {
         matches!(self, Self::Http | Self::Couchdb)
@@ -51,113 +61,15 @@ pub fn split(text: &str, dialect: Dialect) -> Split<'_> {
     if dialect == Dialect::Mongodb {
         return Split { template: text.to_owned(), literals: Vec::new() };
     }
-    let (mut at, mut written) = (0, 0);
-    // Whether the byte before belongs to a name, in which digits are no numbers.
-    let mut in_name = false;
-    while at < text.len() {
-        let rest = &text[at..];
-        if let Some(length) = literal(rest, dialect, in_name) {
-            found.template.push_str(&text[written..at]);
+    for token in tokens(text, dialect.sql()) {
+        if matches!(token.kind, Kind::Comment | Kind::Number | Kind::Text) {
             found.template.push(GAP);
-            found.literals.push(&rest[..length]);
-            at += length;
-            written = at;
-            in_name = false;
-            continue;
-        }
-        let skipped = name(rest, dialect).unwrap_or(1);
-        let last = rest.as_bytes().get(skipped - 1).copied().unwrap_or_default();
-        in_name =
-            skipped == 1 && (last.is_ascii_alphanumeric() || matches!(last, b'_' | b'$') || last >= 0x80);
-        at += skipped;
-        while !text.is_char_boundary(at) {
-            at += 1;
+            found.literals.push(token.text);
+        } else {
+            found.template.push_str(token.text);
         }
     }
-    found.template.push_str(&text[written..]);
     found
-}
-
-/// The length of the literal or comment at the start of a text.
-fn literal(text: &str, dialect: Dialect, in_name: bool) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let first = *bytes.first()?;
-    let mysql = dialect == Dialect::Mysql;
-    let line = || Some(text.find('\n').unwrap_or(text.len()));
-    match first {
-        b'\'' => Some(quoted(bytes, 0, mysql)),
-        b'"' if mysql => Some(quoted(bytes, 0, true)),
-        b'#' if mysql => line(),
-        b'-' if bytes.get(1) == Some(&b'-') => line(),
-        b'/' if bytes.get(1) == Some(&b'*') => {
-            // MySQL executes `/*!…*/`.
-            (bytes.get(2) != Some(&b'!') || !mysql).then(|| comment(bytes, dialect))
-        }
-        // E'…' with backslashes, B'…', X'…', N'…'.
-        b'e' | b'E' | b'b' | b'B' | b'x' | b'X' | b'n' | b'N' if !in_name && bytes.get(1) == Some(&b'\'') => {
-            Some(quoted(bytes, 1, mysql || matches!(first, b'e' | b'E')))
-        }
-        b'$' if !mysql && !in_name => dollar(text),
-        b'0'..=b'9' if !in_name => {
-            let is_exponent = |n: usize| matches!(bytes[n - 1], b'e' | b'E') && !text.starts_with("0x");
-            let belongs = |n: usize, byte: u8| {
-                byte.is_ascii_alphanumeric()
-                    || byte == b'.'
-                    || byte == b'_'
-                    || (matches!(byte, b'+' | b'-') && is_exponent(n))
-            };
-            let end = (1..bytes.len()).find(|n| !belongs(*n, bytes[*n]));
-            Some(end.unwrap_or(bytes.len()))
-        }
-        _ => None,
-    }
-}
-
-/// The length of a quoted text whose quote is at `at`; to the end if it is not closed.
-fn quoted(bytes: &[u8], at: usize, escapes: bool) -> usize {
-    let quote = bytes[at];
-    let mut next = at + 1;
-    while let Some(byte) = bytes.get(next) {
-        next += 1;
-        if *byte == b'\\' && escapes {
-            next += 1;
-        } else if *byte == quote {
-            if bytes.get(next) != Some(&quote) {
-                return next;
-            }
-            next += 1;
-        }
-    }
-    bytes.len()
-}
-
-/// The length of a comment; PostgreSQL's nest.
-fn comment(bytes: &[u8], dialect: Dialect) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
-    while at < bytes.len() {
-        match bytes.get(at..at + 2) {
-            Some(b"/*") if depth == 0 || dialect == Dialect::Postgres => (depth, at) = (depth + 1, at + 2),
-            Some(b"*/") if depth == 1 => return at + 2,
-            Some(b"*/") => (depth, at) = (depth - 1, at + 2),
-            _ => at += 1,
-        }
-    }
-    bytes.len()
-}
-
-/// The length of a text in `$tag$`.
-fn dollar(text: &str) -> Option<usize> {
-    let tag = text[1..].find('$')? + 2;
-    let name = &text[1..tag - 1];
-    let is_name = !name.starts_with(|c: char| c.is_ascii_digit())
-        && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-    is_name.then(|| text[tag..].find(&text[..tag]).map_or(text.len(), |end| tag + end + tag))
-}
-
-/// The length of a quoted name.
-fn name(text: &str, dialect: Dialect) -> Option<usize> {
-    let quote = if dialect == Dialect::Mysql { '`' } else { '"' };
-    text.starts_with(quote).then(|| quoted(text.as_bytes(), 0, false))
 }
 
 /// What may be kept of a statement that may contain a password: `None` if nothing speaks for one, else its kind.
@@ -184,12 +96,12 @@ pub fn concealed(text: &str, template: &str, dialect: Dialect) -> Option<String>
 }
 
 /// Whether a statement sets up the connection or a transaction, or asks about the server.
-pub fn is_setup(text: &str) -> bool {
+pub fn is_setup(text: &str, dialect: Dialect) -> bool {
     let command = text.split(' ').next().unwrap_or_default();
     text.starts_with("COM_")
         || mongodb::SETUP.contains(&command)
         || ["commitTransaction", "abortTransaction"].contains(&command)
-        || crate::sql::is_setup(text)
+        || sql::Statement::read(text, dialect.sql()).is_setup()
 }
 
 #[cfg(test)]
@@ -216,7 +128,8 @@ mod tests {
                 "SELECT `a'b`, \"it's\", 'a\\'b', 0xff # c\n, é2 FROM t2",
                 "SELECT `a'b`, ?, ?, ? ?\n, é2 FROM t2",
             ),
-            (Dialect::Mysql, "/*!40101 SET NAMES utf8 */", "/*!? SET NAMES utf8 */"),
+            (Dialect::Mysql, "/*!40101 SET NAMES utf8 */", "/*!40101 SET NAMES utf8 */"),
+            (Dialect::Mysql, "SELECT 5--3 -- said", "SELECT ?--? ?"),
             (Dialect::Postgres, "SELECT 'open", "SELECT ?"),
         ] {
             assert_eq!(split(text, dialect).template, gap(template), "{text}");

@@ -2,6 +2,7 @@
 
 use crate::bounded::Size;
 use crate::reader::{Stop, UntilStop};
+use kurabe_protocol::sql::{Dialect, is_ordered};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -298,8 +299,8 @@ impl Digest {
     }
 
     /// That of a statement's rows.
-    pub(crate) fn of(text: &str) -> Self {
-        Self::new(text.to_ascii_lowercase().contains("order by"))
+    pub(crate) fn of(text: &str, dialect: Dialect) -> Self {
+        Self::new(is_ordered(text, dialect))
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {

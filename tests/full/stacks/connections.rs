@@ -3,8 +3,7 @@
 use super::{Stack, there};
 use crate::servers::common::sql;
 use kurabe_testbed::{Server, testing};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 
 /// Requests of a page.
 const REQUESTS: u64 = 20;
@@ -16,20 +15,18 @@ fn accepted(server: &Server) -> Option<u64> {
     Some(answer.split_whitespace().last().unwrap().parse().unwrap())
 }
 
-fn get(address: SocketAddr, path: &str) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    assert_eq!(answer.split(' ').nth(1), Some("200"), "{path}: {answer}");
+fn get(stack: &Stack, path: &str) {
+    let url = format!("http://{}{}{path}", stack.login, stack.address);
+    let answer = Command::new("curl").args(["-s", "-0", "-w", "%{http_code}", &url]).output().unwrap();
+    let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
+    assert!(answer.ends_with("200"), "{path}: {answer}");
 }
 
 /// The connections that the server accepts while a page is requested.
-fn opened(server: &Server, address: SocketAddr, path: &str) -> Option<u64> {
+fn opened(server: &Server, stack: &Stack, path: &str) -> Option<u64> {
     let before = accepted(server)?;
     for _ in 0..REQUESTS {
-        get(address, path);
+        get(stack, path);
     }
     Some(accepted(server)? - before - 1)
 }
@@ -43,12 +40,12 @@ fn variants_connect_as_they_say(stack: &str) {
     for variant in variants.filter(|variant| variant.databases.contains(&"mariadb")) {
         let workers = WORKERS.to_string();
         let running = Stack::before(stack, server.url(), &["--variant", variant.name, "--workers", &workers]);
-        let Some(read) = opened(&server, running.address, "/connect/read") else { return };
+        let Some(read) = opened(&server, &running, "/connect/read") else { return };
         match variant.connection {
             Some("per-request") => assert_eq!(read, REQUESTS, "{stack}/{}", variant.name),
             _ => assert!(read <= WORKERS, "{stack}/{}: {read}", variant.name),
         }
-        let new = opened(&server, running.address, "/connect/new");
+        let new = opened(&server, &running, "/connect/new");
         assert_eq!(new, Some(REQUESTS), "{stack}/{}", variant.name);
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::processes::{descendants, stat};
+use kurabe_os::process::{Stat, descendants};
 
 /// Clock ticks per second, on every present Linux (`getconf CLK_TCK`).
 const TICKS: f64 = 100.0;
@@ -17,13 +17,13 @@ fn threads(pid: u32) -> usize {
 
 /// Seconds of CPU that all descendants of a process have used, including those that have ended.
 pub fn cpu_below(pid: u32) -> f64 {
-    let used = descendants(pid).into_iter().filter_map(stat).map(|stat| stat.own + stat.of_ended_children);
+    let used = descendants(pid).into_iter().filter_map(Stat::of).map(|stat| stat.ticks + stat.children_ticks);
     used.sum::<u64>() as f64 / TICKS
 }
 
 /// Seconds of CPU of the children of this process that have ended, and of their children.
 pub fn cpu_of_ended_children() -> f64 {
-    stat(std::process::id()).map_or(0, |stat| stat.of_ended_children) as f64 / TICKS
+    Stat::of(std::process::id()).map_or(0, |stat| stat.children_ticks) as f64 / TICKS
 }
 
 /// Pins all threads of all descendants of a process to these processors.
@@ -47,10 +47,10 @@ pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<(
     let mut child = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn().map_err(failed)?;
     let began = Instant::now();
     let used = loop {
-        match stat(child.id()) {
+        match Stat::of(child.id()) {
             // The first thread may end before the others: then the process is not yet finished.
-            Some(stat) if stat.state == 'Z' && threads(child.id()) <= 1 => {
-                break stat.own + stat.of_ended_children;
+            Some(stat) if stat.state == b'Z' && threads(child.id()) <= 1 => {
+                break stat.ticks + stat.children_ticks;
             }
             Some(_) if began.elapsed() < longest => sleep(Duration::from_millis(5)),
             _ => {

@@ -23,7 +23,7 @@ const CONTEST: Contest = Contest {
 const AB: Side = Side {
     name: "ab",
     program: ["ab", "apache2-utils"],
-    command: "$AB -t 1 -n 100000000 \"$URL/$PAGE\" >/dev/null && $AB -t $SECONDS_EACH -n 100000000 \"$URL/$PAGE\"",
+    command: "$AB -t 1 -n 100000000 \"$PLACE/$PAGE\" >/dev/null && $AB -t $SECONDS_EACH -n 100000000 \"$PLACE/$PAGE\"",
     read: |ran, _| Some(vec![ab_rate(ran)?]),
     ..Side::PLAIN
 };
@@ -65,17 +65,20 @@ pub fn run(args: &[String]) -> Outcome {
         let start =
             format!("exec \"$KURABE\" up stack {name} --variant {variant} --db '{database}' --records 10k");
         let serving = Serving::start(kurabe.shell(Some(SERVER), &start).stderr(Stdio::null()))?;
+        // ab takes user and password apart from the URL.
+        let (login, place) = serving.url.trim_start_matches("http://").split_once('@').unwrap_or_default();
         let variables = vec![
             ("URL", serving.url.clone()),
+            ("PLACE", format!("http://{place}")),
             ("PAGE", given.get("page").to_owned()),
-            ("AB", format!("ab -q -k -c {clients}")),
+            ("AB", format!("ab -q -k -c {clients} -A {login}")),
             ("CLIENTS", clients.to_string()),
             ("SECONDS_EACH", seconds.to_string()),
             ("EXPERIMENT", experiment.to_owned()),
         ];
         let place = Place::on(&kurabe, CLIENT, variables);
         // Java compiles then.
-        place.run("$AB -t 15 -n 100000000 \"$URL/$PAGE\"")?;
+        place.run("$AB -t 15 -n 100000000 \"$PLACE/$PAGE\"")?;
         going.case(&format!("`{stack}` | `/{}`", given.get("page")), &place, &[AB, OURS]);
     }
     going.end()

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::processes::{descendants, stat};
 use crate::shell;
+use kurabe_os::process::{Stat, descendants};
 
 /// How long a program may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(10);
@@ -82,7 +82,7 @@ fn signal(name: &str, processes: &[u32]) {
 }
 
 fn runs(pid: u32) -> bool {
-    stat(pid).is_some_and(|stat| !['Z', 'X'].contains(&stat.state))
+    Stat::of(pid).is_some_and(|stat| stat.lives())
 }
 
 #[cfg(test)]

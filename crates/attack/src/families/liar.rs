@@ -140,7 +140,7 @@ fn run(context: &Context, engine: &str, lie: Option<Lie>, of: &Workload, how: Ho
     let mut url = server.map_or_else(|| format!("http://127.0.0.1:{}", relay.port()), through);
     if engine == "mongodb" {
         // A late write creates its collection again, which then has no owner.
-        url.push_str(&(seed % 1_000).to_string());
+        url = url.replacen("/kurabe?", &format!("/kurabe{}?", seed % 1_000), 1);
     }
     let seed = seed % 1_000_000;
     let cells = trials.saturating_sub(1).max(1);

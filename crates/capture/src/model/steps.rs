@@ -3,14 +3,15 @@
 use super::writer::{Field, NUMBER, Writer, list, quoted};
 use crate::forms::{Piece, Value};
 use crate::plain::{Expr, Plain, Verb};
-use crate::variables::{Plan, Statement, Use};
+use crate::variables::{self, Plan, Use};
+use kurabe_protocol::sql::{Dialect, Statement};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 impl Writer<'_> {
     pub(super) fn step(
         &mut self,
-        statement: &Statement,
+        statement: &variables::Statement,
         text: &str,
         plan: &Plan,
     ) -> std::result::Result<String, &'static str> {
@@ -189,7 +190,7 @@ impl Writer<'_> {
     /// The statement's own text, with variables for values.
     fn sql(
         &self,
-        statement: &Statement,
+        statement: &variables::Statement,
         values: &[Use],
         plan: &Plan,
     ) -> std::result::Result<String, &'static str> {
@@ -283,15 +284,11 @@ impl Plan {
     }
 }
 
-/// Whether a statement only reads, as far as its words say.
+/// Whether a statement only reads, as far as its words say. Those of stores of keys and documents begin with `GET`.
 pub(super) fn reads(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    let begins = ["get ", "select", "(select", "values", "table"].iter().any(|word| lower.starts_with(word));
-    let writes = [
-        " for update", " for share", " for no key", " lock in share", "nextval(", "setval(", "lock(",
-        " into ",
-    ];
-    begins && !writes.iter().any(|words| lower.contains(words))
+    let statement = Statement::read(text, Dialect::ANY);
+    let is_get = statement.first().is_some_and(|first| first.eq_ignore_ascii_case("get"));
+    is_get || statement.reads() && !statement.locks()
 }
 
 /// Refuses what the language of workloads would read as a variable or a collection.

@@ -36,8 +36,6 @@ pub enum Backslash {
 /// How tables and indexes that were made for a trial are taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undo {
-    /// They are not made.
-    None,
     /// By the end of the transaction.
     Transaction,
     /// They are dropped between two statements. Where nothing may be changed, they are temporary, but for those whose statement
@@ -125,8 +123,6 @@ pub struct Engine {
     pub load_text: Option<fn(&str, &str) -> String>,
     /// How its server computes digests of rows; `None` if it has none that others have.
     pub sums: Option<Sums>,
-    /// What follows the columns of a query that has one row, and needs no table.
-    pub one_row: &'static str,
     /// The clause of a column that can be null, with a leading space.
     pub nullable: &'static str,
     /// The word by which a statement leaves out the rows of tables that inherit from a table, with a space; empty without any.
@@ -212,7 +208,6 @@ impl Engine {
             insert_limits: (500, 20_000),
             load_text: None,
             sums: None,
-            one_row: "",
             nullable: "",
             only: "",
             elsewhere: None,
@@ -224,7 +219,7 @@ impl Engine {
             stores_times_as_text: false,
             foreign_keys_inline: false,
             foreign_keys_have_one_type: false,
-            undo: Undo::None,
+            undo: Undo::Transaction,
             index_names_are_shared: true,
             longest_key: None,
             longest_entry: None,

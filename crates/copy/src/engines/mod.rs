@@ -3,7 +3,6 @@
 
 pub(crate) mod engine;
 pub(crate) mod facts;
-mod firebird;
 mod mysql;
 mod postgres;
 pub(crate) mod queries;
@@ -13,7 +12,7 @@ pub use engine::{Dialect, Engine, GAP, Side};
 pub use facts::{Carried, Documents, Identity, Others, TargetFacts};
 use kurabe_core::{Error, Result};
 
-pub static ALL: &[&Engine] = &[&sqlite::SQLITE, &postgres::POSTGRES, &mysql::MYSQL, &firebird::FIREBIRD];
+pub static ALL: &[&Engine] = &[&sqlite::SQLITE, &postgres::POSTGRES, &mysql::MYSQL];
 
 /// Databases of documents: scheme, name, and how their documents are had.
 const DOCUMENTS: &[(&str, &str, &str)] = &[

@@ -23,7 +23,6 @@ struct File {
 /// The files, by the names of the engines in lower case.
 static FILES: LazyLock<BTreeMap<&str, File>> = LazyLock::new(|| {
     let files = [
-        ("firebird", include_str!("../../queries/firebird.toml")),
         ("mysql", include_str!("../../queries/mysql.toml")),
         ("postgresql", include_str!("../../queries/postgresql.toml")),
         ("sqlite", include_str!("../../queries/sqlite.toml")),

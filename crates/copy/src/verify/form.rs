@@ -19,8 +19,6 @@ pub enum Shape {
     Hex,
     /// The hexadecimal digits of a floating-point number of IEEE 754, the sign first.
     Bits,
-    /// Two floating-point numbers with a `|` between, whose sum it is; the first has at most 26 significant bits.
-    Halves,
     /// By its storage class on SQLite: an integer after a `#`, hexadecimal digits of text after a `t` and of bytes after a `b`;
     /// a real number is as it is.
     Tagged,
@@ -59,12 +57,6 @@ pub fn bare(shape: Shape, text: &[u8]) -> Option<Bare<'_>> {
             Bare::Float(f32::from_bits(u32::from_str_radix(word()?, 16).ok()?).into())
         }
         Shape::Bits => Bare::Float(f64::from_bits(u64::from_str_radix(word()?, 16).ok()?)),
-        Shape::Halves => {
-            let (high, low) = word()?.split_once('|')?;
-            // A server that writes 16 digits is exact for so few bits.
-            let high = (high.trim().parse::<f64>().ok()?.to_bits() + (1 << 24)) & !((1 << 25) - 1);
-            Bare::Float(f64::from_bits(high) + low.trim().parse::<f64>().ok()?)
-        }
         Shape::Tagged => {
             let (tag, rest) = text.split_first()?;
             match tag {
@@ -281,24 +273,12 @@ mod tests {
         same(Class::Text, &[(Shape::Hex, "610062"), (Shape::Tagged, "t610062"), (Shape::Plain, "a\0b")]);
         same(Class::Blob, &[(Shape::Hex, "6100FF"), (Shape::Tagged, "b6100ff")]);
         same(Class::Int64, &[(Shape::Plain, "-70"), (Shape::Tagged, "#-70"), (Shape::Tagged, "t2D3730")]);
-        for (shape, text) in
-            [(Shape::Hex, "abc"), (Shape::Hex, "0g"), (Shape::Halves, "1"), (Shape::Tagged, "")]
-        {
+        for (shape, text) in [(Shape::Hex, "abc"), (Shape::Hex, "0g"), (Shape::Tagged, "")] {
             assert_eq!(bare(shape, text.as_bytes()), None, "{shape:?} {text}");
         }
     }
 
     proptest! {
-        /// As Firebird writes the parts: with 16 digits.
-        #[test]
-        fn halves_of_sixteen_digits_are_the_number(bits in any::<u64>()) {
-            let number = f64::from_bits(bits);
-            prop_assume!(number.is_normal() && number.abs() < 1e290 && number.abs() > 1e-290);
-            let high = number * 134_217_729.0 - (number * 134_217_729.0 - number);
-            let text = format!("{high:.15e}|{:.15e}", number - high);
-            prop_assert_eq!(bare(Shape::Halves, text.as_bytes()), Some(Bare::Float(number)));
-        }
-
         #[test]
         fn numbers_keep_all_digits(whole in "[1-9][0-9]{0,40}", part in "[0-9]{0,40}[1-9]") {
             let places = part.len();

@@ -94,7 +94,13 @@ impl Place {
     pub fn new(engine: &str) -> Option<Self> {
         match engine {
             "sqlite" => Some(Self::sqlite()),
-            engine => testing::server(engine).map(|server| Self::Server(Box::new(server))),
+            engine => {
+                let server = testing::server(engine)?;
+                if engine == "postgres" {
+                    testing::make_superuser(&server);
+                }
+                Some(Self::Server(Box::new(server)))
+            }
         }
     }
 
@@ -157,25 +163,7 @@ impl Place {
             Self::Server(server) => {
                 let socket = || server.socket().unwrap();
                 let url = server.url();
-                if url.starts_with("firebird") {
-                    // It reads statements only from a file or its input.
-                    let input = std::env::temp_dir().join(format!(
-                        "kurabe-{}-{}.sql",
-                        std::process::id(),
-                        server.port()
-                    ));
-                    let sql = sql.unwrap_or_default();
-                    let text = format!("SET HEADING OFF; SET LIST OFF; SET BAIL ON; {sql}; COMMIT;");
-                    std::fs::write(&input, text.replace("; ", ";\n")).unwrap();
-                    let mut command = Command::new("isql-fb");
-                    command
-                        .args(["-bail", "-quiet", "-charset", "UTF8"])
-                        .envs([("ISC_USER", "SYSDBA"), ("ISC_PASSWORD", server.password().unwrap())])
-                        .arg("-i")
-                        .arg(input)
-                        .arg(format!("127.0.0.1/{}:kurabe", server.port()));
-                    command
-                } else if url.starts_with("postgres") {
+                if url.starts_with("postgres") {
                     let mut command = Command::new("psql");
                     command
                         .args(["--no-psqlrc", "--no-align", "--tuples-only", "--quiet", "--username=kurabe"])

@@ -7,7 +7,7 @@ use kurabe_copy::plan::Plan;
 use std::collections::BTreeSet;
 
 /// Whether two texts are one value.
-fn same(form: Form, from: &[u8], to: &[u8], firebird: bool) -> bool {
+fn same(form: Form, from: &[u8], to: &[u8]) -> bool {
     if from == to {
         return true;
     }
@@ -17,12 +17,9 @@ fn same(form: Form, from: &[u8], to: &[u8], firebird: bool) -> bool {
         "-Inf" => Some(f64::NEG_INFINITY),
         text => text.parse::<f64>().ok(),
     };
-    let close = |a: f64, b: f64, error: f64| (a - b).abs() <= a.abs() * error;
-    let floats = |error: f64| {
+    let floats = || {
         let (Some(a), Some(b)) = (float(a), float(b)) else { return false };
-        (a + 0.0).to_bits() == (b + 0.0).to_bits()
-            || a.is_nan() && b.is_nan()
-            || firebird && close(a, b, error)
+        (a + 0.0).to_bits() == (b + 0.0).to_bits() || a.is_nan() && b.is_nan()
     };
     let number = |text: &str| -> Option<(bool, String, String)> {
         let text = text.trim();
@@ -49,10 +46,10 @@ fn same(form: Form, from: &[u8], to: &[u8], firebird: bool) -> bool {
     let numbers = || number(a).is_some() && number(a) == number(b);
     match form {
         Form::Number => numbers(),
-        Form::Float64 => floats(1e-14),
+        Form::Float64 => floats(),
         Form::Float32 => {
             let (Some(x), Some(y)) = (float(a), float(b)) else { return false };
-            (x as f32 + 0.0).to_bits() == (y as f32 + 0.0).to_bits() || floats(1e-6)
+            (x as f32 + 0.0).to_bits() == (y as f32 + 0.0).to_bits() || floats()
         }
         Form::Bool => truths(),
         Form::Bytes => false,
@@ -62,7 +59,7 @@ fn same(form: Form, from: &[u8], to: &[u8], firebird: bool) -> bool {
         Form::Json => json(a) == json(b),
         Form::Any => {
             numbers()
-                || floats(1e-14)
+                || floats()
                 || truths()
                 || time(a) == time(b)
                 || a.trim().eq_ignore_ascii_case(b.trim()) && a.len() == 36
@@ -155,12 +152,12 @@ fn listed(kinds: &BTreeSet<&str>, from: &[u8], to: Option<&[u8]>) -> bool {
         || has("fraction")
             && text.split_once('.').is_some_and(|(clock, part)| {
                 let cut = format!("{clock}.{}", &part[..part.len().min(4)]);
-                same(Form::Time, cut.as_bytes(), target.as_bytes(), false)
+                same(Form::Time, cut.as_bytes(), target.as_bytes())
             })
 }
 
 /// Compares a table of both sides. `None` if it is the same, or what differs was listed.
-pub fn compare(from: &[Cells], to: &[Cells], table: &Table, plan: &Plan, firebird: bool) -> Option<String> {
+pub fn compare(from: &[Cells], to: &[Cells], table: &Table, plan: &Plan) -> Option<String> {
     if from.len() != to.len() {
         return Some(format!("{} rows became {}", from.len(), to.len()));
     }
@@ -178,7 +175,7 @@ pub fn compare(from: &[Cells], to: &[Cells], table: &Table, plan: &Plan, firebir
             };
             let right = match (from, to) {
                 (None, None) => true,
-                (Some(from), Some(to)) => same(*form, from, to, firebird) || listed(&kinds, from, Some(to)),
+                (Some(from), Some(to)) => same(*form, from, to) || listed(&kinds, from, Some(to)),
                 (Some(from), None) => listed(&kinds, from, None),
                 (None, Some(_)) => false,
             };

@@ -51,7 +51,6 @@ pub fn dump(place: &Place, engine: &str, table: &Table) -> Result<Vec<Cells>, St
                  ELSE 'h:' || encode(convert_to({c}::text, 'UTF8'), 'hex') END"
             ))
         ))?),
-        "firebird" => firebird_rows(&names, of, &ask, &unhex)?,
         _ => {
             let types = ask(&format!(
                 "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{of}'"
@@ -81,45 +80,5 @@ pub fn dump(place: &Place, engine: &str, table: &Table) -> Result<Vec<Cells>, St
             .and_then(|id| String::from_utf8(id.clone()?).ok()?.trim().parse::<i64>().ok())
             .unwrap_or(-1)
     });
-    Ok(rows)
-}
-
-/// The rows of a table of Firebird, whose program takes a second to start: it is asked once for the names, and once for all
-/// values.
-fn firebird_rows(
-    names: &[String],
-    of: &str,
-    ask: &dyn Fn(&str) -> Result<String, String>,
-    unhex: &dyn Fn(&str) -> Vec<u8>,
-) -> Result<Vec<Cells>, String> {
-    let spelled = ask(&format!(
-        "SELECT TRIM(RDB$RELATION_NAME) || '.' || TRIM(RDB$FIELD_NAME) FROM RDB$RELATION_FIELDS \
-         WHERE UPPER(RDB$RELATION_NAME) = UPPER('{}')",
-        of.trim_matches('"')
-    ))?;
-    let select = |name: &String| {
-        let is_it =
-            |line: &&str| line.split_once('.').is_some_and(|(_, field)| field.eq_ignore_ascii_case(name));
-        let (table, field) = spelled.lines().map(str::trim).find(is_it)?.split_once('.')?;
-        Some(format!(
-            "SELECT '=' FROM RDB$DATABASE; SELECT COALESCE(x'01' || CAST(\"{field}\" AS VARCHAR(900) CHARACTER SET OCTETS), \
-             x'00') FROM \"{table}\""
-        ))
-    };
-    let selects: Option<Vec<String>> = names.iter().map(select).collect();
-    let out = ask(&selects.ok_or_else(|| format!("{of}: a column is missing: {spelled}"))?.join("; "))?;
-    let lines = out.lines().map(str::trim).filter(|line| !line.is_empty());
-    let (mut rows, mut at): (Vec<Cells>, usize) = (Vec::new(), 0);
-    for line in lines {
-        if line == "=" {
-            at = 0;
-            continue;
-        }
-        if rows.len() <= at {
-            rows.push(Vec::new());
-        }
-        rows[at].push(line.strip_prefix("01").map(unhex));
-        at += 1;
-    }
     Ok(rows)
 }

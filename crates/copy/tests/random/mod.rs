@@ -22,7 +22,7 @@ use kurabe_core::{Error, ErrorKind};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const ENGINES: [&str; 5] = ["sqlite", "postgres", "mysql", "mariadb", "firebird"];
+const ENGINES: [&str; 4] = ["sqlite", "postgres", "mysql", "mariadb"];
 
 struct Table {
     name: String,
@@ -51,11 +51,7 @@ fn table(engine: &str, name: &str, draw: &mut Draw) -> Table {
         list.push("PRIMARY KEY (c0)".to_owned());
     }
     let mut sql = format!("CREATE TABLE {name} ({});\n", list.join(", "));
-    if engine == "firebird" {
-        sql.push_str("COMMIT;\n");
-    } else {
-        sql.push_str("BEGIN;\n");
-    }
+    sql.push_str("BEGIN;\n");
     for row in 0..draw.below(40) {
         let values = literals.iter().enumerate().map(|(at, literal)| {
             let never = at + 1 == required && engine == "sqlite";
@@ -78,11 +74,9 @@ struct Copied {
 
 /// A copy with all differences accepted, stopped after some events and continued. Tables that the plan refuses are left out, and
 /// those that fail.
-fn copied(from: &Place, to: &Place, tables: &[&Table], draw: &mut Draw) -> Result<Copied, Error> {
-    let fold = from.url().starts_with("firebird");
-    let named = |table: &&Table| if fold { table.name.to_uppercase() } else { table.name.clone() };
+fn copied(from: &Place, to: &Place, tables: &[Table], draw: &mut Draw) -> Result<Copied, Error> {
     let mut wanted = Wanted {
-        tables: tables.iter().map(named).collect(),
+        tables: tables.iter().map(|table| table.name.clone()).collect(),
         accepted: Accepted::all(),
         page: PageSize { rows: 1 + draw.below(20) as usize, bytes: 100 + draw.below(3_000) as usize },
         ..Wanted::default()
@@ -179,20 +173,7 @@ pub fn check(seed: u64, count: usize, pair: &dyn Fn(usize, usize) -> bool) -> us
         for to in ENGINES.iter().filter(|to| chosen(from, to)) {
             let Some(target) = Place::new(to) else { continue };
             let pair = format!("seed {seed}, {from} to {to}");
-            // Firebird's driver reads numbers from text, exactly up to some 15 digits, as docs/copy.md says.
-            let is_exact = |table: &&Table| {
-                from == "firebird"
-                    || *to != "firebird"
-                    || !table
-                        .columns
-                        .iter()
-                        .any(|(_, _, form)| matches!(form, Form::Float32 | Form::Float64 | Form::Any))
-            };
-            let tables: Vec<&Table> = kept.iter().filter(is_exact).collect();
-            if tables.is_empty() {
-                continue;
-            }
-            let done = match copied(&source, &target, &tables, &mut draw) {
+            let done = match copied(&source, &target, &kept, &mut draw) {
                 Ok(done) => done,
                 Err(error) => {
                     wrong.push(format!("{pair}: {error}"));
@@ -204,15 +185,13 @@ pub fn check(seed: u64, count: usize, pair: &dyn Fn(usize, usize) -> bool) -> us
                 let sql = of.and_then(|table| table.sql.lines().next()).unwrap_or_default();
                 wrong.push(format!("{pair}: {why}\n    {sql}"));
             }
-            for (table, rows) in kept.iter().zip(&rows).filter(|(table, _)| is_exact(table)) {
+            for (table, rows) in kept.iter().zip(&rows) {
                 if done.refused.iter().chain(&done.failed).any(|(name, _)| *name == table.name) {
                     continue;
                 }
                 checked += 1;
-                let differs = match dump(&target, to, &of_target(table, from, to)) {
-                    Ok(found) => {
-                        compare(rows, &found, table, &done.plan, from == "firebird" || *to == "firebird")
-                    }
+                let differs = match dump(&target, to, table) {
+                    Ok(found) => compare(rows, &found, table, &done.plan),
                     Err(error) => Some(error),
                 };
                 wrong.extend(differs.map(|what| format!("{pair}, {}: {what}", table.name)));
@@ -221,16 +200,4 @@ pub fn check(seed: u64, count: usize, pair: &dyn Fn(usize, usize) -> bool) -> us
     }
     assert!(wrong.is_empty(), "KURABE_COPY_SEED={seed}\n{}", wrong.join("\n"));
     checked
-}
-
-/// The table's names as the target's program writes them: Firebird has them in capital letters.
-fn of_target(table: &Table, from: &str, to: &str) -> Table {
-    let name = |name: &str| match (from, to) {
-        ("firebird", "postgres") => format!("\"{}\"", name.to_uppercase()),
-        ("firebird", _) => name.to_uppercase(),
-        _ => name.to_owned(),
-    };
-    let columns =
-        table.columns.iter().map(|(column, declared, form)| (name(column), declared.clone(), *form));
-    Table { name: name(&table.name), columns: columns.collect(), sql: String::new() }
 }

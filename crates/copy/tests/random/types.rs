@@ -7,7 +7,6 @@ pub fn column(engine: &str, draw: &mut Draw) -> (String, Form, Literal) {
     match engine {
         "postgres" => postgres(draw),
         "sqlite" => sqlite(draw),
-        "firebird" => firebird(draw),
         engine => mysql(engine == "mariadb", draw),
     }
 }
@@ -227,36 +226,4 @@ fn sqlite(draw: &mut Draw) -> (String, Form, Literal) {
         11 => text(&if d.one_in(2) { d.uuid() } else { d.uuid().to_uppercase() }),
         _ => text(&d.decimal(20, 10)),
     })
-}
-
-fn firebird(draw: &mut Draw) -> (String, Form, Literal) {
-    let most = 1 + draw.below(60);
-    let utf8 = |text: &str| format!("_UTF8 x'{}'", hex(text.as_bytes()));
-    match draw.below(15) {
-        0 => with("SMALLINT", Form::Number, |d| d.whole(16, true).to_string()),
-        1 => with("INTEGER", Form::Number, |d| d.whole(32, true).to_string()),
-        2 => with("BIGINT", Form::Number, |d| quoted(&d.whole(64, true).to_string())),
-        3 | 4 => {
-            let all = 1 + draw.below(18) as u32;
-            let after = draw.below(u64::from(all) + 1) as u32;
-            let name = draw.of(&["DECIMAL", "NUMERIC"]);
-            with(format!("{name}({all},{after})"), Form::Number, move |d| {
-                quoted(&d.decimal(all - after, after))
-            })
-        }
-        5 => with("FLOAT", Form::Float32, |d| format!("{:e}", (d.below(2_000) as f32 - 1_000.0) / 8.0)),
-        6 => with("DOUBLE PRECISION", Form::Float64, |d| {
-            format!("{:e}", (d.below(2_000_000) as f64 - 1e6) / 64.0)
-        }),
-        7 => with("BOOLEAN", Form::Bool, |d| d.of(&["TRUE", "FALSE"]).to_owned()),
-        8 => with(format!("CHAR({most}) CHARACTER SET UTF8"), Form::Padded, move |d| utf8(&d.text(most))),
-        9 => with(format!("VARCHAR({most}) CHARACTER SET UTF8"), Form::Bytes, move |d| utf8(&d.text(most))),
-        10 => with("BLOB SUB_TYPE TEXT CHARACTER SET UTF8", Form::Bytes, move |d| utf8(&d.text(40))),
-        11 => with(format!("VARCHAR({most}) CHARACTER SET OCTETS"), Form::Bytes, move |d| {
-            format!("x'{}'", hex(&d.bytes(most)))
-        }),
-        12 => with("DATE", Form::Time, |d| format!("DATE {}", quoted(&d.date()))),
-        13 => with("TIME", Form::Time, |d| format!("TIME {}", quoted(&d.hour(4)))),
-        _ => with("TIMESTAMP", Form::Time, |d| format!("TIMESTAMP '{} {}'", d.date(), d.hour(4))),
-    }
 }

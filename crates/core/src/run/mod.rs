@@ -147,6 +147,13 @@ pub struct TrialRecord {
     pub rerun_reason: Option<String>,
 }
 
+impl TrialRecord {
+    /// Whether it has no result.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.outcome, Outcome::Failed { .. })
+    }
+}
+
 /// The outcome of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -227,7 +234,8 @@ impl Run {
         self.end.as_ref().is_some_and(|end| end.complete)
     }
 
-    /// The trials that are the figures of their cells: the continuous ones, or all of a cell that has no other.
+    /// The trials that are the figures of their cells: those that are compared, which are the interleaved ones, or all of a cell
+    /// that has none.
     pub fn figures(&self) -> impl Iterator<Item = (&TrialRecord, &Measurement)> {
         let measured = || {
             self.trials.iter().filter_map(|trial| match &trial.outcome {
@@ -236,9 +244,9 @@ impl Run {
             })
         };
         let of = |trial: &TrialRecord| (trial.cell, trial.operation.clone());
-        let continuous: BTreeSet<(usize, String)> =
-            measured().filter(|(_, one)| one.slices == 0).map(|(trial, _)| of(trial)).collect();
-        measured().filter(move |(trial, one)| one.slices == 0 || !continuous.contains(&of(trial)))
+        let interleaved: BTreeSet<(usize, String)> =
+            measured().filter(|(_, one)| one.slices > 0).map(|(trial, _)| of(trial)).collect();
+        measured().filter(move |(trial, one)| one.slices > 0 || !interleaved.contains(&of(trial)))
     }
 
     /// The maximum numbers of rounds, at the start and at each resumption; empty if the number of rounds is fixed. If

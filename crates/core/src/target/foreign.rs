@@ -6,10 +6,10 @@ use crate::secret::is_secret_name;
 use crate::units;
 
 /// The words that targets begin with.
-const SCHEMES: [&str; 26] = [
+const SCHEMES: [&str; 25] = [
     "sqlite", "postgres", "postgresql", "mysql", "mariadb", "redis", "rediss", "valkey", "valkeys",
-    "mongodb", "mongodb+srv", "memcached", "couchdb", "couchdbs", "lmdb", "oracle", "firebird", "null",
-    "tcp", "http", "https", "up", "stack", "pgsql", "mssql", "sqlserver",
+    "mongodb", "mongodb+srv", "memcached", "couchdb", "couchdbs", "lmdb", "oracle", "null", "tcp", "http",
+    "https", "up", "stack", "pgsql", "mssql", "sqlserver",
 ];
 
 /// Names of parameters in connection strings: libpq's, ODBC's, ADO.NET's, those of JDBC and PDO.
@@ -163,7 +163,6 @@ fn instead(word: &str) -> String {
         _ if has("mysql") => ("mysql://user@host:port/database", "MYSQL_PWD or ~/.my.cnf"),
         _ if has("oracle") || word == "oci" => ("oracle://user@host:port/service", "KURABE_ORACLE_PASSWORD"),
         _ if has("sqlite") => return "sqlite:PATH".to_owned(),
-        _ if has("firebird") => ("firebird://user@host:port/PATH", "ISC_PASSWORD"),
         _ if has("redis") || has("valkey") => ("redis://host:port/0", "REDISCLI_AUTH"),
         _ if has("mongo") => ("mongodb://user@host:port/database", ""),
         _ => ("ENGINE://user@host:port/database, such as postgres://app@db.example/shop", ""),

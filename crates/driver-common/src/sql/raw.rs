@@ -5,7 +5,7 @@ use crate::prelude::*;
 use kurabe_core::raw::{RawPiece, RawStatement};
 
 /// The names by which custom statements may refer to an engine: the first ones of all dialects.
-pub const ENGINES: &[&str] = &["sqlite", "postgres", "mysql", "mariadb", "oracle", "firebird"];
+pub const ENGINES: &[&str] = &["sqlite", "postgres", "mysql", "mariadb", "oracle"];
 
 /// Why an SQL engine does not support pages.
 pub(super) const NO_PAGES: &str = "a database has no pages";

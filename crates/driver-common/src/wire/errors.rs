@@ -56,13 +56,18 @@ pub fn lost(error: &io::Error) -> Error {
 }
 
 /// What to do about a certificate that is not trusted.
-const UNTRUSTED: &str = "name the authority that signed the server's certificate with ca=FILE, and the host as the certificate has it; \
+const UNTRUSTED: &str = "name the authority that signed the server's certificate, or that certificate itself, with ca=FILE, and the host as the certificate has it; \
      the server's administrator knows both, and whether this is its certificate";
 
 /// Converts an error of a TLS session.
 fn no_tls(error: &rustls::Error) -> Error {
     let message = format!("no TLS connection: {error}");
     match error {
+        // A self-signed certificate as OpenSSL makes it is one of an authority.
+        rustls::Error::InvalidCertificate(_) if message.contains("CaUsedAsEndEntity") => {
+            let message = "no TLS connection: the server's certificate is signed by itself, and the target does not name it";
+            Error::new(ErrorKind::Denied, message).hint(UNTRUSTED)
+        }
         rustls::Error::InvalidCertificate(_) => Error::new(ErrorKind::Denied, message).hint(UNTRUSTED),
         _ => Error::new(ErrorKind::Protocol, message),
     }

@@ -12,6 +12,8 @@ use crate::info::{Connections, DriverInfo, OptionInfo};
 use crate::nothing::Nothing;
 use crate::prelude::*;
 use crate::wire::{Place, tls};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kurabe_core::observation::{Member, Tier};
 use session::{Address, ApplicationSession};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +24,7 @@ pub static INFO: DriverInfo = DriverInfo {
     schemes: &["http", "https"],
     engine: facts::ENGINE,
     about: "an application that serves kv, connect or webapp, such as kurabe up app; or several in front of one database",
-    url: "http[s]://host[:port][,host:port][/prefix]",
+    url: "http[s]://[user:password@]host[:port][,host:port][/prefix]",
     options: &[
         OptionInfo::new("tls", "with https: verify (default: certificate checked) or require (encrypted)"),
         tls::CA,
@@ -60,10 +62,6 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
-    if url.user.is_some() || url.password.is_some() {
-        return Err(Error::unsupported("http: users and passwords are not supported")
-            .hint("use an application without authentication: http://host:port"));
-    }
     let places = places(url)?;
     if !is_plain(&url.path) {
         return Err(Error::usage("http: the path contains characters that are invalid in a URL"));
@@ -76,9 +74,11 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         let what = if secure { "requires TLS, so tls=off is invalid" } else { "is HTTP without TLS" };
         return Err(url.wrong(what).hint("write https:// for TLS, and http:// for none"));
     }
+    let authorization = authorization(url)?;
     let address = |place: Place| {
         let (host, prefix, tls) = (place.to_string(), prefix.clone(), tls.clone());
-        Arc::new(Address { server: Arc::new(Server { place, tls }), host, prefix })
+        let authorization = authorization.clone();
+        Arc::new(Address { server: Arc::new(Server { place, tls }), host, prefix, authorization })
     };
     let addresses = places.into_iter().map(address).collect();
     Ok(Box::new(Application {
@@ -87,6 +87,24 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         database: OnceLock::new(),
         backends: OnceLock::new(),
     }))
+}
+
+/// The header field with the URL's user and password (RFC 7617), with the end of its line; empty without a user.
+fn authorization(url: &TargetUrl) -> Result<Secret> {
+    let (user, password) = match (&url.user, &url.password) {
+        (None, None) => return Ok(Secret::new(String::new())),
+        (Some(user), Some(password)) if !user.contains(':') => (user, password),
+        (Some(user), _) if user.contains(':') => {
+            return Err(url.wrong("HTTP allows no ':' in a user's name"));
+        }
+        _ => {
+            return Err(url
+                .wrong("a user without a password, or a password without a user")
+                .hint("write http://user:password@host:port"));
+        }
+    };
+    let login = STANDARD.encode(format!("{user}:{}", password.expose()));
+    Ok(Secret::new(format!("Authorization: Basic {login}\r\n")))
 }
 
 struct Application {
@@ -193,7 +211,10 @@ mod tests {
             assert!(error(url).starts_with("http: "), "{url}: {}", error(url));
         }
         assert!(error("http://a/b%0d%0aX:%20y").contains("invalid in a URL"));
-        let message = error("http://bob:hunter2@a");
-        assert!(message.contains("not supported") && !message.contains("hunter2"), "{message}");
+        assert_eq!(error("http://bob:hunter2@a"), "");
+        for url in ["http://bob@a", "http://:hunter2@a", "http://b%3Ab:hunter2@a"] {
+            let message = error(url);
+            assert!(!message.is_empty() && !message.contains("hunter2"), "{url}: {message}");
+        }
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Address {
     pub(super) host: String,
     /// Prefix of the paths of all pages: empty, or `/shop`.
     pub(super) prefix: String,
+    /// The header field with user and password, with the end of its line; empty without a user.
+    pub(super) authorization: Secret,
 }
 
 pub(super) struct ApplicationSession {
@@ -63,7 +65,8 @@ impl Address {
         let end = if last { "Connection: close\r\n\r\n" } else { "\r\n" };
         out.clear();
         let host = [" HTTP/1.1\r\nHost: ", &self.host, "\r\nUser-Agent: kurabe\r\n"];
-        for part in [method, &self.prefix, page].into_iter().chain(host).chain([length, end]) {
+        let rest = [self.authorization.expose(), length, end];
+        for part in [method, &self.prefix, page].into_iter().chain(host).chain(rest) {
             out.extend_from_slice(part.as_bytes());
         }
     }
@@ -122,16 +125,18 @@ mod tests {
     fn request_names_its_host_and_says_whether_it_is_the_last() {
         let place = Place::Tcp { host: "a".to_owned(), port: 1 };
         let server = Arc::new(Server { place, tls: tls::Mode::Off });
-        let address = Address { server, host: "a:1".to_owned(), prefix: "/shop".to_owned() };
+        let authorization = Secret::new("Authorization: Basic YTpi\r\n".to_owned());
+        let (host, prefix) = ("a:1".to_owned(), "/shop".to_owned());
+        let address = Address { server, host, prefix, authorization };
         let mut out = b"before".to_vec();
         for (how, expected) in [
             (
                 Request { writes: false, last: true },
-                "GET /shop/kv HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nConnection: close\r\n\r\n",
+                "GET /shop/kv HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nAuthorization: Basic YTpi\r\nConnection: close\r\n\r\n",
             ),
             (
                 Request { writes: true, last: false },
-                "POST /shop/kv HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nContent-Length: 0\r\n\r\n",
+                "POST /shop/kv HTTP/1.1\r\nHost: a:1\r\nUser-Agent: kurabe\r\nAuthorization: Basic YTpi\r\nContent-Length: 0\r\n\r\n",
             ),
         ] {
             address.write("/kv", how, &mut out);

@@ -1,7 +1,8 @@
 //! The ownership rules on CouchDB: which databases Kurabe may create, clear and remove.
 //!
 //! **Collections.** Each is a database. The database `kurabe_marker` has a document for each one that Kurabe created,
-//! with the fields of the SQL engines' ownership table. Kurabe does not touch other databases, whatever their names.
+//! with the fields of the SQL engines' ownership table. Each of these has a local document of Kurabe's, which only who may
+//! write to that database can make: one without it is left alone unless it is empty, whatever the ownership table says.
 //! Clearing a collection removes its database and creates it again: CouchDB keeps a stub of every deleted document.
 //!
 //! **Claim.** The document `claim` in `kurabe_marker` has the holder of the namespace and the time at which the claim
@@ -15,7 +16,7 @@ use super::http::Client;
 use super::session::Work;
 use super::table::Table;
 use crate::lease::{Claim, ClaimStore};
-use crate::ownership::{self, MADE_BY, NamespaceOps, Words};
+use crate::ownership::{self, MADE_BY, MARKER, NamespaceOps, Words};
 use crate::prelude::*;
 use crate::sql::marker;
 use serde_json::json;
@@ -48,9 +49,31 @@ impl CouchNamespace {
         Work { client: &mut self.client, table: &self.marker, json }
     }
 
+    /// Refuses to remove a database that has no record of Kurabe's.
+    fn must_be_made(&mut self, name: &str) -> Result<()> {
+        let path = self.client.config().path(name);
+        let status = self.client.get(&record(&path))?;
+        if !self.client.is_no_document(status) {
+            let is_gone = status == 200 || self.client.is_absent(status);
+            return if is_gone { Ok(()) } else { Err(self.client.refused(status)) };
+        }
+        // Between making a database and its record a run may have been killed.
+        let database: serde_json::Value = self.client.read(&path)?;
+        if database.get("doc_count").and_then(serde_json::Value::as_u64) == Some(0) {
+            return Ok(());
+        }
+        let what = format!("CouchDB: database {name} is listed in {MARKER}, but was not made by Kurabe");
+        Err(self.words().not_ours(what))
+    }
+
     fn claim_path(&self) -> String {
         format!("{}/claim", self.marker.path)
     }
+}
+
+/// The path of the local document in a database of Kurabe's. Local documents are in no count, view and list of changes.
+fn record(path: &str) -> String {
+    format!("{path}/_local/kurabe")
 }
 
 /// Removes a database, if it exists.
@@ -135,6 +158,7 @@ impl NamespaceOps for CouchNamespace {
 
     fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
         let path = self.client.config().path(&collection.name);
+        self.must_be_made(&collection.name)?;
         drop_database(&mut self.client, &path)?;
         let mut attempts = 0;
         while !make_database(&mut self.client, &path)? {
@@ -143,6 +167,11 @@ impl NamespaceOps for CouchNamespace {
                 return Err(self.client.refused(412));
             }
             std::thread::sleep(Duration::from_millis(50));
+        }
+        let status =
+            self.client.put(&record(&path), Some(json!({"made_by": MADE_BY}).to_string().as_bytes()))?;
+        if status != 201 && status != 202 {
+            return Err(self.client.refused(status));
         }
         for (number, index) in collection.indexes.iter().enumerate() {
             // `FindEqual` cannot use an index with fields of the key; see `unsupported`.
@@ -162,6 +191,7 @@ impl NamespaceOps for CouchNamespace {
 
     fn destroy(&mut self, name: &str) -> Result<()> {
         let path = self.client.config().path(name);
+        self.must_be_made(name)?;
         drop_database(&mut self.client, &path)
     }
 

@@ -3,9 +3,14 @@
 use super::protocol::Client;
 use crate::prelude::*;
 use crate::wire::{Laps, Place, Stream, tls};
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
 
 /// The variable with the password of a user, where the URL has none.
 pub(super) const PASSWORD: &str = "MEMCACHED_PASSWORD";
+
+/// How long the question for the protocol may take.
+const ANSWERS: Duration = Duration::from_secs(2);
 
 pub(super) struct Address {
     pub(super) place: Place,
@@ -56,12 +61,29 @@ impl Address {
     /// Adds the server to an error of its first answer, and why there may be none.
     pub(super) fn explain(&self, error: Error) -> Error {
         let error = match error.kind() {
-            ErrorKind::ConnectionLost => error.hint(
-                "does it need TLS (tls=require), or SASL (-S)? With SASL it speaks only its binary protocol, which is not \
-                 supported; a file of users (-Y) is",
-            ),
+            ErrorKind::ConnectionLost if self.is_binary() => Error::unsupported(
+                "the server speaks memcached's binary protocol only (-B binary, or SASL: -S)",
+            )
+            .hint("start it without -B and -S; a file of users (-Y) protects it"),
+            ErrorKind::ConnectionLost => error.hint("does it need TLS (tls=require)?"),
             _ => error,
         };
         error.context(format!("memcached at {}", self.place))
+    }
+
+    /// Whether the server answers in the binary protocol (memcached's `doc/protocol-binary.xml`).
+    fn is_binary(&self) -> bool {
+        // A request that does nothing.
+        const NOOP: [u8; 24] = [0x80, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        const ANSWER: u8 = 0x81;
+        let asked = || -> std::io::Result<u8> {
+            let stream = Stream::connect_within(&self.place, &ConnectOptions::default(), ANSWERS);
+            let mut stream = stream.map_err(std::io::Error::other)?;
+            let mut first = [0];
+            stream.write_all(&NOOP)?;
+            stream.read_exact(&mut first)?;
+            Ok(first[0])
+        };
+        self.tls.is_off() && asked().is_ok_and(|first| first == ANSWER)
     }
 }

@@ -244,8 +244,10 @@ impl<S: Peer> Client<S> {
         })
     }
 
+    /// Asks for the version, in more bytes than a header of the binary protocol has: a server that speaks only that waits for all of
+    /// those, and closes the connection then.
     pub(super) fn version(&mut self) -> Result<String> {
-        self.wire.send(b"version\r\n")?;
+        self.wire.send(b"version                 \r\n")?;
         self.line(|line| match line.strip_prefix(b"VERSION ") {
             Some(version) => Ok(String::from_utf8_lossy(version).into_owned()),
             None => Err(refusal(line)),

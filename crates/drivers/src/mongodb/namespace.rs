@@ -1,7 +1,8 @@
 //! The ownership rules on MongoDB.
 //!
 //! **Collections.** The collection `kurabe_marker` has a document for each collection that Kurabe created, and one that
-//! distinguishes it from a foreign collection of that name.
+//! distinguishes it from a foreign collection of that name. Each has the number that the server gave to the collection: one
+//! with another number is not Kurabe's, whatever the document says, and is left alone unless it is empty.
 //!
 //! **Claim.** MongoDB has no lock that ends with a connection. The claim is a document in `kurabe_marker` that its
 //! holder renews three times a minute. A claim that was not renewed for a minute has expired; another run takes it over
@@ -67,6 +68,27 @@ impl MongoNamespace {
         }
     }
 
+    /// Refuses to drop a collection that is not the one that was recorded when Kurabe made it.
+    fn must_be_made(&mut self, name: &str) -> Result<()> {
+        let Some(number) = number(&mut self.link, name)? else { return Ok(()) };
+        let recorded = documents(&mut self.link, |out| {
+            out.text("find", MARKER).begin("filter").text("_id", name).end();
+        })?;
+        let recorded = recorded.first().and_then(|entry| binary(entry.raw(), NUMBER));
+        // Between making a collection and recording its number a run may have been killed.
+        let is_empty = |link: &mut Link| {
+            documents(link, |out| {
+                out.text("find", name).int("limit", 1);
+            })
+            .map(|found| found.is_empty())
+        };
+        if recorded == number || is_empty(&mut self.link)? {
+            return Ok(());
+        }
+        let what = format!("mongodb: collection {name} is listed in {MARKER}, but was not made by Kurabe");
+        Err(self.words().not_ours(what))
+    }
+
     fn drop_collection(&mut self, name: &str) -> Result<()> {
         match self.link.run(|out| {
             out.text("drop", name);
@@ -112,11 +134,15 @@ impl NamespaceOps for MongoNamespace {
     /// Creates the collection with its indexes. Clearing does the same: MongoDB deletes documents one by one, but drops
     /// a collection at once.
     fn make(&mut self, collection: &Collection, _known: bool) -> Result<()> {
+        self.must_be_made(&collection.name)?;
         self.drop_collection(&collection.name)?;
         let own = collection.name.as_str();
         self.link.run(|out| {
             out.text("create", own);
         })?;
+        if let Some(Some(number)) = number(&mut self.link, own)? {
+            record(&mut self.link, own, number)?;
+        }
         // A key of one field is `_id`, which always has an index.
         let whole_key = (collection.key.len() > 1).then_some((&collection.key, true));
         let all = whole_key.into_iter().chain(collection.indexes.iter().map(|fields| (fields, false)));
@@ -139,6 +165,7 @@ impl NamespaceOps for MongoNamespace {
     }
 
     fn destroy(&mut self, name: &str) -> Result<()> {
+        self.must_be_made(name)?;
         self.shared.seen().remove(name);
         self.drop_collection(name)
     }
@@ -202,6 +229,39 @@ fn entry(name: &str) -> impl Fn(&mut Writer) {
     move |out| {
         out.text("_id", name).text("made_by", MADE_BY).long("made_at", now() / 1_000);
     }
+}
+
+/// The field of an entry with the number of its collection.
+const NUMBER: &str = "uuid";
+
+/// The number that the server gave to a collection, if it gives any; `None` if there is no such collection.
+fn number(link: &mut Link, name: &str) -> Result<Option<Option<[u8; 16]>>> {
+    let answer = link.run(|out| {
+        out.int("listCollections", 1).begin("filter").text("name", name).end();
+    })?;
+    let batch = answer.document("cursor").and_then(|cursor| cursor.array("firstBatch"));
+    let found = batch.into_iter().flat_map(Raw::values).find_map(|value| match value {
+        Element::Document(collection) => Some(collection),
+        _ => None,
+    });
+    Ok(found.map(|collection| collection.document("info").and_then(|info| binary(info, "uuid"))))
+}
+
+/// The 16 bytes in a field.
+fn binary(document: Raw<'_>, field: &str) -> Option<[u8; 16]> {
+    match document.get(field) {
+        Ok(Some(Element::Binary(bytes))) => bytes.try_into().ok(),
+        _ => None,
+    }
+}
+
+/// Writes the number of a collection into its entry.
+fn record(link: &mut Link, name: &str, number: [u8; 16]) -> Result<()> {
+    written(link.run(|out| {
+        out.text("update", MARKER).begin_array("updates").begin("0").begin("q").text("_id", name);
+        out.end().begin("u").begin("$set").uuid(NUMBER, number).end().end().end().end();
+    })?)
+    .map(drop)
 }
 
 /// The command that finds the claim.

@@ -22,6 +22,9 @@ const OTHERS: &[&str] = &[
 /// Settings by which a server refuses writes of users without further privileges, the strictest first.
 const READ_ONLY: [&str; 3] = ["super_read_only", "innodb_read_only", "read_only"];
 
+/// Privileges on its database that a run needs for its tables.
+const NEEDED: [&str; 7] = ["CREATE", "DROP", "INDEX", "SELECT", "INSERT", "UPDATE", "DELETE"];
+
 /// Privileges with which a user writes in spite of `read_only`.
 const WRITES_ANYWAY: [&str; 4] = ["ALL PRIVILEGES", "SUPER", "CONNECTION_ADMIN", "READ_ONLY ADMIN"];
 
@@ -170,8 +173,11 @@ fn access(link: &mut dyn Query, reported: &Reported) -> Result<(Option<String>, 
             && (*name != "read_only" || !grants.iter().any(|grant| writes_anyway(grant)))
     });
     let read_only = strictest.map(|name| format!("{name} = ON"));
-    let creates = grants.is_empty() || grants.iter().any(|grant| may_create(grant, &database));
-    let no_tables = (!creates).then(|| format!("the user has no privilege CREATE on database {database}"));
+    let missing = if grants.is_empty() { Vec::new() } else { missing(&grants, &database) };
+    let no_tables = (!missing.is_empty()).then(|| {
+        let privileges = if missing.len() == 1 { "privilege" } else { "privileges" };
+        format!("the user has no {privileges} {} on database {database}", missing.join(", "))
+    });
     Ok((read_only, no_tables))
 }
 
@@ -188,14 +194,18 @@ fn writes_anyway(grant: &str) -> bool {
     })
 }
 
-fn may_create(grant: &str, database: &str) -> bool {
-    privileges(grant).is_none_or(|(all, object)| {
-        let Some(of) = object.strip_suffix(".*") else { return false };
-        // Names may have wildcards, and are in other quotes with ANSI_QUOTES.
-        let named = of.trim_matches(['`', '"']).replace('\\', "");
-        let here = of == "*" || named == database || of.contains('%') || of.contains('_');
-        here && all.split(',').any(|one| ["ALL PRIVILEGES", "CREATE"].contains(&one.trim()))
-    })
+/// The privileges on a database that a run needs for its tables, and no line of `SHOW GRANTS` has.
+fn missing(grants: &[String], database: &str) -> Vec<&'static str> {
+    let has = |grant: &String, wanted: &str| {
+        privileges(grant).is_none_or(|(all, object)| {
+            let Some(of) = object.strip_suffix(".*") else { return false };
+            // Names may have wildcards, and are in other quotes with ANSI_QUOTES.
+            let named = of.trim_matches(['`', '"']).replace('\\', "");
+            let here = of == "*" || named == database || of.contains('%') || of.contains('_');
+            here && all.split(',').any(|one| ["ALL PRIVILEGES", wanted].contains(&one.trim()))
+        })
+    };
+    NEEDED.into_iter().filter(|wanted| !grants.iter().any(|grant| has(grant, wanted))).collect()
 }
 
 /// The limit of connections that leaves the least to this user, and the number of other connections that it counts: the
@@ -244,21 +254,28 @@ mod tests {
     }
 
     #[test]
-    fn grants_say_who_may_create_and_who_writes_in_spite_of_read_only() {
-        for (grant, creates, writes) in [
-            ("GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION", true, true),
-            ("GRANT SELECT, INSERT, CREATE, DROP ON *.* TO `a`@`%`", true, false),
-            ("GRANT USAGE ON *.* TO `a`@`%` IDENTIFIED BY PASSWORD '*x'", false, false),
-            ("GRANT SELECT ON `shop`.* TO `a`@`%`", false, false),
-            ("GRANT ALL PRIVILEGES ON `shop`.* TO `a`@`%`", true, false),
-            ("GRANT ALL PRIVILEGES ON \"shop\".* TO \"a\"@\"%\"", true, false),
-            ("GRANT ALL PRIVILEGES ON `other`.* TO `a`@`%`", false, false),
-            ("GRANT CREATE ON `sh%`.* TO `a`@`%`", true, false),
-            ("GRANT CREATE ON `shop`.`one` TO `a`@`%`", false, false),
-            ("GRANT CONNECTION_ADMIN,BACKUP_ADMIN ON *.* TO `a`@`%`", false, true),
-            ("GRANT `role`@`%` TO `a`@`%`", true, true),
+    fn grants_say_what_is_missing_and_who_writes_in_spite_of_read_only() {
+        let all = "CREATE DROP INDEX SELECT INSERT UPDATE DELETE";
+        for (grant, lacks, writes) in [
+            ("GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION", "", true),
+            ("GRANT SELECT, INSERT, CREATE, DROP ON *.* TO `a`@`%`", "INDEX UPDATE DELETE", false),
+            ("GRANT USAGE ON *.* TO `a`@`%` IDENTIFIED BY PASSWORD '*x'", all, false),
+            ("GRANT SELECT ON `shop`.* TO `a`@`%`", "CREATE DROP INDEX INSERT UPDATE DELETE", false),
+            ("GRANT ALL PRIVILEGES ON `shop`.* TO `a`@`%`", "", false),
+            ("GRANT ALL PRIVILEGES ON \"shop\".* TO \"a\"@\"%\"", "", false),
+            ("GRANT ALL PRIVILEGES ON `other`.* TO `a`@`%`", all, false),
+            ("GRANT CREATE ON `sh%`.* TO `a`@`%`", "DROP INDEX SELECT INSERT UPDATE DELETE", false),
+            ("GRANT CREATE ON `shop`.`one` TO `a`@`%`", all, false),
+            ("GRANT CONNECTION_ADMIN,BACKUP_ADMIN ON *.* TO `a`@`%`", all, true),
+            ("GRANT `role`@`%` TO `a`@`%`", "", true),
         ] {
-            assert_eq!((may_create(grant, "shop"), writes_anyway(grant)), (creates, writes), "{grant}");
+            let found = missing(&[grant.to_owned()], "shop").join(" ");
+            assert_eq!((found.as_str(), writes_anyway(grant)), (lacks, writes), "{grant}");
         }
+        let two = [
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON `shop`.* TO `a`@`%`",
+            "GRANT CREATE, DROP, INDEX ON *.* TO `a`@`%`",
+        ];
+        assert_eq!(missing(&two.map(str::to_owned), "shop"), [""; 0]);
     }
 }

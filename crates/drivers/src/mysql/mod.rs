@@ -18,6 +18,7 @@ mod namespace;
 mod option_file;
 mod origin;
 mod proxy;
+mod session;
 mod types;
 mod version;
 
@@ -25,7 +26,7 @@ use crate::charset;
 use crate::dump::ProgramDump;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
-use crate::wire::link::{LinkSession, Query, Supports, rows, value};
+use crate::wire::link::{LinkSession, Query, Supports, value};
 use crate::wire::tls;
 use config::Config;
 use durability::Durability;
@@ -85,7 +86,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
     let dialect = Arc::new(dialect::dialect(None, None));
     let (engine, era, takes_files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
     let (allowed, remotes) = (Arc::default(), Vec::new());
-    let (closes_idle, commits, requires_keys) = (AtomicBool::new(false), OnceLock::new(), OnceLock::new());
+    let (closes_idle, unusual, requires_keys) = (AtomicBool::new(false), OnceLock::new(), OnceLock::new());
     Ok(Box::new(Mysql {
         config,
         dialect,
@@ -96,7 +97,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         takes_files,
         closes_idle,
         proxy: OnceLock::new(),
-        commits,
+        unusual,
         requires_keys,
         has_code: OnceLock::new(),
     }))
@@ -122,8 +123,8 @@ struct Mysql {
     closes_idle: AtomicBool,
     /// The name of what stands before the server, if something does.
     proxy: OnceLock<String>,
-    /// Whether new sessions commit each statement by themselves, once the server was asked.
-    commits: OnceLock<bool>,
+    /// What new sessions have and Kurabe's must not, once the server was asked.
+    unusual: OnceLock<session::Unusual>,
     /// The setting by which the server refuses tables without a primary key, if it does, once it was asked.
     requires_keys: OnceLock<String>,
     /// Whether the server has functions, or views of the database, once it was asked.
@@ -133,8 +134,8 @@ struct Mysql {
 impl Mysql {
     fn lean(&self, options: &ConnectOptions) -> Result<Lean<Connection>> {
         let mut lean = Lean::connect(&self.config, options, Arc::clone(&self.allowed))?;
-        if self.commits.get() == Some(&false) {
-            lean.query("SET autocommit = 1", &mut Reply::new())?;
+        if let Some(unusual) = self.unusual.get() {
+            unusual.reset(&mut lean)?;
         }
         if options.access == Access::ReadOnly {
             let known = self.has_code.get().copied();
@@ -160,14 +161,10 @@ impl Mysql {
         let mut link = self.lean(options)?;
         // Read by a statement: the greeting may come from a proxy.
         if self.era.get().is_none() {
-            let row =
-                rows(&mut link, "SELECT VERSION(), @@autocommit")?.into_iter().next().unwrap_or_default();
-            let era = version::check(row.first().map_or("", String::as_str))?;
-            let commits = row.get(1).is_none_or(|value| value != "0");
-            if !commits {
-                link.query("SET autocommit = 1", &mut Reply::new())?;
-            }
-            let _ = (self.commits.set(commits), self.era.set(era));
+            let era = version::check(&value(&mut link, "SELECT VERSION()")?.unwrap_or_default())?;
+            let unusual = session::Unusual::read(&mut link)?;
+            unusual.reset(&mut link)?;
+            let _ = (self.unusual.set(unusual), self.era.set(era));
         }
         Ok(link)
     }
@@ -209,11 +206,7 @@ impl Driver for Mysql {
             ));
             let _ = self.proxy.set(name);
         }
-        if self.commits.get() == Some(&false) {
-            facts
-                .notes
-                .push("New sessions have autocommit = 0 here; those of Kurabe set it to 1.".to_owned());
-        }
+        facts.notes.extend(self.unusual.get().and_then(session::Unusual::note));
         let idle = facts.settings.iter().find(|setting| setting.name == "wait_timeout");
         let is_short =
             idle.and_then(|idle| idle.value.parse().ok()).is_some_and(|seconds: u64| seconds < IDLE);

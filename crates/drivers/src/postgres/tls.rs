@@ -23,11 +23,13 @@ const SSL: [&str; 5] = ["sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl"]
 pub(super) fn read(url: &TargetUrl, variable: Variable<'_>, place: &Place) -> Result<tls::Mode> {
     let libpq = SSL.into_iter().find(|name| url.option(name).is_some());
     let own = own_tls_option(url, libpq)?;
-    let [mode, roots, certificate, key, crl] = match libpq {
-        Some(_) => SSL.map(|name| url.option(name).map(ToOwned::to_owned)),
-        None if own.is_some() || matches!(place, Place::Unix(_)) => return tls::Mode::from_url(url, false),
-        None => SSL.map(|name| variable(variable_of(name))),
-    };
+    let is_socket = matches!(place, Place::Unix(_));
+    if libpq.is_none() && (own.is_some() || is_socket) {
+        return tls::Mode::from_url(url, false);
+    }
+    let set = |name: &str| Some(variable_of(name)).filter(|_| !is_socket).and_then(variable);
+    let [mode, roots, certificate, key, crl] =
+        SSL.map(|name| url.option(name).map(ToOwned::to_owned).or_else(|| set(name)));
     // The default of each file is libpq's default location.
     let or_usual = |named: Option<String>, usual: &str| {
         let folder = || variable("HOME").map(|home| PathBuf::from(home).join(".postgresql"));
@@ -122,6 +124,21 @@ mod tests {
         assert_eq!(check(&format!("?sslmode=require&sslrootcert={root}"), &[]), Some((Authority, true)));
         assert_eq!(check("?sslmode=verify-full&sslrootcert=system", &[]), Some((Host, false)));
         assert_eq!(check("", &[("PGSSLROOTCERT", root)]), None);
+        // Variables fill what the URL leaves open.
+        let elsewhere = [("PGSSLROOTCERT", root), ("HOME", "/nonexistent")];
+        for (options, expected) in [
+            ("?sslmode=verify-ca", Some((Authority, true))),
+            ("?sslmode=verify-full", Some((Host, true))),
+            ("?sslmode=require", Some((Authority, true))),
+            ("?sslmode=disable", None),
+            ("?tls=require", Some((Nothing, false))),
+        ] {
+            assert_eq!(check(options, &elsewhere), expected, "{options}");
+        }
+        assert_eq!(
+            check(&format!("?sslrootcert={root}"), &[("PGSSLMODE", "verify-ca")]),
+            Some((Authority, true))
+        );
         assert_eq!(check("", &[("PGSSLROOTCERT", "system")]), Some((Host, false)));
         assert_eq!(check("?sslrootcert=system", &[]), Some((Host, false)));
         let bare = |options: &str| config(&format!("postgres://u@h/d{options}"), &[("HOME", "/nonexistent")]);

@@ -8,7 +8,14 @@ use crate::prelude::*;
 use crate::reported::Reported;
 use crate::ttl;
 use crate::wire::{Peer, Stream};
-use kurabe_core::collection::NAMESPACE_PREFIX;
+
+/// What a run asks of a server for its collections, by a key that is Kurabe's.
+const NEEDED: [&str; 17] = [
+    "GET kurabe:none", "SET kurabe:none 1", "DEL kurabe:none", "UNLINK kurabe:none", "TOUCH kurabe:none",
+    "EXISTS kurabe:none", "PEXPIRE kurabe:none 1", "HSET kurabe:none 1 1", "HSETNX kurabe:none 1 1",
+    "HGET kurabe:none 1", "HGETALL kurabe:none", "HDEL kurabe:none 1", "MSETNX kurabe:none 1", "SCAN 0",
+    "DBSIZE", "EVAL 1 1 kurabe:none", "EVALSHA 1 1 kurabe:none",
+];
 
 /// Settings that determine durability, and other settings that affect results.
 const DURABILITY: [&str; 4] = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "save"];
@@ -55,13 +62,7 @@ pub(super) fn read(client: &mut Client<Stream>, greeting: &Reported, of_url: &Co
     if is_replica && !read_only {
         notes.push("the server is a replica, which usually accepts no writes".to_owned());
     }
-    // A write that changes nothing.
-    let none = format!("{NAMESPACE_PREFIX}none");
-    let may_write = match client.ask_text(&["DEL", &none]) {
-        Err(error) if error.server_code() == Some("NOPERM") => Some(error.to_string()),
-        Err(error) if error.server_code().is_none() => return Err(error),
-        _ => None,
-    };
+    let may_write = client.refused(&NEEDED.map(|words| words.split(' ').collect::<Vec<_>>()))?;
     let durability = durability(&config);
     if let Some(error) = forbidden {
         notes.push(format!(

@@ -243,6 +243,27 @@ impl<S: Peer> Client<S> {
     }
 
     /// Like [`Client::ask`], with words of text.
+    /// Why the user may not ask for one of these; `None` if all are allowed. None is executed: the server decides when it takes them
+    /// into a transaction, which is then discarded.
+    pub(super) fn refused(&mut self, requests: &[Vec<&str>]) -> Result<Option<String>> {
+        let mut sent = Vec::new();
+        for words in [vec!["MULTI"]].iter().chain(requests).chain(&[vec!["DISCARD"]]) {
+            push_request(&mut sent, &words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
+        }
+        self.wire.send(&sent)?;
+        let mut first = None;
+        for _ in 0..requests.len() + 2 {
+            match self.whole() {
+                Err(error) if error.server_code() == Some("NOPERM") => {
+                    first = first.or_else(|| Some(error.to_string()));
+                }
+                Err(error) if error.server_code().is_none() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(first)
+    }
+
     pub(super) fn ask_text(&mut self, words: &[&str]) -> Result<Node> {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         self.ask(&words)

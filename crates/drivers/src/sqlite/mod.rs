@@ -11,6 +11,7 @@ mod error;
 mod file;
 mod literals;
 mod namespace;
+mod only_reads;
 mod session;
 mod settings;
 mod transfer;

@@ -7,6 +7,7 @@
 use super::attach::{self, Remotes};
 use super::dialect::DIALECT;
 use super::error::explain;
+use super::only_reads::only_reads;
 use super::transfer;
 use super::values::{bound, push_row};
 use crate::prelude::*;
@@ -129,6 +130,9 @@ impl Session for SqliteSession {
             self.capacity *= 2;
             self.connection.set_prepared_statement_cache_capacity(self.capacity);
         }
+        if self.access == Access::ReadOnly {
+            check_words(&statement.sql)?;
+        }
         // Compiles the statement; dropping it puts it into the cache.
         let compiled = self.connection.prepare_cached(&statement.sql).map_err(|e| explain(&e))?;
         if self.access == Access::ReadOnly {
@@ -161,6 +165,7 @@ impl Session for SqliteSession {
             Slot::Parts(parts) => {
                 fill(parts, parameters, &mut self.sql)?;
                 if self.access == Access::ReadOnly {
+                    check_words(&self.sql)?;
                     let compiled = self.connection.prepare(&self.sql).map_err(|e| explain(&e))?;
                     check_reads(&compiled)?;
                 }
@@ -247,10 +252,16 @@ impl Bulk for SqliteSession {
 /// Refuses a statement that writes. `query_only` stops what writes to tables. This is known before, and of more: BEGIN IMMEDIATE,
 /// say.
 fn check_reads(compiled: &rusqlite::Statement<'_>) -> Result<()> {
-    if compiled.readonly() || compiled.is_explain() != 0 {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::ReadOnly, "sqlite: the statement would write in a read-only session"))
+    if compiled.readonly() || compiled.is_explain() != 0 { Ok(()) } else { Err(writes()) }
+}
+
+/// Refuses a statement before it is compiled, since SQLite executes some then.
+fn check_words(sql: &str) -> Result<()> {
+    if only_reads(sql) { Ok(()) } else { Err(writes()) }
+}
+
+fn writes() -> Error {
+    Error::new(ErrorKind::ReadOnly, "sqlite: the statement would write in a read-only session")
 }
 
 /// Compiles a text, executes it and finalizes it.

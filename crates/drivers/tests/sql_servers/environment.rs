@@ -126,6 +126,7 @@ fn environment_of_postgres_fills_what_a_url_leaves_open_and_never_reaches_a_thro
     let choose = |options: StartOptions| options.with_tls().with_password("secret");
     let Some(server) = testing::server_with("postgres", choose) else { return };
     let Ok(psql) = kurabe_driver_common::program::find(&["psql"], "") else { return };
+    testing::make_superuser(&server);
     let port = server.port();
     let full = format!("postgres://kurabe:secret@127.0.0.1:{port}/kurabe");
     administer(&full, &["CREATE ROLE other LOGIN PASSWORD 'secret'", "CREATE DATABASE other"]);
@@ -276,7 +277,8 @@ fn option_files_of_mariadb_fill_what_a_url_leaves_open_and_never_reach_a_throwaw
     let Some(server) = testing::server_with("mariadb", StartOptions::with_tls) else { return };
     let port = server.port();
     let asked = TargetUrl::parse(server.url()).unwrap();
-    let made = "CREATE USER other@'%' IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO other@'%'; CREATE DATABASE other_db";
+    let made = "CREATE USER other@'%' IDENTIFIED BY 'secret'; CREATE DATABASE other_db; \
+                GRANT ALL ON kurabe.* TO other@'%'; GRANT ALL ON other_db.* TO other@'%'";
     super::methods::administer(&server, made);
     let database = &asked.path;
     let full = format!("mariadb://other:secret@127.0.0.1:{port}/{database}");

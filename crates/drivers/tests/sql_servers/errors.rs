@@ -62,12 +62,3 @@ fn sqlite_says_where_and_which_code() {
     assert!(wrong.contains("[1 SQLITE_ERROR]"), "{wrong}");
     assert!(wrong.contains(&format!("LINE 2:   1 FRM t WHERE{}", mark("LINE 2:   1 FRM "))), "{wrong}");
 }
-
-#[cfg(feature = "firebird")]
-#[test]
-fn firebird_says_where() {
-    let Some(server) = testing::server("firebird") else { return };
-    let session = &mut *connect(server.url()).unwrap();
-    let wrong = error(session, "SELECT 1,\n  nope FROM rdb$database", &[]);
-    assert!(wrong.contains(&format!("LINE 2:   nope FROM rdb$database{}", mark("LINE 2:   "))), "{wrong}");
-}

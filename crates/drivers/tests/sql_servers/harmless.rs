@@ -3,15 +3,11 @@
 
 use super::common::{connect, open};
 use super::methods::{administer_by, has_mariadb_program};
-use crate::read_only::{execute, reader};
+use crate::read_only::{execute, literal, reader};
 use kurabe_core::driver::{Driver, Session};
-use kurabe_core::operation::Operation;
-use kurabe_core::raw::{RawPiece, RawStatement, RawText};
-use kurabe_core::value::Reply;
 use kurabe_core::{ErrorKind, Result};
 use kurabe_testbed::testing;
 use std::process::Command;
-use std::sync::Arc;
 
 /// What PostgreSQL's functions do, by innocent names. Each returns a number.
 const POSTGRES_FUNCTIONS: &[(&str, &str, &str)] = &[
@@ -132,13 +128,6 @@ enum Way {
     RawPrepared,
 }
 
-fn literal(session: &mut dyn Session, sql: &str) -> Result<()> {
-    let texts = vec![RawText { engine: None, pieces: vec![RawPiece::Text(sql.to_owned())] }];
-    let statement = RawStatement { place: "test".to_owned(), texts, parameters: 0, collection: None };
-    let prepared = session.prepare_literal(&Operation::Raw { statement: Arc::new(statement) })?;
-    session.execute(&prepared, &[], &mut Reply::new())
-}
-
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
 }
@@ -236,6 +225,8 @@ fn value(session: &mut dyn Session, sql: &str) -> String {
 #[test]
 fn nothing_that_postgres_executes_in_a_read_only_session_changes_anything() {
     let Some(server) = testing::server("postgres") else { return };
+    // Whatever the role may do, a session that only reads does not.
+    testing::make_superuser(&server);
     let mut other = connect(server.url()).unwrap();
     let functions = POSTGRES_FUNCTIONS.iter().map(|(name, language, body)| {
         format!("CREATE FUNCTION {name}() RETURNS bigint LANGUAGE {language} AS $body${body}$body$")

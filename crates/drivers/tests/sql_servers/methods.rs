@@ -117,6 +117,7 @@ fn socket_url(server: &Server) -> String {
 #[test]
 fn postgres_authenticates_with_md5_and_scram() {
     let Some(server) = testing::server("postgres") else { return };
+    testing::make_superuser(&server);
     let mut session = connect(&socket_url(&server)).unwrap();
     // The characters of the last one have another normal form (RFC 4013).
     let passwords = [

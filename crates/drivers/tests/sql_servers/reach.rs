@@ -13,6 +13,7 @@ fn client_sends_its_certificate_if_server_requests_one() {
         let [certificate, key] = server.client_certificate().unwrap().map(|path| path.display().to_string());
         let (user, code) = match engine {
             "postgres" => {
+                testing::make_superuser(&server);
                 let hba = server.ca().unwrap().with_file_name("data").join("pg_hba.conf");
                 std::fs::write(hba, "local all all trust\nhostssl all all 127.0.0.1/32 cert\n").unwrap();
                 let socket = with(server.url(), &format!("socket={}", server.socket().unwrap().display()));

@@ -1,8 +1,8 @@
 //! Starts the clients of a trial: each in its own thread, or as tasks that share threads.
 
+use crate::clients::client::{Outcome, Shared, Worker};
 use crate::clients::cpu_partition;
 use crate::clients::limits::Limits;
-use crate::clients::worker::{Outcome, Shared, Worker};
 use crate::trial::recorded::Times;
 use crate::trial::{Trial, panicked};
 use kurabe_core::experiment::{Client, DatasetState, Transaction};

@@ -7,8 +7,6 @@ pub(crate) mod connections;
 pub mod cpu_partition;
 pub(crate) mod launch;
 pub(crate) mod limits;
-pub(crate) mod open;
 pub(crate) mod pool;
 pub(crate) mod schedule;
 pub(crate) mod semaphore;
-pub(crate) mod worker;

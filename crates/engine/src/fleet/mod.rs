@@ -10,11 +10,11 @@ mod observed;
 mod order;
 mod part;
 pub(crate) mod refusal;
-mod trial;
 
 pub use crate::trial::recorded::{ClientResult, PartResult, Recorded};
 pub use agents::{AgentResult, Fleet, FleetClients, Started};
-pub(crate) use observed::without_wait;
+pub(crate) use merge::{sum, used};
+pub(crate) use observed::{combined, without_wait};
 pub use order::{CellOrder, Order};
 pub(crate) use part::wait_until;
 pub use part::{Part, PartOfTrial};

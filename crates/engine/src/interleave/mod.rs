@@ -1,17 +1,17 @@
 //! Executes a group of interleaved trials.
 
-pub(crate) mod sliced;
 pub(crate) mod slices;
 
 use crate::clients::cancellable::cancellable;
+use crate::conditions::Conditions;
 use crate::interleave::slices::{Lane, SliceScheduler, SliceStats};
 use crate::plan::TrialId;
 use crate::plan::cell::unavailable;
 use crate::plan::draw_seed::DrawSeed;
 use crate::prepare::fixture::Fixture;
-use crate::run::event::Event;
-use crate::run::run_state::{Progress, Rerun, TrialResult};
-use crate::run::runner::{Emit, Fixtures, Runner};
+use crate::run::log::RunLog;
+use crate::run::runner::{Fixtures, Runner};
+use crate::run::runner::{Progress, Rerun, TrialResult};
 use crate::trial::judge::Interleaved;
 use crate::trial::recorded::Executed;
 use crate::trial::standstill::Sleeps;
@@ -42,7 +42,7 @@ impl Drop for LeaveOnDrop<'_> {
 }
 
 impl Runner<'_> {
-    /// Executes trials interleaved and emits their outcomes; `None` if the user stopped them.
+    /// Executes trials interleaved and records their outcomes; `None` if the user stopped them.
     pub(crate) fn interleave(
         &self,
         round: u32,
@@ -50,24 +50,25 @@ impl Runner<'_> {
         rerun: Option<&Rerun>,
         fixtures: &mut Fixtures,
         progress: Progress,
-        emit: Emit<'_>,
+        log: &mut RunLog<'_>,
     ) -> Result<Option<Vec<TrialResult>>> {
-        if self.cancel.load(Ordering::Relaxed) {
+        if self.conditions.cancel.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        self.progress.store(0, Ordering::Relaxed);
+        self.conditions.progress.store(0, Ordering::Relaxed);
         let at_ms = self.began.elapsed().as_millis() as u64;
         let started = Instant::now();
         let mut ready: Vec<Ready> = Vec::with_capacity(group.len());
         for &(cell, operation) in group {
             let (run_cell, operation) = (&self.plan.cells[cell], self.plan.operations[operation]);
-            emit(progress.begins(round, &run_cell.record, operation))?;
+            log.emit(progress.begins(round, &run_cell.record, operation))?;
             let fixture = &mut fixtures[run_cell.slot];
             let made = caught("the trial", || {
                 let cell = run_cell.available().ok_or_else(unavailable)?;
                 let workload = cell.workload()?;
-                let fixture = self.prepare(run_cell, cell, &|n, s| workload.load(n, s), fixture, emit)?;
-                fixture.before(cell, operation.name, self.cancel, |trial| workload.before(trial))?;
+                let fixture = self.prepare(run_cell, cell, &|n, s| workload.load(n, s), fixture, log)?;
+                fixture
+                    .before(cell, operation.name, self.conditions.cancel, |trial| workload.before(trial))?;
                 Ok((workload, fixture.next_trial()))
             });
             ready.push(made);
@@ -89,9 +90,10 @@ impl Runner<'_> {
         let mut outcomes = Vec::with_capacity(group.len());
         for ((trial, executed), id) in trials.iter().zip(executed).zip(group) {
             let fixture = &mut fixtures[self.plan.cells[id.0].slot];
-            let judged =
-                executed.and_then(|(executed, slices)| judge(trial, executed, slices, fixture, self.cancel));
-            let settled = self.settle(&self.plan.cells[id.0], judged, rerun, emit)?;
+            let judged = executed.and_then(|(executed, slices)| {
+                judge(trial, executed, slices, fixture, self.conditions.cancel)
+            });
+            let settled = self.settle(&self.plan.cells[id.0], judged, rerun, log)?;
             let Some(settled) = settled else { return Ok(None) };
             outcomes.push(settled);
         }
@@ -109,8 +111,9 @@ impl Runner<'_> {
             if let Outcome::Measured(measured) = &mut record.outcome {
                 measured.overhead_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
             }
-            emit(Event::TrialEnds { record: &record })?;
-            attempts.push(TrialResult { record, took, loading, disturbed });
+            let failed = record.has_failed();
+            log.trial(record)?;
+            attempts.push(TrialResult { failed, took, loading, disturbed });
         }
         Ok(Some(attempts))
     }
@@ -135,9 +138,7 @@ impl Runner<'_> {
             number: *number,
             stop: self.plan.stop(operation),
             seed: seed.of_probe(0),
-            cancel: self.cancel,
-            progress: self.progress,
-            cpu_partition: self.cpu_partition,
+            conditions: Conditions { observer: None, ..self.conditions },
             threads: self.plan.spec.threads,
             ..Trial::new(driver, options, cell, &**workload, operation)
         })
@@ -154,7 +155,7 @@ impl Runner<'_> {
         }
         let in_process = members.iter().all(|member| member.endpoint == Endpoint::InProcess);
         let endpoint = if in_process { Endpoint::InProcess } else { Endpoint::Composite(members) };
-        let observer = self.observer?;
+        let observer = self.conditions.observer?;
         // Clients wait for their slices; a panic of the observer must not block them.
         catch_unwind(AssertUnwindSafe(|| observer.begin(&endpoint, None))).ok()
     }
@@ -198,7 +199,7 @@ impl Runner<'_> {
             }
             let guard = self.observe(trials);
             let mut sleeps = Sleeps::begin();
-            let stats = scheduler.run(time, seed, self.cancel, &mut || sleeps.stood_still());
+            let stats = scheduler.run(time, seed, self.conditions.cancel, &mut || sleeps.stood_still());
             let observed = guard.and_then(ended);
             let result =
                 |(thread, slices): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, SliceStats)| {

@@ -2,8 +2,12 @@
 //!
 //! A trial takes at least [`MIN_TRIAL`]: shorter ones neither warm up nor can be checked for interference. If the
 //! budget is too small, axes with default values lose values first, then rounds are dropped. What the user asked for
-//! is kept; then the run takes longer, and the expected time says so. If trials would be much longer than
-//! a second, rounds are added instead. A cell whose work cannot be shortened has its own minimum.
+//! is kept; then the run takes longer, and the expected time says so. A cell whose work cannot be shortened has its own
+//! minimum.
+//!
+//! Rounds decide, not the length of trials: the connections of one trial differ from those of the next, the machine
+//! differs from one second to the next, and Student's quantile of few rounds is large. Interleaved trials meet the same
+//! machine and cost little besides their slices, so that a default run has many short rounds of them.
 
 use crate::plan::Plan;
 use crate::prepare::latency;
@@ -41,13 +45,31 @@ const RECORDS_PER_SECOND: f64 = 10e3;
 const MIN_VALUES: usize = 2;
 /// The minimum number of rounds. Intervals of fewer rounds are too wide.
 const MIN_ROUNDS: u32 = 4;
-/// A longer trial is worth less than another round: a difference between the connections of two trials lasts as
-/// long as the trials. With 16 clients of PostgreSQL, ratios of interleaved trials
-/// had a standard deviation of about 1.8 % with 2 s and of 2.8 % with 0.5 s: a quarter of the time, and not twice the
-/// noise (`docs/trust.md`).
-const LONG_TRIAL: Duration = Duration::from_secs(1);
-/// The maximum number of rounds after adding some.
-const MAX_ROUNDS: u32 = 16;
+
+/// How many rounds a run has if there is time.
+#[derive(Clone, Copy)]
+struct Usual {
+    /// Default values of axes are dropped for these.
+    enough: u32,
+    /// A longer trial is worth less than another round.
+    long_trial: Duration,
+    /// The maximum number after adding some.
+    most: u32,
+}
+
+impl Usual {
+    /// Separate trials meet different states of the machine, and each has a warm-up of its own.
+    const SEPARATE: Self = Self { enough: 0, long_trial: Duration::from_secs(1), most: 16 };
+    /// With 16 clients of PostgreSQL, ratios of interleaved trials had a standard deviation of about 1.8 % with 2 s, of
+    /// 2.8 % with 0.5 s and of 3.9 % with 0.3 s: rounds of 0.3 s have two thirds of the error of rounds of 2 s in the same
+    /// time, before Student's quantile counts them (`docs/trust.md`). What a trial costs besides was 35 ms.
+    const INTERLEAVED: Self = Self { enough: 12, long_trial: Duration::from_millis(250), most: 30 };
+
+    fn of(spec: &RunSpec) -> Self {
+        if spec.slice_ns.is_some() { Self::INTERLEAVED } else { Self::SEPARATE }
+    }
+}
+
 /// The maximum number of rounds per block after adding some.
 const MAX_PER_BLOCK: u32 = 4;
 /// The default number of restarts of throwaway servers. If speeds of instances have a standard deviation of 1.1 %
@@ -92,8 +114,14 @@ pub struct Fit {
 /// them, and reports what it removed; or adds restarts and rounds. Trials use the time that is left.
 pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -> Fit {
     let (axes, rounds) = (plan.spec.axes.clone(), plan.spec.rounds);
+    let usual = Usual::of(&plan.spec);
+    let time_for_all = Cost::of(plan, targets).min();
+    // The first analysis of a run with `--until` has a planned number of rounds.
+    let adds_rounds = free.rounds && plan.spec.until.is_none();
+    if adds_rounds && plan.spec.restarts == 0 {
+        plan.spec.rounds = rounds.max(usual.enough);
+    }
     let mut cost = Cost::of(plan, targets);
-    let time_for_all = cost.min();
     while cost.min() > budget {
         if let Some((axis, position)) = next_value(plan.experiment.info, &plan.spec, &free.axes) {
             plan.drop_value(&axis, position);
@@ -104,16 +132,15 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
         }
         cost = Cost::of(plan, targets);
     }
-    if free.restarts && free.rounds && plan.spec.until.is_none() {
+    if free.restarts && adds_rounds {
         cost = add_restarts(plan, targets, cost, budget);
     }
-    // The first analysis of a run with `--until` has a planned number of rounds.
-    while free.rounds && plan.spec.until.is_none() {
+    while adds_rounds {
         let before = plan.spec.rounds;
         plan.spec.rounds += plan.spec.blocks();
         let more = Cost::of(plan, targets);
-        if plan.spec.rounds > MAX_ROUNDS.max(MAX_PER_BLOCK * plan.spec.blocks())
-            || more.trial(budget) < LONG_TRIAL
+        if plan.spec.rounds > usual.most.max(MAX_PER_BLOCK * plan.spec.blocks())
+            || more.trial(budget) < usual.long_trial
             || more.min() > budget
         {
             plan.spec.rounds = before;
@@ -175,15 +202,22 @@ pub(crate) fn fewer_blocks(spec: &RunSpec, rounds: u32) -> Option<u32> {
 
 /// The next value to remove: of the default axis with the most values, the one whose neighbours are closest to each
 /// other. Of several such axes, the chart's comes last. The baseline's value stays. Where the answer is a comparison, an axis
-/// that the question does not have gives way first, and to one value.
+/// that the question does not have gives way first, and to one value. Where targets are compared at values of an axis that the user
+/// named, other axes within which they are compared give way to one value too: more rounds are worth more.
 fn next_value(info: &ExperimentInfo, spec: &RunSpec, free: &[String]) -> Option<(String, usize)> {
     let candidates = info.axes.iter().filter(|axis| free.iter().any(|name| name == axis.name));
     let compared = |axis: &str| {
         let asks = |question: &Question| question.compares(axis) || question.is_within(axis);
         spec.question.as_ref().is_none_or(asks)
     };
+    let is_named = |axis: &str| !free.iter().any(|name| name == axis);
+    let is_beside = |question: &Question| {
+        question.compares_targets() && question.within.iter().any(|axis| is_named(axis))
+    };
     let least = |axis: &str| {
-        if info.answer == Answer::Comparison && !compared(axis) { 1 } else { MIN_VALUES }
+        let gives_way = !compared(axis)
+            || spec.question.as_ref().is_some_and(|one| !one.compares(axis) && is_beside(one));
+        if info.answer == Answer::Comparison && gives_way { 1 } else { MIN_VALUES }
     };
     let (name, values) = candidates
         .filter_map(|axis| spec.axes.get(axis.name).map(|values| (axis.name, values)))

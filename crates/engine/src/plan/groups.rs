@@ -13,8 +13,8 @@ struct Group {
     /// What they have in common; `None` for a single trial.
     alike: Option<(usize, Cell)>,
     trials: Vec<TrialId>,
-    /// Their fixtures.
-    slots: Vec<usize>,
+    /// Their data: fixtures and datasets.
+    data: Vec<(usize, String)>,
     /// The connections of their clients, all of which are open at the same time.
     connections: u64,
     /// The memory that their clients hold, in bytes.
@@ -25,7 +25,7 @@ struct Group {
 ///
 /// A group contains cells of one operation that are compared with each other: those that differ in the target or in a
 /// choice, but not in an amount. All of them are connected at the same time, so that the limits of servers and machine are
-/// those of the group; what does not fit is in another one. If they write, a group has one cell of each fixture, since two would see each
+/// those of the group; what does not fit is in another one. If they write, a group has one cell of each dataset, since two would see each
 /// other's rows.
 pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
     if plan.spec.slice_ns.is_none() {
@@ -43,24 +43,30 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
             && connections < CONNECTIONS;
         let most = plan.free_connections[run_cell.record.target].min(CONNECTIONS);
         let writes = plan.operations[operation].writes;
-        let alike = can.then(|| (operation, alike(axes, writes, plan.spec.question.as_ref())));
-        let fits = |group: &&mut Group| {
+        let data = (slot, planned.dataset.clone());
+        let alike = can.then(|| (operation, alike(axes, plan.spec.question.as_ref())));
+        let fits = |group: &Group| {
             alike.is_some()
                 && group.alike == alike
                 && group.connections + connections <= most
                 && group.held + held <= plan.max_held
-                && !(writes && group.slots.contains(&slot))
+                && !(writes && group.data.contains(&data))
         };
-        if let Some(group) = groups.iter_mut().find(fits) {
+        // The same cell of another target first: those two are compared in any case.
+        let has_same =
+            |group: &Group| group.trials.iter().any(|(cell, _)| plan.cells[*cell].record.axes == *axes);
+        let found = groups.iter().position(|group| fits(group) && has_same(group));
+        let found = found.or_else(|| groups.iter().position(|group| fits(group)));
+        if let Some(group) = found.map(|at| &mut groups[at]) {
             group.trials.push((cell, operation));
-            group.slots.push(slot);
+            group.data.push(data);
             group.connections += connections;
             group.held += held;
         } else {
             groups.push(Group {
                 alike,
                 trials: vec![(cell, operation)],
-                slots: vec![slot],
+                data: vec![data],
                 connections,
                 held,
             });
@@ -70,11 +76,9 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
 }
 
 /// The key that compared cells have in common. Runs of earlier versions compared all axes.
-fn alike(axes: &Cell, writes: bool, question: Option<&Question>) -> Cell {
+fn alike(axes: &Cell, question: Option<&Question>) -> Cell {
     let kept = axes.values().iter().filter(|(name, value)| {
-        writes
-            || matches!(value, AxisValue::Number(_))
-            || question.is_some_and(|question| !question.compares(name))
+        matches!(value, AxisValue::Number(_)) || question.is_some_and(|question| !question.compares(name))
     });
     Cell::new(kept.map(|(name, value)| (name.clone(), value.clone())))
 }

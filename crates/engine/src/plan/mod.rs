@@ -25,10 +25,17 @@ use crate::prepare::target::Target;
 use kurabe_core::axis::{Cell, product};
 use kurabe_core::experiment::{Dataset, Experiment};
 use kurabe_core::load::Load;
+use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::{CellRecord, RunSpec};
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
+
+/// Whether two cells differ in these axes only.
+fn differ_in(free: &[String], a: &Cell, b: &Cell) -> bool {
+    let mut values = a.values().iter().filter(|(name, value)| b.values().get(*name) != Some(value));
+    values.all(|(name, _)| free.contains(name))
+}
 
 impl Plan {
     /// Plans a run on open targets. The spec is not changed.
@@ -56,6 +63,7 @@ impl Plan {
             applications: applications.to_vec(),
             free_connections: vec![u64::MAX; applications.len()],
             max_held: u64::MAX,
+            is_complete: false,
             records_are_given: spec.records.is_some(),
             spec,
         };
@@ -101,7 +109,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The same on open targets; `false`, and nothing is changed, if there is no such plan, or no cell in it.
+    /// Like [`rewrite`](Self::rewrite) on open targets; `false`, and nothing is changed, if there is no such plan, or no cell in it.
     pub(crate) fn try_rewrite(
         &mut self,
         experiment: &'static Experiment,
@@ -153,22 +161,47 @@ impl Plan {
     pub fn leave_out_unconnectable(&mut self, targets: &[Target], free: &[String]) {
         let short = |cell: &RunCell| targets[cell.record.target].lacks_connections(cell.available()?);
         let why: Vec<Option<String>> = self.cells.iter().map(short).collect();
-        let differ_in_free = |a: &Cell, b: &Cell| {
-            let mut values = a.values().iter().filter(|(name, value)| b.values().get(*name) != Some(value));
-            values.all(|(name, _)| free.contains(name))
-        };
         let has_smaller = |at: usize| {
             let record = &self.cells[at].record;
             self.cells.iter().zip(&why).any(|(other, why)| {
                 let fits =
                     why.is_none() && other.available().is_some() && other.record.target == record.target;
-                fits && differ_in_free(&record.axes, &other.record.axes)
+                fits && differ_in(free, &record.axes, &other.record.axes)
             })
         };
         let out: Vec<usize> = (0..why.len()).filter(|at| why[*at].is_some() && has_smaller(*at)).collect();
         for at in out {
             self.cells[at].record.unavailable.clone_from(&why[at]);
         }
+    }
+
+    /// Marks the cells of these targets whose values are the largest, by `size`, if another cell differs in axes with default values
+    /// only and has smaller ones. Returns whether there are any.
+    pub(crate) fn leave_out_largest(
+        &mut self,
+        targets: &[usize],
+        free: &[String],
+        size: fn(&PlannedCell) -> u64,
+        why: &str,
+    ) -> bool {
+        let here =
+            |cell: &RunCell| cell.available().filter(|_| targets.contains(&cell.record.target)).map(size);
+        let sizes: Vec<Option<u64>> = self.cells.iter().map(here).collect();
+        let largest = sizes.iter().flatten().max().copied();
+        let has_smaller = |at: usize| {
+            self.cells.iter().zip(&sizes).any(|(other, size)| {
+                size.is_some_and(|size| Some(size) < largest)
+                    && other.record.target == self.cells[at].record.target
+                    && differ_in(free, &self.cells[at].record.axes, &other.record.axes)
+            })
+        };
+        let out =
+            (0..sizes.len()).filter(|at| sizes[*at].is_some() && sizes[*at] == largest && has_smaller(*at));
+        let out: Vec<usize> = out.collect();
+        for at in &out {
+            self.cells[*at].record.unavailable = Some(why.to_owned());
+        }
+        !out.is_empty()
     }
 
     /// Interleaves no more clients than the servers have connections, and prepared statements, for.
@@ -217,6 +250,7 @@ impl Plan {
             self.cells.push(cell);
         }
         self.limit_connections(targets);
+        self.is_complete = true;
         Ok(())
     }
 

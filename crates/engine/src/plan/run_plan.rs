@@ -30,6 +30,8 @@ pub struct Plan {
     pub(crate) free_connections: Vec<u64>,
     /// The memory that clients may hold at a time, in bytes.
     pub(crate) max_held: u64,
+    /// Whether it has its A/A controls and the groups of its trials.
+    pub(super) is_complete: bool,
     /// Whether the user set the number of records; otherwise it may be reduced and increased.
     pub(super) records_are_given: bool,
 }
@@ -89,6 +91,11 @@ impl Plan {
     /// The cells that can be measured.
     pub fn available(&self) -> impl Iterator<Item = (&CellRecord, &PlannedCell)> {
         self.cells.iter().filter_map(|cell| Some((&cell.record, cell.available()?)))
+    }
+
+    /// Whether it has its A/A controls and the groups of its trials.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// The number of trials of one round.

@@ -1,6 +1,7 @@
 //! Measures the tool's own cost: the experiment's transactions on the null target, which answers at once.
 
 use crate::clients::cancellable::cancellable;
+use crate::conditions::Conditions;
 use crate::plan::Plan;
 use crate::prepare::fixture::Fixture;
 use crate::prepare::target::Target;
@@ -24,7 +25,7 @@ const RECORDS: u64 = 100_000;
 ///
 /// # Errors
 /// Any error of a trial.
-pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<OverheadRecord>> {
+pub(crate) fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<OverheadRecord>> {
     // The cost of random inputs, comparisons and clocks hardly depends on the number of records; loading does.
     let records = plan.spec.records.map(|records| records.min(RECORDS));
     let dataset = Dataset { seed: plan.spec.seed, records, slot: 0 };
@@ -57,7 +58,7 @@ pub fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result<Vec<Ov
                 number,
                 stop: Stop { duration: Some(TIME), ..Stop::default() },
                 seed: plan.spec.seed,
-                cancel,
+                conditions: Conditions { cancel, ..Conditions::default() },
                 ..Trial::new(&*null.driver, &options, &cell, &*workload, operation)
             };
             let measured = trial.run(state, &mut cancellable(session, cancel)).map_err(|failure| {

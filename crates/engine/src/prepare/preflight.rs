@@ -5,7 +5,9 @@ use crate::plan::Plan;
 use crate::prepare::fixture::Fixture;
 use crate::prepare::target::Target;
 use kurabe_core::collection::{Collection, NAMESPACE_PREFIX};
+use kurabe_core::observation::{Endpoint, Observer};
 use kurabe_core::operation::Operation;
+use kurabe_core::planned::Need;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashSet;
@@ -14,6 +16,25 @@ use std::time::Duration;
 
 /// Files that the program itself has open, besides its connections.
 const OWN_FILES: u64 = 64;
+
+/// Marks targets as unusable whose server's memory is to be read and cannot be. Notes which servers cannot be restarted.
+pub(crate) fn refuse_unobserved(plan: &Plan, targets: &mut [Target], observer: Option<&dyn Observer>) {
+    let reads_memory = plan.available().any(|(_, cell)| cell.needs.contains(&Need::ServerMemory));
+    let Some(observer) = observer.filter(|_| reads_memory) else { return };
+    for target in targets.iter_mut().filter(|target| target.is_described()) {
+        let endpoint = target.driver.endpoint();
+        if let Err(why) = observer.memory_usage(&endpoint) {
+            let why = format!("the memory of the server cannot be read: {why}");
+            target.skip_reason = target.skip_reason.take().or(Some(why));
+        } else if target.restart.is_none() && endpoint != Endpoint::InProcess {
+            target.facts.notes.push(
+                "the server cannot be restarted before each trial: it reuses memory of earlier connections, \
+                 so that memory per connection is a lower bound"
+                    .to_owned(),
+            );
+        }
+    }
+}
 
 /// Checks the cells against the limits of servers and machine, has no more of them interleaved than the machine has memory
 /// for, and raises this process's limit of open files as needed.

@@ -7,7 +7,7 @@ use kurabe_core::driver::{Capability, Driver, Support};
 use kurabe_core::facts::{Limit, ServerFacts};
 use kurabe_core::planned::{Demand, PlannedCell};
 use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
-use kurabe_core::run::CellRecord;
+use kurabe_core::run::{CellRecord, PublishingClause, TargetRecord};
 use kurabe_core::units;
 use kurabe_core::{Error, ErrorKind, Result};
 
@@ -19,6 +19,12 @@ pub const OWN_CONNECTIONS: u64 = 5;
 pub struct Target {
     /// Its name in the run.
     pub name: String,
+    /// Its URL without the password, as recorded.
+    pub url: String,
+    /// Its scheme, which selects the driver.
+    pub scheme: String,
+    /// The clause of its licence that restricts publishing benchmark results.
+    pub publishing: Option<PublishingClause>,
     pub driver: Box<dyn Driver>,
     /// The server's facts.
     pub facts: ServerFacts,
@@ -52,10 +58,13 @@ pub type Restart = Box<dyn Fn() -> Result<()> + Send + Sync>;
 pub type Restrict = Box<dyn Fn(&[u32], bool) -> Result<()> + Send + Sync>;
 
 impl Target {
-    /// A target that acquires its lease, can be measured, and cannot be restarted.
+    /// A target without a recorded URL that acquires its lease, can be measured, and cannot be restarted.
     pub fn new(name: impl Into<String>, driver: Box<dyn Driver>, facts: ServerFacts) -> Self {
         Self {
             name: name.into(),
+            url: String::new(),
+            scheme: String::new(),
+            publishing: None,
             driver,
             facts,
             claims: true,
@@ -63,6 +72,17 @@ impl Target {
             restart: None,
             second: None,
             restrict: None,
+        }
+    }
+
+    /// Its record in the run file.
+    pub fn record(&self) -> TargetRecord {
+        TargetRecord {
+            name: self.name.clone(),
+            url: self.url.clone(),
+            scheme: self.scheme.clone(),
+            facts: self.facts.clone(),
+            publishing: self.publishing.clone(),
         }
     }
 

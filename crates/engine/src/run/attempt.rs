@@ -2,15 +2,17 @@
 
 use crate::clients::cancellable::cancellable;
 use crate::clients::cpu_partition::PinGuard;
+use crate::conditions::Conditions;
 use crate::fleet::{CellOrder, FleetClients};
 use crate::plan::TrialId;
 use crate::plan::cell::{RunCell, unavailable};
 use crate::plan::draw_seed::DrawSeed;
 use crate::prepare::fixture::Fixture;
 use crate::prepare::target::Target;
-use crate::run::event::Event;
-use crate::run::run_state::{Disturbance, DisturbanceKind, Progress, Rerun, TrialResult, standstill};
-use crate::run::runner::{Emit, Fixtures, Runner};
+use crate::run::listener::Event;
+use crate::run::log::RunLog;
+use crate::run::runner::{Disturbance, DisturbanceKind, Progress, Rerun, TrialResult, standstill};
+use crate::run::runner::{Fixtures, Runner};
 use crate::run::throwaway::Restricted;
 use crate::trial::rate_search::RateSearch;
 use crate::trial::{Clients, Failure, LoadModel, Trial, caught};
@@ -35,7 +37,7 @@ const MAX_STALL_RERUNS: u32 = 5;
 pub(crate) type LoadData<'a> = dyn Fn(&mut dyn Namespace, &mut dyn Session) -> Result<DatasetState> + 'a;
 
 impl Runner<'_> {
-    /// Executes one trial and emits its outcome; `None` if the user stopped it.
+    /// Executes one trial and records its outcome; `None` if the user stopped it.
     pub(super) fn execute_trial(
         &self,
         round: u32,
@@ -43,20 +45,20 @@ impl Runner<'_> {
         rerun: Option<&Rerun>,
         fixtures: &mut Fixtures,
         progress: Progress,
-        emit: Emit<'_>,
+        log: &mut RunLog<'_>,
     ) -> Result<Option<TrialResult>> {
-        if self.cancel.load(Ordering::Relaxed) {
+        if self.conditions.cancel.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let (cell, operation) = (&self.plan.cells[id.0], self.plan.operations[id.1]);
-        emit(progress.begins(round, &cell.record, operation))?;
-        self.progress.store(0, Ordering::Relaxed);
+        log.emit(progress.begins(round, &cell.record, operation))?;
+        self.conditions.progress.store(0, Ordering::Relaxed);
         let at_ms = self.began.elapsed().as_millis() as u64;
         let started = Instant::now();
         let fixture = &mut fixtures[cell.slot];
         let is_rerun = rerun.is_some();
-        let outcome = caught("the trial", || self.trial(round, cell, operation, is_rerun, fixture, emit));
-        let Some((outcome, disturbed)) = self.settle(cell, outcome, rerun, emit)? else { return Ok(None) };
+        let outcome = caught("the trial", || self.trial(round, cell, operation, is_rerun, fixture, log));
+        let Some((outcome, disturbed)) = self.settle(cell, outcome, rerun, log)? else { return Ok(None) };
         let loading = fixtures[cell.slot].as_mut().map_or(Duration::ZERO, Fixture::take_loading);
         if matches!(outcome, Outcome::Failed { .. }) {
             // The next trial on this target uses a new connection and new data.
@@ -65,8 +67,9 @@ impl Runner<'_> {
         let operation = operation.name.to_owned();
         let rerun_reason = rerun.map(|rerun| rerun.why.clone());
         let record = TrialRecord { round, cell: id.0, operation, at_ms, outcome, rerun_reason };
-        emit(Event::TrialEnds { record: &record })?;
-        Ok(Some(TrialResult { record, took: started.elapsed(), loading, disturbed }))
+        let failed = record.has_failed();
+        log.trial(record)?;
+        Ok(Some(TrialResult { failed, took: started.elapsed(), loading, disturbed }))
     }
 
     /// What becomes of a trial that has ended: its outcome for the run file, and what disturbed it. `None` if the user
@@ -76,11 +79,11 @@ impl Runner<'_> {
         cell: &RunCell,
         trial: Result<Measurement, Failure>,
         rerun: Option<&Rerun>,
-        emit: Emit<'_>,
+        log: &mut RunLog<'_>,
     ) -> Result<Option<(Outcome, Option<Disturbance>)>> {
         let (trial, mut disturbed) = self.judge_disturbance(trial, rerun);
         if let Some(why) = self.lost_agents(&trial) {
-            emit(Event::AgentLost { why: &why })?;
+            log.emit(Event::AgentLost { why: &why })?;
             disturbed = Some(Disturbance { why, kind: DisturbanceKind::LostAgent });
         }
         let Some(outcome) = self.outcome(trial) else { return Ok(None) };
@@ -92,7 +95,10 @@ impl Runner<'_> {
     fn lost_agents(&self, trial: &Result<Measurement, Failure>) -> Option<String> {
         let failure = trial.as_ref().err()?;
         let is_lost = failure.error.kind() == ErrorKind::ConnectionLost && failure.mismatches == 0;
-        self.fleet.filter(|_| is_lost && !self.cancel.load(Ordering::Relaxed))?.go_on_without_lost()
+        self.conditions
+            .fleet
+            .filter(|_| is_lost && !self.conditions.cancel.load(Ordering::Relaxed))?
+            .go_on_without_lost()
     }
 
     /// The disturbance of a trial, if any. If Kurabe itself stood still, the last allowed rerun fails the trial.
@@ -115,7 +121,7 @@ impl Runner<'_> {
             Err(_) => Duration::ZERO,
         };
         if stood_still.is_zero() {
-            let interference_check = self.interference_check.zip(trial.as_ref().ok());
+            let interference_check = self.conditions.interference_check.zip(trial.as_ref().ok());
             let why =
                 interference_check.and_then(|(interference_check, measured)| interference_check(measured));
             return (trial, why.map(|why| Disturbance { why, kind: DisturbanceKind::Interference }));
@@ -136,7 +142,7 @@ impl Runner<'_> {
         match trial {
             Ok(measured) => Some(Outcome::Measured(Box::new(measured))),
             Err(failure) if failure.error.kind() == ErrorKind::Interrupted => None,
-            Err(_) if self.cancel.load(Ordering::Relaxed) => None,
+            Err(_) if self.conditions.cancel.load(Ordering::Relaxed) => None,
             Err(failure) => Some(Outcome::Failed {
                 kind: failure.error.kind(),
                 reason: printable(&failure.error.to_string()).into_owned(),
@@ -173,7 +179,7 @@ impl Runner<'_> {
         cell: &PlannedCell,
         load: &LoadData<'_>,
         fixture: &'f mut Option<Fixture>,
-        emit: Emit<'_>,
+        log: &mut RunLog<'_>,
     ) -> Result<&'f mut Fixture> {
         let target = &self.targets[run_cell.record.target];
         if let (true, Some(restart)) =
@@ -188,8 +194,10 @@ impl Runner<'_> {
             None => fixture.insert(self.open(run_cell.slot, target)?),
         };
         if !fixture.has(cell) {
-            emit(Event::Loading { cell: &run_cell.record })?;
-            fixture.load(cell, self.cancel, load).map_err(|error| error.context("loading data"))?;
+            log.emit(Event::Loading { cell: &run_cell.record })?;
+            fixture
+                .load(cell, self.conditions.cancel, load)
+                .map_err(|error| error.context("loading data"))?;
         }
         Ok(fixture)
     }
@@ -199,9 +207,9 @@ impl Runner<'_> {
         let need = self.plan.need(slot % targets);
         if slot < targets {
             // A new first fixture does not remove the collections of A/A controls.
-            Fixture::for_need(target, slot, 2 * targets, self.run, need)
+            Fixture::for_need(target, slot, 2 * targets, self.name, need)
         } else {
-            Fixture::of_aa_control(target, slot, self.run, need)
+            Fixture::of_aa_control(target, slot, self.name, need)
         }
     }
 
@@ -212,25 +220,26 @@ impl Runner<'_> {
         operation: &'static OperationInfo,
         rerun: bool,
         fixture: &mut Option<Fixture>,
-        emit: Emit<'_>,
+        log: &mut RunLog<'_>,
     ) -> Result<Measurement, Failure> {
         let around = Instant::now();
         let cell = run_cell.available().ok_or_else(unavailable)?;
         if let Work::Job(job) = &cell.work {
             let load =
                 |namespace: &mut dyn Namespace, session: &mut dyn Session| job.load(namespace, session);
-            let fixture = self.prepare(run_cell, cell, &load, fixture, emit)?;
+            let fixture = self.prepare(run_cell, cell, &load, fixture, log)?;
             return self.job(run_cell, cell, operation, &**job, fixture);
         }
         let workload = cell.workload()?;
-        let fixture = self.prepare(run_cell, cell, &|n, s| workload.load(n, s), fixture, emit)?;
+        let fixture = self.prepare(run_cell, cell, &|n, s| workload.load(n, s), fixture, log)?;
         let target = &self.targets[run_cell.record.target];
         let restricted = Restricted::of(target, run_cell, cell)?;
         // Observers and other helpers of the trial keep to the clients' processors too.
         let clients = restricted.as_ref().map(|restricted| &*restricted.partition.clients);
         let _pinned = clients.map(PinGuard::pin).transpose()?;
-        let cpu_partition =
-            restricted.as_ref().map(|restricted| &restricted.partition).or(self.cpu_partition);
+        let partition = restricted.as_ref().map(|restricted| &restricted.partition);
+        let cpu_partition = partition.or(self.conditions.cpu_partition);
+        let conditions = Conditions { cpu_partition, ..self.conditions };
         let connected = || restricted.as_ref().map_or(Ok(()), Restricted::connected);
         let seed = DrawSeed::new(self.plan.spec.seed, round, &run_cell.record, operation.name, rerun);
         let options = cell.connect_options();
@@ -239,7 +248,7 @@ impl Runner<'_> {
         let stood_still = Cell::new(Duration::ZERO);
         let mut made = |load_model: LoadModel, stop: Stop| {
             let number = fixture.next_trial();
-            fixture.before(cell, operation.name, self.cancel, |trial| workload.before(trial))?;
+            fixture.before(cell, operation.name, conditions.cancel, |trial| workload.before(trial))?;
             let (state, session) = fixture.lend(cell)?;
             if let Some(restricted) = &restricted {
                 restricted.begin()?;
@@ -250,19 +259,16 @@ impl Runner<'_> {
                 stop,
                 load_model,
                 seed: seed.of_probe(probes),
-                cancel: self.cancel,
-                progress: self.progress,
-                observer: self.observer,
-                cpu_partition,
+                conditions,
                 threads: self.plan.spec.threads,
                 connected: Some(&connected),
-                clients: self
+                clients: conditions
                     .fleet
                     .map_or(Clients::Here, |fleet| Clients::Fleet(FleetClients { fleet, cell: &ordered })),
                 ..Trial::new(driver, &options, cell, &*workload, operation)
             };
             probes += 1;
-            let made = trial.run(state, &mut cancellable(session, self.cancel));
+            let made = trial.run(state, &mut cancellable(session, conditions.cancel));
             let meanwhile = match &made {
                 Ok(measured) => Duration::from_nanos(measured.stood_still_ns),
                 Err(failure) => failure.stood_still.unwrap_or_default(),

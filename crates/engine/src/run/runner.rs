@@ -1,122 +1,67 @@
-//! Executes a run: rounds over all trials, with a fixture per target. Every outcome is emitted before the next trial
+//! Executes a run: rounds over all trials, with a fixture per target. Every outcome is recorded before the next trial
 //! starts.
 
-use crate::clients::cpu_partition::CpuPartition;
-use crate::fleet::Fleet;
+use crate::conditions::Conditions;
+use crate::plan::budget::{LATE, RESTART, fewer_blocks};
 use crate::plan::{Plan, TrialId};
 use crate::prepare::eviction::{Stopped, Watch};
 use crate::prepare::fixture::{Fixture, Ownership};
 use crate::prepare::target::Target;
-use crate::run::event::Event;
-use crate::run::reruns::{Queued, queue_rerun};
-use crate::run::run_state::{Progress, Rerun, RunState, TrialResult};
+use crate::run::listener::Event;
+use crate::run::log::RunLog;
+use crate::run::stopping_rule::StoppingRule;
 use crate::run::throwaway::restart_all;
-use crate::trial::{NEVER, UNWATCHED};
-use kurabe_core::Result;
+use kurabe_core::experiment::OperationInfo;
 use kurabe_core::fleet::OnLostAgent;
-use kurabe_core::observation::Observer;
-use kurabe_core::run::{Measurement, TrialRecord};
-use std::collections::VecDeque;
+use kurabe_core::run::{CellRecord, Outcome, Replanned, RunSpec, TrialRecord};
+use kurabe_core::{ErrorKind, Result, units};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Checks a trial for interference; returns the reason, as a clause, if it should not be relied on.
-pub type InterferenceCheck = fn(&Measurement) -> Option<String>;
-
-/// Receives the events of a run.
-pub type Emit<'a> = &'a mut dyn FnMut(Event<'_>) -> Result<()>;
 
 /// The fixtures of a run: one for each target, then one for each A/A control that has its own.
 pub(crate) type Fixtures = [Option<Fixture>];
 
 /// Executes the remaining trials of a run.
-pub struct Runner<'a> {
-    pub plan: &'a Plan,
+pub(crate) struct Runner<'a> {
+    pub(crate) plan: &'a Plan,
     /// The run's name, used for the leases of namespaces.
-    pub run: &'a str,
-    pub targets: &'a [Target],
+    pub(crate) name: &'a str,
+    pub(crate) targets: &'a [Target],
     /// The start of the run.
-    pub began: Instant,
-    /// Set by the user's Ctrl-C.
-    pub cancel: &'a AtomicBool,
-    /// Completed transactions of the current trial.
-    pub progress: &'a AtomicU64,
-    /// Observes machine, client and server during each trial.
-    pub observer: Option<&'a dyn Observer>,
-    /// Checks each trial for interference by other processes. A disturbed trial is repeated once at the end of its
-    /// round; the repetition counts in any case. `None`: no check. A trial in which Kurabe itself stood still is
-    /// always repeated.
-    pub interference_check: Option<InterferenceCheck>,
+    pub(crate) began: Instant,
+    pub(crate) conditions: Conditions<'a>,
     /// The time of the run. Rounds that would end much later are given up. `None`: all planned rounds are made.
-    pub budget: Option<Duration>,
-    /// Separate processors for clients and servers; `None`: no pinning.
-    pub cpu_partition: Option<&'a CpuPartition>,
-    /// The machines that run the clients; `None`: this process runs them.
-    pub fleet: Option<&'a dyn Fleet>,
-}
-
-impl<'a> Runner<'a> {
-    /// A runner that starts now, without cancellation, progress, observation or interference checks. Add these with a
-    /// struct update.
-    pub fn new(plan: &'a Plan, run: &'a str, targets: &'a [Target]) -> Self {
-        Self {
-            plan,
-            run,
-            targets,
-            began: Instant::now(),
-            cancel: &NEVER,
-            progress: &UNWATCHED,
-            observer: None,
-            interference_check: None,
-            budget: None,
-            cpu_partition: None,
-            fleet: None,
-        }
-    }
-
-    /// All trials of an unrecorded run, in execution order; fewer if it was stopped.
-    ///
-    /// # Errors
-    /// If a fixture cannot be opened, or the experiment's declaration has a defect.
-    pub fn trials(&self) -> Result<Vec<TrialRecord>> {
-        let mut trials = Vec::new();
-        self.run(Fixture::open_all(self.plan, self.targets, self.run)?, &[], &mut |event| {
-            if let Event::TrialEnds { record } = event {
-                trials.push(record.clone());
-            }
-            Ok(())
-        })?;
-        Ok(trials)
-    }
+    pub(crate) budget: Option<Duration>,
 }
 
 /// Reruns may take this share of the time of all other trials.
 const RERUN_SHARE: f64 = 0.2;
 
 impl Runner<'_> {
-    /// Executes the trials, and removes what the run created on the targets. Trials in `earlier` are not repeated; a
-    /// failed operation of a cell is not tried in later rounds. Returns whether every planned trial was made or is
-    /// known to fail; `false` if the user stopped it. `fixtures` are from [`Fixture::open_all`].
+    /// Executes the trials, and removes what the run created on the targets. Recorded trials are not repeated; a failed
+    /// operation of a cell is not tried in later rounds. Returns whether every planned trial was made or is known to
+    /// fail; `false` if the user stopped it. `fixtures` are from [`Fixture::open_all`].
     ///
     /// # Errors
-    /// An error of `emit` (such as a full disk), a throwaway server that does not restart between blocks, or a defect
-    /// of the experiment's declaration. Other errors of targets are outcomes.
-    pub fn run(
+    /// An error of the listener (such as a full disk), a throwaway server that does not restart between blocks, or a
+    /// defect of the experiment's declaration. Other errors of targets are outcomes.
+    pub(crate) fn run(
         &self,
         mut fixtures: Vec<Option<Fixture>>,
-        earlier: &[TrialRecord],
-        emit: Emit<'_>,
+        rule: &StoppingRule,
+        log: &mut RunLog<'_>,
     ) -> Result<bool> {
         let mut state = RunState::new(
-            earlier,
+            log.trials(),
             self.plan,
             self.plan.spec.fleet.as_ref().is_some_and(|fleet| fleet.on_lost_agent == OnLostAgent::Continue),
         );
         // A/A controls may have their own fixtures, which are opened when needed.
         fixtures.resize_with(2 * self.targets.len(), || None);
-        let result = self.watched(&mut fixtures, &mut state, emit);
+        let result = self.watched(&mut fixtures, &mut state, rule, log);
         // A control's fixture is dropped before the one that holds the lease for both.
         fixtures.truncate(self.targets.len());
         for (slot, fixture) in fixtures.into_iter().enumerate() {
@@ -128,15 +73,21 @@ impl Runner<'_> {
             }
         }
         result?;
-        Ok(!self.cancel.load(Ordering::Relaxed))
+        Ok(!self.conditions.cancel.load(Ordering::Relaxed))
     }
 
     /// Executes the rounds while values of others in servers with limited memory are watched.
-    fn watched(&self, fixtures: &mut Fixtures, state: &mut RunState, emit: Emit<'_>) -> Result<()> {
+    fn watched(
+        &self,
+        fixtures: &mut Fixtures,
+        state: &mut RunState,
+        rule: &StoppingRule,
+        log: &mut RunLog<'_>,
+    ) -> Result<()> {
         let stopped = Stopped::default();
         let result = thread::scope(|scope| {
-            let watch = Watch::start(scope, self.plan, self.targets, self.cancel, &stopped)?;
-            let result = self.rounds(fixtures, state, emit);
+            let watch = Watch::start(scope, self.plan, self.targets, self.conditions.cancel, &stopped)?;
+            let result = self.rounds(fixtures, state, rule, log);
             watch.end();
             result
         });
@@ -144,25 +95,29 @@ impl Runner<'_> {
         stopped.take().map_or(result, Err)
     }
 
-    fn rounds(&self, fixtures: &mut Fixtures, state: &mut RunState, emit: Emit<'_>) -> Result<()> {
+    fn rounds(
+        &self,
+        fixtures: &mut Fixtures,
+        state: &mut RunState,
+        rule: &StoppingRule,
+        log: &mut RunLog<'_>,
+    ) -> Result<()> {
         let mut rounds = self.plan.spec.rounds;
         let mut round = 0;
         loop {
             while round < rounds {
                 if let Some(event) = self.replanned(round, &mut rounds, state) {
-                    emit(event)?;
+                    log.emit(event)?;
                     continue;
                 }
-                self.begin_block(round, fixtures, state, emit)?;
-                if self.round(round, rounds, fixtures, state, emit)?.is_break() {
+                self.begin_block(round, fixtures, state, log)?;
+                if self.round(round, rounds, fixtures, state, log)?.is_break() {
                     return Ok(());
                 }
                 round += 1;
             }
-            let mut further = 0;
-            if !self.cancel.load(Ordering::Relaxed) {
-                emit(Event::RoundsEnd { rounds, further: &mut further })?;
-            }
+            let stopped = self.conditions.cancel.load(Ordering::Relaxed);
+            let further = if stopped { 0 } else { rule.further(rounds, log)? };
             if further == 0 {
                 return Ok(());
             }
@@ -177,17 +132,17 @@ impl Runner<'_> {
         round: u32,
         fixtures: &mut Fixtures,
         state: &mut RunState,
-        emit: Emit<'_>,
+        log: &mut RunLog<'_>,
     ) -> Result<()> {
         let is_made = |id: &TrialId| state.made.contains(&(round, *id)) || state.failed.contains(id);
-        if self.plan.trials.iter().all(is_made) || self.cancel.load(Ordering::Relaxed) {
+        if self.plan.trials.iter().all(is_made) || self.conditions.cancel.load(Ordering::Relaxed) {
             return Ok(());
         }
         let block = state.spec.block(round);
         if state.block.replace(block).is_none_or(|last| last == block) {
             return Ok(());
         }
-        emit(Event::Restarting)?;
+        log.emit(Event::Restarting)?;
         // Restarts close connections and clear stores in memory. So fixtures are dropped first, while the servers can
         // still clean up: those of A/A controls before those that hold the leases.
         for (slot, fixture) in fixtures.iter_mut().enumerate().rev() {
@@ -206,7 +161,7 @@ impl Runner<'_> {
         rounds: u32,
         fixtures: &mut Fixtures,
         state: &mut RunState,
-        emit: Emit<'_>,
+        log: &mut RunLog<'_>,
     ) -> Result<ControlFlow<()>> {
         let kind = (round, state.spec.is_continuous(round));
         let mut queue = VecDeque::new();
@@ -218,7 +173,7 @@ impl Runner<'_> {
             state.ended += tried - group.len();
             let progress = state.progress(self.plan, rounds);
             let rerun = group.iter().find_map(|id| state.pending_reruns.get(&(round, *id))).cloned();
-            let made = self.make(kind, &group, rerun.as_ref(), fixtures, progress, emit)?;
+            let made = self.make(kind, &group, rerun.as_ref(), fixtures, progress, log)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
@@ -241,7 +196,7 @@ impl Runner<'_> {
             }
             let mut progress = state.progress(self.plan, rounds);
             progress.ended = progress.ended.saturating_sub(group.len());
-            let made = self.make(kind, &group, Some(&rerun), fixtures, progress, emit)?;
+            let made = self.make(kind, &group, Some(&rerun), fixtures, progress, log)?;
             let Some(made) = made else { return Ok(ControlFlow::Break(())) };
             let mut disturbed = None;
             for (id, attempt) in group.iter().zip(made) {
@@ -250,7 +205,7 @@ impl Runner<'_> {
                 }
                 if attempt.is_void() {
                     disturbed = attempt.disturbed;
-                } else if attempt.failed() {
+                } else if attempt.failed {
                     state.failed.insert(*id);
                 }
             }
@@ -269,17 +224,260 @@ impl Runner<'_> {
         rerun: Option<&Rerun>,
         fixtures: &mut Fixtures,
         progress: Progress,
-        emit: Emit<'_>,
+        log: &mut RunLog<'_>,
     ) -> Result<Option<Vec<TrialResult>>> {
         match *group {
             [] => Ok(Some(Vec::new())),
             // If the other trials of the group have failed, the last one still runs in slices: only equally made
             // trials are compared.
             [id] if is_continuous || !self.plan.is_interleaved(id) => {
-                let made = self.execute_trial(round, id, rerun, fixtures, progress, emit)?;
+                let made = self.execute_trial(round, id, rerun, fixtures, progress, log)?;
                 Ok(made.map(|one| vec![one]))
             }
-            _ => self.interleave(round, group, rerun, fixtures, progress, emit),
+            _ => self.interleave(round, group, rerun, fixtures, progress, log),
         }
     }
+
+    /// The expected time of so many rounds since the start of the run.
+    fn time_of(&self, rounds: u32, state: &RunState) -> Option<Duration> {
+        Some(self.began.elapsed() + state.progress(self.plan, rounds).left?)
+    }
+
+    /// Gives up rounds that the budget does not allow. Only time decides, so this does not favour a result. If it does not
+    /// allow the blocks that a verdict of any start needs, servers are not restarted.
+    fn replanned(&self, made: u32, rounds: &mut u32, state: &mut RunState) -> Option<Event<'static>> {
+        // What an interleaved round takes is known after the first one.
+        let is_known = made > u32::from(state.spec.slice_ns.is_some());
+        let late = self.budget.filter(|_| is_known)?.mul_f64(LATE);
+        let (planned, restarts) = (*rounds, state.spec.restarts);
+        let expected = self.time_of(planned, state)?;
+        while self.time_of(*rounds, state).is_some_and(|time| time > late) {
+            match fewer_blocks(&state.spec, *rounds).filter(|fewer| *fewer >= made) {
+                Some(fewer) => *rounds = fewer,
+                None if state.spec.restarts > 0 && state.block.unwrap_or_default() == 0 => {
+                    (state.spec.restarts, *rounds) = (0, planned);
+                }
+                None => break,
+            }
+        }
+        if (*rounds, state.spec.restarts) == (planned, restarts) {
+            return None;
+        }
+        if state.spec.restarts > 0 {
+            state.spec.restarts = *rounds / state.spec.block_length() - 1;
+        }
+        state.spec.rounds = *rounds;
+        let plan = Replanned { rounds: *rounds, restarts: state.spec.restarts };
+        Some(Event::Replanned { plan, planned, expected })
+    }
+}
+
+/// Trials that are repeated at the end of their round.
+struct Queued {
+    group: Vec<TrialId>,
+    rerun: Rerun,
+    kind: DisturbanceKind,
+}
+
+/// Queues a group that was disturbed after this many reruns. If an agent was lost, all trials that the round has `begun`
+/// are repeated: they are compared with those that follow, which run on fewer agents.
+fn queue_rerun(
+    queue: &mut VecDeque<Queued>,
+    begun: &[Vec<TrialId>],
+    group: Vec<TrialId>,
+    disturbance: &Disturbance,
+    reruns: u32,
+) {
+    let Disturbance { why, kind } = disturbance;
+    let queued = |group, number| Queued { group, rerun: Rerun { why: why.clone(), number }, kind: *kind };
+    if *kind == DisturbanceKind::LostAgent {
+        // They are among those that the round has begun.
+        queue.clear();
+        queue.extend(begun.iter().map(|group| queued(group.clone(), 1)));
+    } else {
+        queue.push_back(queued(group, reruns + 1));
+    }
+}
+
+/// The progress of a run when a trial starts.
+#[derive(Clone, Copy)]
+pub(crate) struct Progress {
+    pub(crate) ended: usize,
+    pub(crate) planned: usize,
+    pub(crate) left: Option<Duration>,
+}
+
+impl Progress {
+    pub(crate) fn begins<'a>(
+        self,
+        round: u32,
+        cell: &'a CellRecord,
+        operation: &'a OperationInfo,
+    ) -> Event<'a> {
+        let Self { ended, planned, left } = self;
+        Event::TrialBegins { round, cell, operation: operation.name, ended, planned, left }
+    }
+}
+
+/// What the rest of a run needs to know of a finished trial.
+pub(crate) struct TrialResult {
+    pub(crate) failed: bool,
+    /// Its total time.
+    pub(crate) took: Duration,
+    /// The part of it for loading data.
+    pub(crate) loading: Duration,
+    /// The disturbance, if any.
+    pub(crate) disturbed: Option<Disturbance>,
+}
+
+/// A disturbance of a trial, which causes a rerun.
+#[derive(Clone, Debug)]
+pub(crate) struct Disturbance {
+    /// The reason, as a clause.
+    pub(crate) why: String,
+    pub(crate) kind: DisturbanceKind,
+}
+
+/// What disturbed a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DisturbanceKind {
+    /// Other load: the result is noisy.
+    Interference,
+    /// Kurabe itself stood still: the result is wrong.
+    Standstill,
+    /// An agent was lost: there is no result, or it is one of more agents than other trials of its round have.
+    LostAgent,
+}
+
+impl DisturbanceKind {
+    /// Whether the result never counts, so that the trial is rerun whatever time that takes.
+    pub(crate) fn is_void(self) -> bool {
+        self != Self::Interference
+    }
+}
+
+/// A rerun of a disturbed trial.
+#[derive(Clone, Debug)]
+pub(crate) struct Rerun {
+    /// What disturbed the previous one, as a clause.
+    pub(crate) why: String,
+    /// Its number, from 1.
+    pub(crate) number: u32,
+}
+
+impl TrialResult {
+    /// Whether its result never counts.
+    pub(crate) fn is_void(&self) -> bool {
+        self.disturbed.as_ref().is_some_and(|disturbed| disturbed.kind.is_void())
+    }
+}
+
+/// Completed and failed trials, and how long trials take.
+#[derive(Default)]
+struct RunState {
+    /// The plan's, with fewer rounds once some are given up.
+    spec: RunSpec,
+    made: HashSet<(u32, TrialId)>,
+    /// The number of rounds in which each trial ran.
+    rounds_made: HashMap<TrialId, u32>,
+    failed: HashSet<TrialId>,
+    ended: usize,
+    took: HashMap<TrialId, Duration>,
+    total: Duration,
+    timed: u32,
+    /// The total time of loading.
+    loading: Duration,
+    /// The total time of reruns.
+    rerun_time: Duration,
+    /// Recorded trials whose results never count, and which still need a rerun.
+    pending_reruns: HashMap<(u32, TrialId), Rerun>,
+    /// The block of rounds of the last trial since the program started.
+    block: Option<u32>,
+}
+
+impl RunState {
+    /// The state after these trials. `without_lost_agents`: trials that lost an agent are repeated.
+    fn new(earlier: &[TrialRecord], plan: &Plan, without_lost_agents: bool) -> Self {
+        let (ids, operations) = (&plan.trials, &plan.operations);
+        let mut state = Self { spec: plan.spec.clone(), ..Self::default() };
+        for trial in earlier {
+            let operation = operations.iter().position(|operation| operation.name == trial.operation);
+            let Some(id) = operation.map(|operation| (trial.cell, operation)) else { continue };
+            let lost = || without_lost_agents.then(|| connection_lost(&trial.outcome)).flatten();
+            if let Some(why) = standstill_of(&trial.outcome).or_else(lost) {
+                state.pending_reruns.insert((trial.round, id), Rerun { why, number: 1 });
+                continue;
+            }
+            state.pending_reruns.remove(&(trial.round, id));
+            if ids.contains(&id) && state.made.insert((trial.round, id)) {
+                *state.rounds_made.entry(id).or_default() += 1;
+                state.ended += 1;
+            }
+            if trial.has_failed() {
+                state.failed.insert(id);
+            }
+        }
+        state
+    }
+
+    fn note(&mut self, round: u32, id: TrialId, attempt: &TrialResult) {
+        let took = attempt.took.saturating_sub(attempt.loading);
+        self.loading += attempt.loading;
+        if attempt.failed && !attempt.is_void() {
+            self.failed.insert(id);
+        }
+        self.made.insert((round, id));
+        *self.rounds_made.entry(id).or_default() += 1;
+        self.ended += 1;
+        self.took.insert(id, took);
+        self.total += took;
+        self.timed += 1;
+    }
+
+    /// The progress of the run.
+    fn progress(&self, plan: &Plan, rounds: u32) -> Progress {
+        let planned = plan.trials.len() * rounds as usize;
+        let begun = self.block.unwrap_or_default() + 1;
+        let restarts = (self.spec.block(rounds.saturating_sub(1)) + 1).saturating_sub(begun);
+        // Each block loads what the first one did.
+        let loading = self.loading.mul_f64(f64::from(restarts) / f64::from(begun));
+        let left = self.left(&plan.trials, rounds).map(|left| left + loading + RESTART * restarts);
+        Progress { ended: self.ended, planned, left }
+    }
+
+    /// Each remaining trial is expected to take as long as last time, or the mean of the others if it is new; and as many to be
+    /// repeated as were.
+    fn left(&self, ids: &[TrialId], rounds: u32) -> Option<Duration> {
+        let mean = self.total.checked_div(self.timed)?;
+        let mut left = Duration::ZERO;
+        for id in ids.iter().filter(|id| !self.failed.contains(id)) {
+            let made = self.rounds_made.get(id).copied().unwrap_or(0);
+            left += self.took.get(id).copied().unwrap_or(mean) * rounds.saturating_sub(made);
+        }
+        let repeated = self.rerun_time.as_secs_f64() / self.total.as_secs_f64().max(f64::MIN_POSITIVE);
+        Some(left.mul_f64(1.0 + repeated))
+    }
+}
+
+/// Says that Kurabe itself stood still, if it did, as a clause.
+fn standstill_of(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Measured(measured) if measured.stood_still_ns > 0 => {
+            Some(standstill(Duration::from_nanos(measured.stood_still_ns)))
+        }
+        _ => None,
+    }
+}
+
+/// The reason of a trial that lost an agent, or a server: the record does not tell them apart.
+fn connection_lost(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Failed { kind: ErrorKind::ConnectionLost, reason, .. } => Some(reason.clone()),
+        _ => None,
+    }
+}
+
+/// Says how long Kurabe itself stood still, as a clause.
+pub(crate) fn standstill(time: Duration) -> String {
+    format!("kurabe itself stood still for {}", units::time(time))
 }

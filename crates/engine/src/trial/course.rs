@@ -1,11 +1,13 @@
 //! The course of a trial: when transactions were completed, and how long they took. The windows of a trial, its 99th
 //! percentiles over time, and the throughput beside starving clients are read from it.
+//!
+//! The length of a trial is not known before it ends. When it exceeds the last part of [`TimesByPart`], neighbouring parts
+//! are merged and their length doubles. So memory is bounded for trials of any length, and nothing is allocated while
+//! measuring. TimesByPart are multiples of the same length in all threads, so that they can be added up.
 
-use crate::trial::parts::{MANY, Parts, dense, sparse};
-use crate::trial::scale::Scale;
 use kurabe_core::run::TailCourse;
 use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Times from an eighth of a millisecond to more than three months, in buckets of at most a 128th: those at which
 /// transactions are made. A client that waits much longer than all others does not make the others' times less exact.
@@ -35,20 +37,20 @@ pub(crate) struct Course {
     #[serde(default, skip_serializing_if = "is_zero", deserialize_with = "shift")]
     shift: u32,
     /// Transactions by the time that they took, in parts of the trial; `None` of interleaved trials.
-    parts: Option<Parts>,
+    parts: Option<TimesByPart>,
 }
 
 impl Course {
     /// A course of one of so many threads, in a closed loop. `has_parts`: it records how long transactions take, too.
     pub(crate) fn new(threads: usize, has_parts: bool) -> Self {
         let shift = if threads > MANY { WIDER } else { 0 };
-        let parts = has_parts.then(|| Parts::new(threads));
+        let parts = has_parts.then(|| TimesByPart::new(threads));
         Self { shares: vec![0; WHEN.buckets() >> shift], more: Vec::new(), shift, parts }
     }
 
     /// A course of one of so many threads, in an open loop.
     pub(crate) fn of_open_loop(threads: usize) -> Self {
-        Self { shares: Vec::new(), more: Vec::new(), shift: 0, parts: Some(Parts::new(threads)) }
+        Self { shares: Vec::new(), more: Vec::new(), shift: 0, parts: Some(TimesByPart::new(threads)) }
     }
 
     /// Counts so many transactions that ended at `at` and took `took`, both in nanoseconds.
@@ -191,10 +193,180 @@ fn shift<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
         .ok_or_else(|| D::Error::custom("the times of transactions have no such width"))
 }
 
+/// Times from a quarter of a microsecond to 18 minutes, in buckets of at most an eighth: those that transactions take.
+const TIMES: Scale = Scale { low: 8, fine: 3, octaves: 32 };
+/// The maximum number of parts. A trial of more than 32 ms has at least half as many.
+const PARTS: usize = 32;
+/// The maximum number of parts of each thread, in a trial of more threads than [`MANY`]: they need a kilobyte each.
+const FEW_PARTS: usize = 8;
+/// Threads of which each has fewer parts, and wider buckets.
+const MANY: usize = 64;
+/// The initial length of a part is two to the power of this, in nanoseconds: about a millisecond.
+const FIRST: u32 = 20;
+/// The minimum number of transactions of a part: of fewer, the percentile would be the maximum.
+const MIN: u64 = 100;
+
+/// The times of transactions in equal parts of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TimesByPart {
+    /// The buckets of each part, one part after the other.
+    #[serde(serialize_with = "sparse", deserialize_with = "dense")]
+    counts: Vec<u32>,
+    /// The length of a part is two to the power of this, in nanoseconds.
+    #[serde(deserialize_with = "length")]
+    length: u32,
+}
+
+impl TimesByPart {
+    fn new(threads: usize) -> Self {
+        let parts = if threads > MANY { FEW_PARTS } else { PARTS };
+        Self { counts: vec![0; parts * TIMES.buckets()], length: FIRST }
+    }
+
+    fn len(&self) -> usize {
+        self.counts.len() / TIMES.buckets()
+    }
+
+    #[inline]
+    fn record(&mut self, at: u64, took: u64, count: u32) {
+        let mut part = at >> self.length;
+        if part >= self.len() as u64 {
+            part = self.lengthen(at);
+        }
+        add(&mut self.counts, part as usize * TIMES.buckets() + TIMES.bucket(took), count);
+    }
+
+    /// Merges parts until this time has one; returns its number.
+    #[cold]
+    fn lengthen(&mut self, at: u64) -> u64 {
+        while at >> self.length >= self.len() as u64 {
+            self.merge_neighbours();
+        }
+        at >> self.length
+    }
+
+    fn merge_neighbours(&mut self) {
+        for part in 0..self.len() {
+            for bucket in 0..TIMES.buckets() {
+                let of = |part| self.counts.get(part * TIMES.buckets() + bucket).copied().unwrap_or(0);
+                self.counts[part * TIMES.buckets() + bucket] = of(2 * part).saturating_add(of(2 * part + 1));
+            }
+        }
+        self.length += 1;
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let mut other = other.clone();
+        while self.length < other.length {
+            self.merge_neighbours();
+        }
+        while other.length < self.length {
+            other.merge_neighbours();
+        }
+        merge(&mut self.counts, &other.counts);
+    }
+
+    /// Forgets all transactions.
+    fn clear(&mut self) {
+        self.counts.fill(0);
+    }
+
+    /// The 99th percentile in each part until the last transaction; `None` if no part has enough of them.
+    fn tail(&self) -> Option<TailCourse> {
+        let mut p99_ns: Vec<Option<u64>> = Vec::new();
+        let mut last = 0;
+        for part in self.counts.chunks_exact(TIMES.buckets()) {
+            let count: u64 = part.iter().map(|count| u64::from(*count)).sum();
+            p99_ns.push(if count < MIN { None } else { p99(part, count) });
+            if count > 0 {
+                last = p99_ns.len();
+            }
+        }
+        p99_ns.truncate(last);
+        let found = p99_ns.iter().any(Option::is_some);
+        found.then_some(TailCourse { part_ns: 1 << self.length, p99_ns })
+    }
+}
+
+#[inline]
+fn add(counts: &mut [u32], at: usize, more: u32) {
+    if let Some(count) = counts.get_mut(at) {
+        *count = count.saturating_add(more);
+    }
+}
+
+fn merge(counts: &mut Vec<u32>, other: &[u32]) {
+    counts.resize(counts.len().max(other.len()), 0);
+    other.iter().enumerate().for_each(|(at, more)| add(counts, at, *more));
+}
+
+/// The time that 99 % do not exceed (nearest rank): the longest of its bucket.
+fn p99(counts: &[u32], count: u64) -> Option<u64> {
+    let rank = count - count / 100;
+    let mut seen = 0;
+    let found = counts.iter().position(|count| {
+        seen += u64::from(*count);
+        seen >= rank
+    });
+    found.map(|bucket| TIMES.longest(bucket))
+}
+/// Counts are sent as those that are not zero, with their positions.
+fn sparse<S: Serializer, N: Serialize + Default + PartialEq>(counts: &[N], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq((0_u32..).zip(counts).filter(|(_, count)| **count != N::default()))
+}
+
+fn dense<'de, D: Deserializer<'de>, N: Deserialize<'de> + Copy + Default>(
+    from: D,
+) -> Result<Vec<N>, D::Error> {
+    let mut counts = vec![N::default(); PARTS * TIMES.buckets()];
+    for (at, count) in Vec::<(u32, N)>::deserialize(from)? {
+        let unknown = || D::Error::custom("there is no such part of the time");
+        *counts.get_mut(at as usize).ok_or_else(unknown)? = count;
+    }
+    Ok(counts)
+}
+
+fn length<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let length = u32::deserialize(from)?;
+    let is_known = (FIRST..u64::BITS).contains(&length);
+    is_known.then_some(length).ok_or_else(|| D::Error::custom("a part of the time has no such length"))
+}
+
+/// Buckets of times, each a part of a doubling.
+struct Scale {
+    /// Times below two to the power of this, in nanoseconds, are not distinguished.
+    low: u32,
+    /// Two to the power of this is the number of buckets in which a doubling of the time is divided.
+    fine: u32,
+    /// The number of doublings; the last bucket includes all times above.
+    octaves: usize,
+}
+
+impl Scale {
+    const fn buckets(&self) -> usize {
+        self.octaves << self.fine
+    }
+
+    #[inline]
+    fn bucket(&self, ns: u64) -> usize {
+        let ns = ns.max(1 << self.low);
+        let octave = ns.ilog2();
+        let fine = (ns >> (octave - self.fine)) & ((1 << self.fine) - 1);
+        ((((octave - self.low) as usize) << self.fine) | fine as usize).min(self.buckets() - 1)
+    }
+
+    /// The longest time of a bucket, in nanoseconds.
+    fn longest(&self, bucket: usize) -> u64 {
+        let octave = self.low + (bucket >> self.fine) as u32;
+        let fine = (bucket & ((1 << self.fine) - 1)) as u64;
+        (((1 << self.fine) + fine + 1) << (octave - self.fine)) - 1
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::parts::{FEW_PARTS, PARTS, TIMES};
 
     const MS: u64 = 1_000_000;
 

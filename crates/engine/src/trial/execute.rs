@@ -1,11 +1,11 @@
 //! Runs the clients of a trial: all of them connect, warm up, wait at a gate, work, and wait again at its end.
 
+use crate::clients::client::{Outcome, Shared, Warmup};
 use crate::clients::clock::process_cpu;
 use crate::clients::pool::Pool;
 use crate::clients::schedule::Schedule;
 use crate::clients::semaphore::Semaphore;
-use crate::clients::worker::{Outcome, Shared, Warmup};
-use crate::fleet::{self, PartResult};
+use crate::fleet::{self, CellOrder, FleetClients, Order, PartResult};
 use crate::interleave::slices::Lane;
 use crate::prepare::server_memory::MemoryReading;
 use crate::trial::gate::Gate;
@@ -43,7 +43,8 @@ impl Trial<'_> {
         let clients = policy.clients;
         let endpoint = self.driver.endpoint();
         // Several clients with an embedded database use all processors. A single one uses one at a time.
-        let cpu_partition = self.cpu_partition.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
+        let cpu_partition = self.conditions.cpu_partition;
+        let cpu_partition = cpu_partition.filter(|_| endpoint != Endpoint::InProcess || clients == 1);
         let mut watch = Watch::open(self);
         let plan = self.schedule()?;
         let warmup = plan.map(|plan| plan.warm_up(clients, mix(self.seed, WARM_UP_ARRIVALS)));
@@ -69,7 +70,6 @@ impl Trial<'_> {
             gate: Gate::new(),
             finish: Gate::new(),
             stop: self.part_of_trial().map_or(&own_stop, |part| part.stop),
-            cancel: self.cancel,
         };
         let ran = self.run_clients(&shared, state, &mut watch);
         let closed = shared.pool.map_or(Ok(()), Pool::close);
@@ -89,7 +89,7 @@ impl Trial<'_> {
         let threads = self.shared_threads(shared.cpus);
         let reads_memory = self.cell.needs.contains(&Need::ServerMemory);
         let reads_idle = reads_memory && self.cell.idle_connections() > 0;
-        let reading = || MemoryReading::begin(self.driver, self.observer);
+        let reading = || MemoryReading::begin(self.driver, self.conditions.observer);
         let mut memory = if reads_memory && !reads_idle { reading()? } else { None };
         let mut idle = Vec::new();
         // Interleaved trials are watched together.
@@ -173,6 +173,39 @@ impl Trial<'_> {
             // A client's error matters more than a failed observation.
             Ok(Executed { part, summaries, memory: memory?, fleet: None })
         })
+    }
+
+    fn order(&self, cell: &CellOrder) -> Result<Order> {
+        // An agent would refuse what has no schedule.
+        self.schedule()?;
+        Ok(Order {
+            cell: cell.clone(),
+            operation: self.operation.name.to_owned(),
+            number: self.number,
+            stop: self.stop,
+            load_model: self.load_model,
+            seed: self.seed,
+            clients: self.cell.policy.clients as u64,
+        })
+    }
+
+    /// Runs all clients on a fleet.
+    pub(crate) fn execute_on(&self, on: &FleetClients<'_>) -> Result<Executed, Failure> {
+        let mut watch = Watch::open(self);
+        let mut started = on.fleet.begin(&self.order(on.cell)?, self.conditions.cancel)?;
+        self.connected.map_or(Ok(()), |connected| connected())?;
+        watch.begin();
+        let ran = started.run(self.conditions.cancel, self.conditions.progress);
+        let observed = watch.end();
+        ran?;
+        let results = started.end()?;
+        let observed = observed.map(|own| Box::new(fleet::combined(own, &results)));
+        let fleet = Some(Box::new(fleet::used(&results)));
+        let (part, summaries) = fleet::sum(results, self.cell.policy.clients, self.seed, self.number)?;
+        // The load is what agents make. That the coordinator stood still matters only if they lost it.
+        let mut part = PartResult { observed, ..part };
+        watch.finish(&mut part.observed);
+        Ok(Executed { part, summaries, memory: Vec::new(), fleet })
     }
 
     /// Opens the idle connections beside the clients' own.

@@ -2,11 +2,12 @@
 
 use crate::clients::clock::process_cpu;
 use crate::clients::cpu_partition;
+use crate::conditions::Conditions;
 use crate::plan::RunCell;
 use crate::prepare::fixture::Fixture;
 use crate::run::runner::Runner;
 use crate::trial::Failure;
-use crate::trial::standstill::Monitor;
+use crate::trial::standstill::{Monitor, counts};
 use kurabe_core::experiment::{Checked, OperationInfo};
 use kurabe_core::job::{Ended, Job, JobContext, JobDone, Side};
 use kurabe_core::metric;
@@ -37,16 +38,15 @@ impl Runner<'_> {
         fixture: &mut Fixture,
     ) -> Result<Measurement, Failure> {
         let around = Instant::now();
-        fixture.before(cell, operation.name, self.cancel, |trial| job.before(trial))?;
+        let Conditions { cancel, progress, observer, cpu_partition: partition, .. } = self.conditions;
+        fixture.before(cell, operation.name, cancel, |trial| job.before(trial))?;
         let (state, session) = fixture.lend(cell)?;
         let driver = self.targets[run_cell.record.target].driver_of(&run_cell.record);
         let options = cell.connect_options();
         let run = || -> Result<Ran> {
-            cpu_partition::pin_thread(
-                self.cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
-            )?;
-            let mut context = JobContext::new(driver, &options, self.cancel, self.progress);
-            let guard = self.observer.map(|observer| observer.begin(&driver.endpoint(), None));
+            cpu_partition::pin_thread(partition.map_or(&[], |cpu_partition| &cpu_partition.clients))?;
+            let mut context = JobContext::new(driver, &options, cancel, progress);
+            let guard = observer.map(|observer| observer.begin(&driver.endpoint(), None));
             let (began, cpu) = (Instant::now(), process_cpu());
             job.run(operation.name, state, &mut context)?;
             let (elapsed, cpu) = (began.elapsed(), process_cpu().saturating_sub(cpu));
@@ -66,7 +66,7 @@ impl Runner<'_> {
         let Ran { done, elapsed, cpu, observed } =
             ran.map_err(|error| Failure { stood_still: Some(stood_still), ..Failure::from(error) })?;
         let pin = |side| {
-            let cpus = self.cpu_partition.map(|partition| match side {
+            let cpus = partition.map(|partition| match side {
                 Side::Clients => &partition.clients,
                 Side::Servers => &partition.servers,
             });
@@ -76,7 +76,7 @@ impl Runner<'_> {
         let ended = Ended {
             operation: operation.name,
             state,
-            session: &mut crate::cancellable(session, self.cancel),
+            session: &mut crate::cancellable(session, cancel),
             endpoint: &driver.endpoint(),
             elapsed,
             observed: observed.as_ref(),
@@ -102,7 +102,7 @@ impl Runner<'_> {
             observed: observed.map(Box::new),
             metrics: [done.metrics, bytes, metrics, tiers.unwrap_or_default()].concat(),
             points: done.points,
-            stood_still_ns: stood_still.as_nanos() as u64,
+            stood_still_ns: if counts(stood_still, elapsed) { stood_still.as_nanos() as u64 } else { 0 },
             ..Measurement::default()
         })
     }

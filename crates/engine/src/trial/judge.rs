@@ -4,6 +4,7 @@ use crate::fleet::PartResult;
 use crate::interleave::slices::SliceStats;
 use crate::trial::course::Course;
 use crate::trial::recorded::{Executed, OpenTimes, Recorded, Times};
+use crate::trial::standstill;
 use crate::trial::throughput::Throughput;
 use crate::trial::{Failure, LoadModel, Trial};
 use kurabe_core::driver::Session;
@@ -75,6 +76,9 @@ impl Trial<'_> {
             let due_ns = plan.due_until();
             elapsed_ns = due_ns.max(last_end);
             open = Some(OpenLoop { rate, response, lag, due_ns, backlog, probes: 0 });
+        }
+        if !standstill::counts(Duration::from_nanos(stood_still_ns), Duration::from_nanos(elapsed_ns)) {
+            stood_still_ns = 0;
         }
         let exhausted = exhausted || plan.is_some_and(|plan| plan.is_cut);
         // Slices have gaps between them, so that equal parts of them are not equal parts of time.

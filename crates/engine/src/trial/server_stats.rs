@@ -45,9 +45,9 @@ impl<'a> Watch<'a> {
         let policy = &trial.cell.policy;
         let clients = Clients { count: policy.clients as u64, kept: policy.connections == Connections::Kept };
         Self {
-            observer: trial.observer,
+            observer: trial.conditions.observer,
             endpoint: trial.driver.endpoint(),
-            stats: trial.observer.map(|_| ServerStats::open(trial.driver, trial.options, clients)),
+            stats: trial.conditions.observer.map(|_| ServerStats::open(trial.driver, trial.options, clients)),
             guard: None,
             begun: false,
         }

@@ -20,6 +20,14 @@ const MIN: Duration = Duration::from_millis(100);
 /// The shortest delay that counts if the kernel does not report waits for a processor.
 const MIN_UNEXPLAINED: Duration = Duration::from_secs(1);
 
+/// The part of a trial, as a divisor, below which a standstill is noise: it changes no rate and no 99th percentile.
+const PART: u32 = 1_000;
+
+/// Whether a standstill changes the result of a trial that took so long.
+pub(crate) fn counts(stood_still: Duration, trial: Duration) -> bool {
+    stood_still > trial / PART
+}
+
 /// Measures how long this process stands still.
 pub(crate) struct Monitor {
     total_ns: Arc<AtomicU64>,
@@ -133,6 +141,14 @@ mod tests {
         // Without the kernel's explanation, only a delay that no scheduler causes counts.
         assert_eq!(standstill(MS(600), None), MS(0));
         assert_eq!(standstill(MS(2_050), None), MS(2_000));
+    }
+
+    #[test]
+    fn standstill_counts_by_its_part_of_the_trial() {
+        assert!(!counts(MS(100), MS(130_000)));
+        assert!(counts(MS(100), MS(10_000)));
+        assert!(counts(MS(131), MS(130_000)));
+        assert!(!counts(MS(0), MS(0)));
     }
 
     #[test]

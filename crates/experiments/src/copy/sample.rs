@@ -222,7 +222,7 @@ fn push(page: &mut Page, class: Class, random: u64) {
             return page.push(Cell::Bytes(&random.to_le_bytes().repeat(20)[..random as usize % 160]));
         }
         Class::Decimal => format!("{}.{}", random as i32, 1 + random % 9),
-        // Quarters, which every floating-point type holds, of few digits: Firebird reads no more exactly.
+        // Quarters, which every floating-point type holds, of few digits.
         Class::Float32 => format!("{:?}", f32::from((random >> 20) as i16) / 4.0),
         Class::Float64 => format!("{:?}", f64::from(random as i32) / 4.0),
         Class::Char => format!("{:08x}", random as u32),
@@ -275,10 +275,7 @@ pub fn of_each(collection: &Arc<Collection>, text: impl Fn(&'static Engine) -> S
 
 /// The operation by which a session's server names its engine.
 pub fn which(collection: &Arc<Collection>) -> Operation {
-    of_each(collection, |engine| {
-        let of = engine.one_row;
-        format!("SELECT '{}'{of}", engine.name)
-    })
+    of_each(collection, |engine| format!("SELECT '{}'", engine.name))
 }
 
 /// The engine of a collection's server.

@@ -23,10 +23,11 @@ pub(super) struct Declared {
     pub(super) programs: Vec<Program>,
     /// What the statements of its transactions may do.
     pub(super) access: Access,
-    /// Whether variables within quotes are variables too, and the first one that was left there because they are not.
+    /// Whether it is read for values that are put into the text, where variables within quotes are variables too.
     pub(super) in_quotes: bool,
-    pub(super) left_in_quotes: Option<String>,
-    /// The same workload with those, for values that are put into the text.
+    /// Why its statements cannot be prepared, if they cannot.
+    pub(super) unpreparable: Option<Error>,
+    /// The same workload, for values that are put into the text.
     pub(super) simple: Option<Arc<Declared>>,
 }
 
@@ -165,8 +166,8 @@ pub(super) struct Program {
     pub(super) steps: Vec<Step>,
     /// The server's error codes after which it is rolled back and retried.
     pub(super) retry: Vec<String>,
-    /// After this many successive retries an error is final.
-    pub(super) retries: u32,
+    /// After this many successive retries an error is final; `None`: after the time limit of a reply.
+    pub(super) retries: Option<u32>,
 }
 
 /// A step of a transaction. Jumps only go forward.

@@ -18,7 +18,6 @@ pub(crate) mod reads;
 mod relations;
 mod request;
 pub(crate) mod rows;
-mod scan;
 mod script;
 mod section;
 mod shared;

@@ -24,7 +24,7 @@ pub const KEYS: &[&str] =
     &["name", "question", "about", "variables", "collection", "table", "transaction", "write"];
 
 /// The names of engines in statements.
-const ENGINES: &[&str] = &["sqlite", "postgres", "postgresql", "mysql", "mariadb", "oracle", "firebird"];
+const ENGINES: &[&str] = &["sqlite", "postgres", "postgresql", "mysql", "mariadb", "oracle"];
 
 /// The files of values that a workload names, in any order.
 pub fn value_files(text: &str) -> Vec<String> {
@@ -152,7 +152,7 @@ impl Steps<'_> {
             weight,
             steps: std::mem::take(&mut self.made),
             retry: retry.unwrap_or_default(),
-            retries: MAX_RETRIES,
+            retries: Some(MAX_RETRIES),
         })
     }
 

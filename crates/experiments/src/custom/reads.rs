@@ -1,39 +1,38 @@
 //! What Kurabe knows of a statement before a server sees it: whether it asks for `--write`.
 //!
 //! That a statement only reads is enforced by the server, in a read-only session ([`Access`]). What such a session lets
-//! through, and what makes it write again, is known by the words in `side_effects.txt`. Where a session writes, since the
+//! through, and what makes it write again, is known by its words ([`sql`]). Where a session writes, since the
 //! workload changes its own collections, its other statements are held to more: they may call known functions only.
 //!
 //! [`Access`]: kurabe_core::driver::Access
 
 use super::request::Piece;
-use super::scan::{Lexis, Token, lexes, quoted, tokens};
 use super::targets;
 use kurabe_core::units::nearest;
 use kurabe_core::{Error, Result};
+use kurabe_protocol::sql::{self, Dialect, Kind, Statement};
 
-/// The entries of `side_effects.txt`: where they count, and their words.
-fn entries(place: &str) -> impl Iterator<Item = Vec<&'static str>> {
-    let lines = include_str!("side_effects.txt").lines();
-    let words = |line: &'static str| line.split(' ').collect::<Vec<_>>();
-    lines.map(words).filter_map(move |words| (words[0] == place).then(|| words[1..].to_vec()))
-}
-
-/// Functions of the engines that compute a result or report a state, and change nothing.
-fn is_known(function: &str) -> bool {
-    let lines = include_str!("functions.txt").lines().filter(|line| !line.starts_with('#'));
-    lines.flat_map(str::split_whitespace).any(|known| known == function)
-}
-
-/// Refuses a statement whose first word is nearly one of SQL, before anything is started for it.
-pub(super) fn check_spelling(pieces: &[Piece]) -> Result<()> {
+/// Refuses, before anything is started for it, a statement whose first word is nearly one of SQL, and a COPY of PostgreSQL to
+/// or from the client, which is no request with an answer.
+pub(super) fn check_begin(pieces: &[Piece]) -> Result<()> {
     let text = text(pieces);
-    let tokens = lexes(None).first().map(|lexis| tokens(&text, *lexis)).unwrap_or_default();
-    let word = tokens.iter().find(|token| **token != Token::Mark('(')).and_then(Token::word);
-    let verbs: Vec<&str> = entries("statement").flatten().collect();
-    let near = word.filter(|word| !verbs.contains(word)).and_then(|word| nearest(word, &verbs));
+    let statement = Statement::read(&text, Dialect::POSTGRES);
+    let word = statement.first().map(str::to_lowercase).unwrap_or_default();
+    let end = statement.tokens().iter().find(|token| token.is_one_of(&["stdin", "stdout"]));
+    if let Some(end) = end.filter(|_| word == "copy") {
+        let what = format!(
+            "COPY and {} are not supported in a statement, nor are they by pgbench",
+            end.text.to_uppercase()
+        );
+        return Err(
+            Error::usage(what).hint("write the query (SELECT), or the rows (INSERT); run bulk measures COPY")
+        );
+    }
+    let verbs = sql::verbs();
+    let near =
+        (!word.is_empty() && !verbs.contains(&word.as_str())).then(|| nearest(&word, &verbs)).flatten();
     near.map_or(Ok(()), |near| {
-        let message = format!("'{}' is no statement of SQL", word.unwrap_or_default().to_uppercase());
+        let message = format!("'{}' is no statement of SQL", word.to_uppercase());
         Err(Error::usage(message).hint(format!("did you mean {}?", near.to_uppercase())))
     })
 }
@@ -41,35 +40,26 @@ pub(super) fn check_spelling(pieces: &[Piece]) -> Result<()> {
 /// Why a statement asks for `--write` in a read-only session too; `None` if the server alone decides. `engine` names the
 /// engine of the statement; without one, it may be any.
 pub(super) fn asks_for_write(pieces: &[Piece], engine: Option<&str>) -> Option<String> {
-    let text = text(pieces);
-    let lexes = lexes(engine);
-    several(&text, lexes).or_else(|| lexes.iter().find_map(|lexis| side_effect(&tokens(&text, *lexis))))
+    first_reason(&text(pieces), engine, |statement| statement.asks_for_write())
 }
 
 /// Why a statement may change data in a session that writes; `None` if it only reads.
 pub(super) fn may_change(pieces: &[Piece], engine: Option<&str>) -> Option<String> {
-    let text = text(pieces);
-    let lexes = lexes(engine);
-    several(&text, lexes).or_else(|| {
-        lexes.iter().find_map(|lexis| {
-            let tokens = tokens(&text, *lexis);
-            side_effect(&tokens).or_else(|| unknown_function(&tokens))
-        })
-    })
+    let why = |statement: &Statement<'_>| {
+        statement.asks_for_write().or_else(|| statement.calls_unknown(targets::OURS))
+    };
+    first_reason(&text(pieces), engine, why)
 }
 
-/// Whether it is more than one statement. Only PostgreSQL executes several that are sent as one: what looks like several
-/// in the way of another engine, as `E'it\'s; one'` does, is refused by that engine.
-fn several(text: &str, lexes: &[Lexis]) -> Option<String> {
-    let is_several = |lexis: &Lexis| {
-        let mut tokens = tokens(text, *lexis);
-        while tokens.last() == Some(&Token::Mark(';')) {
-            tokens.pop();
-        }
-        tokens.contains(&Token::Mark(';'))
-    };
-    let found = lexes.iter().any(|lexis| lexis.postgres && is_several(lexis)) || lexes.iter().all(is_several);
-    found.then(|| "it is more than one statement".to_owned())
+/// Why a text is not known to be harmless in one of the ways in which the engine may read it.
+fn first_reason(
+    text: &str,
+    engine: Option<&str>,
+    why: impl Fn(&Statement<'_>) -> Option<String>,
+) -> Option<String> {
+    let dialects = Dialect::all_of(engine);
+    let reason = |dialect: &Dialect| why(&Statement::read(text, *dialect));
+    sql::are_several(text, dialects).or_else(|| dialects.iter().find_map(reason))
 }
 
 /// As [`asks_for_write`], of a statement without variables.
@@ -89,24 +79,24 @@ pub(crate) fn has_values_in_gaps(template: &str, gap: char, engine: &str) -> boo
         are_apart &= before.chars().next_back().is_none_or(is_apart);
         are_apart &= after.chars().next().is_none_or(is_apart);
     }
-    let has_all = |lexis: &Lexis| {
-        tokens(template, *lexis).iter().filter(|token| **token == Token::Mark(gap)).count() == gaps
+    // A text may go on with the one before it.
+    let mut between = template.split(gap).take(gaps).skip(1);
+    let are_alone = !between.any(|between| between.trim().is_empty());
+    let has_all = |dialect: &Dialect| {
+        sql::tokens(template, *dialect).filter(|token| token.is_mark(gap)).count() == gaps
     };
-    are_apart && lexes(Some(engine)).iter().all(has_all)
+    are_apart && are_alone && Dialect::all_of(Some(engine)).iter().all(has_all)
 }
 
 /// Whether what fills a gap is one number or one text within quotes.
 pub(crate) fn is_value(literal: &str, engine: &str) -> bool {
-    let is_number = literal.starts_with(|c: char| c.is_ascii_digit())
-        && literal.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte))
-        && !literal.contains("--");
-    let name = literal.len() - literal.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
-    let (prefix, text) = literal.split_at(name);
-    let is_text = name <= 1 && text.starts_with(['\'', '"']) && (prefix.is_empty() || text.starts_with('\''));
     // A text that does not end goes on.
-    let more = format!("{text}x");
-    let ends = |lexis: &Lexis| quoted(&more, lexis.escapes(prefix)) == text.len();
-    is_number || is_text && lexes(Some(engine)).iter().all(ends)
+    let more = format!("{literal} x");
+    let is_one = |dialect: &Dialect| {
+        let first = sql::tokens(&more, *dialect).next();
+        first.is_some_and(|token| matches!(token.kind, Kind::Number | Kind::Text) && token.text == literal)
+    };
+    Dialect::all_of(Some(engine)).iter().all(is_one)
 }
 
 /// Why a statement that names tables of the run may change something else; `None` if it changes these alone. `is_ours` says which of
@@ -123,13 +113,10 @@ pub(super) fn changes_others(
         Piece::Table(_) => " another_table ".to_owned(),
     };
     let text: String = pieces.iter().map(piece).collect();
-    let lexes = lexes(engine);
-    several(&text, lexes).or_else(|| {
-        lexes.iter().find_map(|lexis| {
-            let tokens = tokens(&text, *lexis);
-            let function = || unknown_function(&tokens).filter(|_| !targets::defines(&tokens));
-            targets::others(&tokens).or_else(|| let_through(&tokens)).or_else(function)
-        })
+    first_reason(&text, engine, |statement| {
+        let tokens = targets::tokens(statement);
+        let function = || statement.calls_unknown(targets::OURS).filter(|_| !targets::defines(&tokens));
+        targets::others(&tokens).or_else(|| statement.lets_through()).or_else(function)
     })
 }
 
@@ -141,74 +128,6 @@ fn text(pieces: &[Piece]) -> String {
         Piece::Table(_) => " kurabe_table ".to_owned(),
     };
     pieces.iter().map(piece).collect()
-}
-
-fn side_effect(tokens: &[Token]) -> Option<String> {
-    if tokens.iter().all(|token| *token == Token::Mark(';')) {
-        // A ping of some drivers.
-        return None;
-    }
-    let first = tokens.iter().position(|token| *token != Token::Mark('(')).unwrap_or(tokens.len());
-    let is = |token: &Token, word: &&str| token.name() == Some(word);
-    let at = |at: usize, words: &[&str]| {
-        tokens.get(at..at + words.len()).is_some_and(|tokens| tokens.iter().zip(words).all(|(t, w)| is(t, w)))
-    };
-    let begun = tokens.get(first).and_then(Token::word);
-    if begun.is_none() || !entries("begins").any(|words| at(first, &words)) {
-        let word = begun.map_or_else(|| "it".to_owned(), str::to_uppercase);
-        return Some(format!("{word} is not a query"));
-    }
-    let verbs: Vec<&str> = entries("verb").flatten().collect();
-    for number in first..tokens.len() {
-        let beside = number > 0 && matches!(tokens[number - 1], Token::Mark('(' | ')'));
-        let called = tokens.get(number + 1) == Some(&Token::Mark('('));
-        if beside && !called && tokens[number].word().is_some_and(|word| verbs.contains(&word)) {
-            return Some("a part of it writes".to_owned());
-        }
-    }
-    let_through(tokens)
-}
-
-/// What no read-only transaction stops, and what makes a session write again.
-fn let_through(tokens: &[Token]) -> Option<String> {
-    let is = |token: &Token, word: &&str| token.name() == Some(word);
-    let at = |at: usize, words: &[&str]| {
-        tokens.get(at..at + words.len()).is_some_and(|tokens| tokens.iter().zip(words).all(|(t, w)| is(t, w)))
-    };
-    let sets = tokens.iter().find(|token| **token != Token::Mark('(')).and_then(Token::word) == Some("set");
-    for number in 0..tokens.len() {
-        if let Some(words) = entries("set").filter(|_| sets).find(|words| at(number, words)) {
-            return Some(format!(
-                "it sets more than its own session has ({})",
-                words.join(" ").to_uppercase()
-            ));
-        }
-        if let Some(words) = entries("has").find(|words| at(number, words)) {
-            return Some(format!("no read-only transaction stops {}", words.join(" ").to_uppercase()));
-        }
-        // A name of PostgreSQL with escapes that hide its words: U&"\0070g_…".
-        let escaped = [tokens.get(number + 1), tokens.get(number + 2)];
-        if is(&tokens[number], &"u") && matches!(escaped, [Some(Token::Mark('&')), Some(Token::Name(_))]) {
-            return Some("it has a name with Unicode escapes".to_owned());
-        }
-    }
-    None
-}
-
-/// A word before a parenthesis that is neither a known function nor a word of the language.
-fn unknown_function(tokens: &[Token]) -> Option<String> {
-    let mut called = tokens.windows(2).enumerate().filter(|(_, pair)| pair[1] == Token::Mark('('));
-    called.find_map(|(at, pair)| {
-        let name = pair[0].name()?;
-        let before = at.checked_sub(1).map(|before| &tokens[before]);
-        // The type of a cast, and a name with columns.
-        let named = matches!(before, Some(Token::Mark(':')))
-            || before.and_then(Token::word).is_some_and(|word| matches!(word, "as" | "with" | "recursive"));
-        let is_word = pair[0].word().is_some_and(|word| entries("word").flatten().any(|known| known == word));
-        let is_table = name == targets::OURS;
-        (!named && !is_word && !is_table && !is_known(name))
-            .then(|| format!("it calls {name}, which is not known to only read"))
-    })
 }
 
 #[cfg(test)]
@@ -224,13 +143,26 @@ mod tests {
         for (sql, near) in
             [("SELEC 1", "SELECT"), ("(selct a from t)", "SELECT"), ("UPDAET t SET a = 1", "UPDATE")]
         {
-            let error = check_spelling(&pieces(sql)).unwrap_err().to_string();
+            let error = check_begin(&pieces(sql)).unwrap_err().to_string();
             assert!(error.contains(near), "{error}");
         }
         for sql in
             ["SELECT 1", "-- selec\nVALUES (1)", "FROB t", "MERGE INTO t", "", "(SELECT 1) UNION (SELECT 2)"]
         {
-            assert!(check_spelling(&pieces(sql)).is_ok(), "{sql}");
+            assert!(check_begin(&pieces(sql)).is_ok(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn copy_to_the_client_is_refused_and_to_the_server_is_not() {
+        for sql in ["COPY t TO STDOUT", "copy (SELECT 1) to stdout (FORMAT binary)", "COPY t FROM STDIN"] {
+            assert!(
+                check_begin(&pieces(sql)).unwrap_err().to_string().contains("nor are they by pgbench"),
+                "{sql}"
+            );
+        }
+        for sql in ["COPY t TO '/tmp/stdout'", "SELECT stdout FROM copy"] {
+            assert!(check_begin(&pieces(sql)).is_ok(), "{sql}");
         }
     }
 
@@ -314,7 +246,6 @@ mod tests {
             ("SELECT GET_LOCK ('a', 5)", "GET_LOCK"),
             ("SELECT LOAD_FILE('/etc/passwd')", "LOAD_FILE"),
             ("SELECT load_extension('x')", "LOAD_EXTENSION"),
-            ("SELECT GEN_ID(g, 1) FROM RDB$DATABASE", "GEN_ID"),
             ("SELECT a FROM t INTO OUTFILE '/tmp/a'", "INTO OUTFILE"),
             ("SELECT 1 /*!50001 INTO OUTFILE '/tmp/a' */", "INTO OUTFILE"),
             ("COMMIT PREPARED 'a'", "COMMIT PREPARED"),
@@ -354,15 +285,6 @@ mod tests {
         ] {
             let why = may_change(&pieces(sql), None).unwrap_or_else(|| panic!("classified as a read: {sql}"));
             assert!(why.contains(part), "{sql}: {why}");
-        }
-    }
-
-    #[test]
-    fn every_entry_counts_somewhere() {
-        let places = ["begins", "verb", "set", "has", "word", "statement"];
-        for line in include_str!("side_effects.txt").lines().filter(|line| !line.starts_with('#')) {
-            let (place, words) = line.split_once(' ').unwrap();
-            assert!(places.contains(&place) && !words.is_empty() && words == words.to_lowercase(), "{line}");
         }
     }
 }

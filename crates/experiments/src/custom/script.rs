@@ -2,13 +2,14 @@
 
 use super::declared::{Declared, Described, Program, Relation, Source, Step};
 use super::expression::{self, Expr, word};
-use super::lines::{Line, lines, place};
+use super::lines::{Line, Sql, lines, place};
 use super::read::name_of;
-use super::reads::{asks_for_write, changes_others, check_spelling, may_change};
+use super::reads::{asks_for_write, changes_others, check_begin, may_change};
 use super::relations;
 use super::request::{Execute, Raw, Request, tables};
 use super::section::{position, variable};
 use super::sql::{self, Naming};
+use super::transaction::AS_TEXT;
 use super::variables::{CLIENT_ID, Constant, DEFAULT_SEED, RANDOM_SEED, Variables};
 use crate::prelude::*;
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
@@ -42,7 +43,7 @@ pub fn counts_scale(source: &CustomWorkload) -> bool {
 
 pub(super) fn read(source: &CustomWorkload) -> Result<Described> {
     let mut described = read_as(source, false)?;
-    if described.declared.left_in_quotes.is_some() {
+    if described.declared.unpreparable.is_some() {
         described.declared.simple = Some(Arc::new(read_as(source, true)?.declared));
     }
     Ok(described)
@@ -95,7 +96,10 @@ fn read_as(source: &CustomWorkload, in_quotes: bool) -> Result<Described> {
             let name = name_of(stem.strip_suffix(".sql").unwrap_or(stem));
             let retry =
                 if source.max_tries > Some(1) { RETRIED.map(str::to_owned).to_vec() } else { Vec::new() };
-            let retries = source.max_tries.unwrap_or(1).saturating_sub(1);
+            let retries = match source.max_tries {
+                Some(CustomWorkload::UNLIMITED) => None,
+                tries => Some(tries.unwrap_or(1).saturating_sub(1)),
+            };
             declared.programs.push(Program { name, weight: file.weight, steps, retry, retries });
         }
     }
@@ -138,7 +142,7 @@ fn steps(
     for (line, what) in lines {
         let at = place(file, *line);
         let made = match what {
-            Line::Sql(text) => statement(text, &at, declared, write)
+            Line::Sql(sql) => statement(sql, &at, declared, write)
                 .map(|execute| steps.push(Step::Execute(Box::new(execute)))),
             Line::Meta("set", rest) => set(rest, &at, declared).map(|step| steps.push(step)),
             Line::Meta("sleep", rest) => sleep(rest, &at, declared).map(|step| steps.push(step)),
@@ -157,9 +161,12 @@ fn steps(
 
 fn unsupported(name: &str) -> kurabe_core::Error {
     const KNOWN: [&str; 6] = ["set", "sleep", "if", "elif", "else", "endif"];
-    const OTHERS: [&str; 8] =
-        ["gset", "aset", "setshell", "shell", "startpipeline", "syncpipeline", "endpipeline", "syncpipeline"];
+    const OTHERS: [&str; 7] =
+        ["gset", "aset", "setshell", "shell", "startpipeline", "syncpipeline", "endpipeline"];
     let error = Error::usage(format!("\\{name} is not supported"));
+    if name == "setrandom" {
+        return error.hint("pgbench has none since version 9.6; write \\set name random(1, 10)");
+    }
     if OTHERS.contains(&name) {
         return error.hint(format!("there are: \\{}", KNOWN.join(", \\")));
     }
@@ -251,18 +258,28 @@ fn branch(
     Ok(())
 }
 
-fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> Result<Execute> {
-    if let Some(word) = sql::control(text) {
+fn statement(sql: &Sql<'_>, place: &str, declared: &mut Declared, write: bool) -> Result<Execute> {
+    let text = &*sql.text;
+    if let Some(word) = sql::control(text).filter(|_| !sql.is_several) {
         return Ok(Execute::plain(Request::control(word), place));
     }
     let find =
         |name: &str| declared.relations.iter().position(|relation| relation.name.eq_ignore_ascii_case(name));
     let known = |name: &str| declared.variables.find(name).is_some();
     let pieces = sql::pieces(text, &Naming::Plain(&find), &|name| declared.in_quotes && known(name))?;
-    check_spelling(&pieces)?;
-    let left = sql::quoted_variable(text, &known).filter(|_| !declared.in_quotes);
-    if let Some(name) = left.filter(|_| declared.left_in_quotes.is_none()) {
-        declared.left_in_quotes = Some(format!("{place}: the variable :{name}"));
+    check_begin(&pieces)?;
+    if !declared.in_quotes && declared.unpreparable.is_none() {
+        let left = sql::quoted_variable(text, &known);
+        let of_variable = left.map(|name| {
+            let what = format!("the variable :{name} is within quotes, where a parameter cannot be");
+            Error::usage(what).hint(AS_TEXT)
+        });
+        let of_several = sql.is_several.then(|| {
+            let what = "several statements in one request (\\;) cannot be prepared";
+            Error::usage(what)
+                .hint("send them as text: --statement literal (pgbench's -M simple, its default)")
+        });
+        declared.unpreparable = of_variable.or(of_several).map(|why| why.context(place));
     }
     let on = tables(&pieces);
     let must_read = on.is_empty() && !write;
@@ -276,7 +293,9 @@ fn statement(text: &str, place: &str, declared: &mut Declared, write: bool) -> R
     }
     let may_change = may_change(&pieces, None);
     let writes = may_change.is_some();
-    let raw = Raw { texts: vec![(None, pieces)], may_change, must_read };
+    // No other engine executes several statements of one text.
+    let engine = sql.is_several.then(|| "postgres".to_owned());
+    let raw = Raw { texts: vec![(engine, pieces)], may_change, must_read };
     let mut execute = Execute::plain(Request::Begin, place);
     execute.parameters = raw.parameters(&declared.variables)?;
     // Rows that are added to the history table are counted after each trial.

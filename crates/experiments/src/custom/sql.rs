@@ -2,8 +2,8 @@
 
 use super::expression::word;
 use super::request::Piece;
-use super::scan;
 use crate::prelude::*;
+use kurabe_protocol::sql::{Dialect, Kind, Statement, Token, tokens};
 
 /// How tables are named in a text.
 pub(super) enum Naming<'a> {
@@ -21,7 +21,10 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>, in_quotes: &dyn Fn(&str) ->
     while let Some(first) = rest.chars().next() {
         let skipped = opaque(rest);
         if skipped > 0 {
-            quoted(&rest[..skipped], in_quotes, &mut out);
+            match named(&rest[..skipped], naming) {
+                Some(relation) => push_table(&mut out, relation),
+                None => quoted(&rest[..skipped], in_quotes, &mut out),
+            }
             rest = &rest[skipped..];
             continue;
         }
@@ -46,7 +49,7 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>, in_quotes: &dyn Fn(&str) ->
                 let name = word(rest);
                 let relation = if let Naming::Plain(find) = naming { find(name) } else { None };
                 match relation {
-                    Some(relation) => out.push(Piece::Table(relation)),
+                    Some(relation) => push_table(&mut out, relation),
                     None => push_text(&mut out, name),
                 }
                 rest = &rest[name.len()..];
@@ -62,6 +65,27 @@ pub(super) fn pieces(sql: &str, naming: &Naming<'_>, in_quotes: &dyn Fn(&str) ->
         return Err(Error::usage("the statement is empty"));
     }
     Ok(out)
+}
+
+/// The table that a quoted name means: quotes keep the case of its letters.
+fn named(quoted: &str, naming: &Naming<'_>) -> Option<usize> {
+    let Naming::Plain(find) = naming else { return None };
+    let quote = quoted.chars().next().filter(|quote| matches!(quote, '"' | '`'))?;
+    let name = quoted.strip_prefix(quote)?.strip_suffix(quote)?;
+    find(name).filter(|_| !name.contains(|c: char| c.is_uppercase()))
+}
+
+/// Adds a table of the run, without the schema in which `pgbench -i` would have made it.
+fn push_table(pieces: &mut Vec<Piece>, relation: usize) {
+    if let Some(Piece::Text(before)) = pieces.last_mut() {
+        let length = ["public.", "\"public\"."].iter().find_map(|schema| {
+            let rest = before.len().checked_sub(schema.len()).filter(|at| before.is_char_boundary(*at))?;
+            let is_whole = !before[..rest].ends_with(|c: char| c.is_alphanumeric() || "_.\"".contains(c));
+            (before[rest..].eq_ignore_ascii_case(schema) && is_whole).then_some(rest)
+        });
+        before.truncate(length.unwrap_or(before.len()));
+    }
+    pieces.push(Piece::Table(relation));
 }
 
 /// Adds a quoted text or a comment, with the variables in it.
@@ -104,41 +128,19 @@ fn push_text(pieces: &mut Vec<Piece>, text: &str) {
     }
 }
 
-/// The length in bytes of a quoted text, quoted name or comment at the beginning of a text; 0 if there is none. An
-/// unterminated one extends to the end.
+/// The length in bytes of a quoted text, quoted name or comment at the beginning of a text, whatever the engine; 0 if there is none.
+/// An unterminated one extends to the end.
 pub(super) fn opaque(text: &str) -> usize {
-    match text.as_bytes() {
-        // E'…\'…': a backslash escapes (PostgreSQL manual, "String Constants with C-Style Escapes").
-        [b'E' | b'e', b'\'', ..] => 1 + scan::quoted(&text[1..], true),
-        [b'\'' | b'"' | b'`', ..] => scan::quoted(text, false),
-        [b'-', b'-', ..] => text.find('\n').map_or(text.len(), |at| at + 1),
-        // In PostgreSQL comments nest. One in which another does not end is of an engine that does not nest them.
-        [b'/', b'*', ..] => {
-            scan::block(text, true).or_else(|| scan::block(text, false)).unwrap_or(text.len())
-        }
-        [b'$', ..] => scan::dollar(text),
-        _ => 0,
-    }
-}
-
-/// The words of a statement, in lower case, without quoted texts and comments.
-fn words(sql: &str) -> Vec<String> {
-    let mut out = Vec::new();
-    let mut rest = sql;
-    while let Some(first) = rest.chars().next() {
-        let skipped = opaque(rest);
-        let name = word(rest);
-        if skipped == 0 && !name.is_empty() {
-            out.push(name.to_ascii_lowercase());
-        }
-        rest = &rest[skipped.max(name.len()).max(first.len_utf8())..];
-    }
-    out
+    let first = tokens(text, Dialect::ANY).next();
+    let is_opaque = |token: &Token<'_>| matches!(token.kind, Kind::Comment | Kind::Name | Kind::Text);
+    first.filter(is_opaque).map_or(0, |token| token.text.len())
 }
 
 /// The step that does the same as a statement that only begins or ends a transaction, which engines spell differently.
 pub(super) fn control(sql: &str) -> Option<&'static str> {
-    let words = words(sql);
+    let statement = Statement::read(sql, Dialect::ANY);
+    let said = statement.tokens().iter().filter(|token| !token.is_mark(';'));
+    let words: Vec<String> = said.map(|token| token.text.to_ascii_lowercase()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["begin"] | ["begin" | "start", "transaction"] | ["begin", "work"] => Some("begin"),
@@ -192,6 +194,23 @@ mod tests {
             pieces("UPDATE pgbench_tellers SET a = 'pgbench_tellers'", &Naming::Plain(&plain), &|_| false)
                 .unwrap();
         assert_eq!(named, [text("UPDATE "), Piece::Table(2), text(" SET a = 'pgbench_tellers'")]);
+        for (name, left) in [
+            ("\"pgbench_tellers\"", ""),
+            ("`pgbench_tellers`", ""),
+            ("public.pgbench_tellers", ""),
+            ("Public.\"pgbench_tellers\"", ""),
+            ("\"public\".pgbench_tellers", ""),
+            ("a.public.pgbench_tellers", "a.public."),
+            ("republic.pgbench_tellers", "republic."),
+        ] {
+            let read = pieces(&format!("TABLE {name}"), &Naming::Plain(&plain), &|_| false).unwrap();
+            assert_eq!(read, [text(&format!("TABLE {left}")), Piece::Table(2)], "{name}");
+        }
+        let other = "TABLE \"Pgbench_tellers\"";
+        assert_eq!(
+            pieces(other, &Naming::Plain(&|_| Some(2)), &|_| false).unwrap(),
+            [Piece::Table(2), text(" \"Pgbench_tellers\"")]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::declared::{Declared, Step};
 use super::expression::Expr;
-use super::reads::{asks_for_write, changes_others, check_spelling, may_change};
+use super::reads::{asks_for_write, changes_others, check_begin, may_change};
 use super::request::{Execute, Parameter, Raw, Request, Wanted, tables, variables};
 use super::section::{Section, known, position, variable};
 use super::sql::{self, Naming};
@@ -241,7 +241,7 @@ fn raw<'a>(section: &Section<'a>, declared: &mut Declared, write: bool, engines:
         }
         let find = |name: &str| declared.relation(name, "collection or table");
         let pieces = section.at(sql::pieces(text, &Naming::Braces(&find), &|_| false))?;
-        section.at(check_spelling(&pieces))?;
+        section.at(check_begin(&pieces))?;
         let on = tables(&pieces);
         let allowed = write || on.iter().any(|relation| declared.relations[*relation].write);
         if let Some(why) = asks_for_write(&pieces, engine.as_deref()).filter(|_| !allowed) {

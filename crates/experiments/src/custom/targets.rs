@@ -1,8 +1,42 @@
 //! What a statement writes to: whether each table that it changes is one of the run's.
 //!
-//! Like `scan`, this is not a parser. A statement whose targets it does not find asks for `--write`.
+//! This is not a parser. A statement whose targets it does not find asks for `--write`.
 
-use super::scan::Token;
+use kurabe_protocol::sql::{Kind, Statement};
+
+/// A token in lower case, of which only words, names and signs count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Word(String),
+    /// A quoted name, or a text between double quotes.
+    Name(String),
+    /// A character that is neither in a word nor in a text.
+    Mark(char),
+    Value,
+}
+
+impl Token {
+    /// The word, if it is not quoted.
+    fn word(&self) -> Option<&str> {
+        if let Self::Word(word) = self { Some(word) } else { None }
+    }
+
+    /// The word or name.
+    fn name(&self) -> Option<&str> {
+        if let Self::Word(name) | Self::Name(name) = self { Some(name) } else { None }
+    }
+}
+
+/// The tokens of a statement.
+pub(super) fn tokens(statement: &Statement<'_>) -> Vec<Token> {
+    let token = |token: &kurabe_protocol::sql::Token<'_>| match (token.kind, token.name()) {
+        (Kind::Word, Some(word)) => Token::Word(word.to_lowercase()),
+        (_, Some(name)) => Token::Name(name.to_lowercase()),
+        (Kind::Mark, None) => Token::Mark(token.text.chars().next().unwrap_or_default()),
+        _ => Token::Value,
+    };
+    statement.tokens().iter().map(token).collect()
+}
 
 /// The word that stands for the name of a table of the run.
 pub(super) const OURS: &str = "kurabe_own_table";
@@ -147,12 +181,12 @@ fn deleted(tokens: &[Token], at: usize) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scan::{lexes, tokens};
     use super::*;
+    use kurabe_protocol::sql::Dialect;
 
     fn found(sql: &str) -> Option<String> {
         let sql = sql.replace("{t}", OURS);
-        lexes(None).iter().find_map(|lexis| others(&tokens(&sql, *lexis)))
+        Dialect::all_of(None).iter().find_map(|dialect| others(&tokens(&Statement::read(&sql, *dialect))))
     }
 
     #[test]

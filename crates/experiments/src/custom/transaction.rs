@@ -10,6 +10,7 @@ use super::slot::{Slot, Values, parameter};
 use super::variables::{CLIENT_ID, CLIENTS, DEFAULT_SEED, NOW, RANDOM_SEED};
 use crate::prelude::*;
 use crate::statement::recycle;
+use kurabe_core::units;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Codes of errors of a parameter where no parameter can be, or whose type is not known: PostgreSQL's, and MySQL's.
@@ -48,6 +49,8 @@ struct State {
     /// begins with the same values and the same draws.
     begun: Vec<Vec<(usize, Slot)>>,
     parameters: Vec<Value<'static>>,
+    /// Whether the workload declares no tables: pgbench's own must exist.
+    lacks_tables: bool,
     program: usize,
     at: usize,
     failed: Option<Error>,
@@ -110,6 +113,7 @@ impl CustomTransaction {
             rollback,
             begun,
             parameters: Vec::new(),
+            lacks_tables: declared.relations.is_empty(),
             program: 0,
             at: 0,
             failed: None,
@@ -124,10 +128,8 @@ impl CustomTransaction {
 impl Transaction for CustomTransaction {
     fn attach(&mut self, session: &mut dyn Session) -> Result<()> {
         for (statement, place) in &mut self.state.statements {
-            if let Err(error) = statement.attach(session) {
-                let is_empty = self.shared.declared.relations.is_empty();
-                let error = if is_empty { with_init(error) } else { error };
-                let error = with_simple(error, &statement.operation);
+            if let Err(error) = statement.attach_or_defer(session) {
+                let error = explained(error, &statement.operation, self.state.lacks_tables);
                 let place = place.as_ref().filter(|_| error.server_code().is_some());
                 return Err(place.map_or(error.clone(), |place| error.context(place)));
             }
@@ -203,26 +205,25 @@ fn unfinished(program: &Program) -> Error {
         program.name
     );
     Error::new(ErrorKind::Server, what).hint(
-        "end it with COMMIT or ROLLBACK, or the steps \"commit\" or \"rollback\"; autocommit = 0 or completion_type = CHAIN on the \
-         server begins one too",
+        "end it with COMMIT or ROLLBACK, or the steps \"commit\" or \"rollback\"; COMMIT AND CHAIN, and autocommit = 0, begin one too",
     )
 }
 
-/// Names the mode in which pgbench puts values into the text, if the error may be of a value that is a parameter.
-fn with_simple(error: Error, operation: &Operation) -> Error {
+/// The error of a statement that cannot be prepared, with how to create pgbench's tables if it is about one of them, and with the mode
+/// in which pgbench puts values into the text if it may be of a value that is a parameter.
+#[cold]
+fn explained(error: Error, operation: &Operation, lacks_tables: bool) -> Error {
+    let is_missing = lacks_tables && error.to_string().to_ascii_lowercase().contains("pgbench_");
+    let error = if is_missing {
+        error.hint("create pgbench's tables for the run with --init, or before it with 'pgbench -i'")
+    } else {
+        error
+    };
     let code = error.server_code().filter(|code| NO_PARAMETER.contains(code));
     if operation.parameters() == 0 || code.is_none() {
         return error;
     }
     error.hint(AS_TEXT)
-}
-
-/// Says how to create pgbench's tables, if the error is about one of them.
-fn with_init(error: Error) -> Error {
-    if error.to_string().to_ascii_lowercase().contains("pgbench_") {
-        return error.hint("create pgbench's tables for the run with --init, or before it with 'pgbench -i'");
-    }
-    error
 }
 
 impl State {
@@ -259,10 +260,24 @@ impl State {
         for (slot, was) in &mut self.begun[self.program] {
             was.copy(&self.values.slots[*slot]);
         }
-        for _ in 0..program.retries {
+        let (began, limit) = (Instant::now(), kurabe_core::driver::ConnectOptions::default().timeout);
+        let mut tried = 0;
+        loop {
             let Err(error) = self.run(program, session) else { return Ok(()) };
-            if !error.server_code().is_some_and(|code| program.retry.iter().any(|known| known == code)) {
-                return Err(error);
+            let is_retried =
+                error.server_code().is_some_and(|code| program.retry.iter().any(|known| known == code));
+            match program.retries {
+                _ if !is_retried => return Err(error),
+                Some(retries) if tried >= retries => return Err(error),
+                None if began.elapsed() > limit => {
+                    let what = format!(
+                        "tried {} times in {}, the limit of --timeout",
+                        tried + 1,
+                        units::time(limit)
+                    );
+                    return Err(error.context(what));
+                }
+                _ => tried += 1,
             }
             // Where nothing ran there is no transaction.
             if let Some(number) = self.rollback.filter(|_| !self.ran.is_empty()) {
@@ -281,12 +296,21 @@ impl State {
                 self.values.slots[*slot].copy(was);
             }
         }
-        self.run(program, session)
     }
 
     #[inline]
     fn execute(&mut self, execute: &Execute, session: &mut dyn Session) -> Result<()> {
-        let Self { statements, asked, values: Drawn { slots, .. }, parameters, ran, program, at, .. } = self;
+        let Self {
+            statements,
+            asked,
+            values: Drawn { slots, .. },
+            parameters,
+            ran,
+            program,
+            at,
+            lacks_tables,
+            ..
+        } = self;
         let Some(Some(asked)) = asked.get_mut(*program).and_then(|steps| steps.get_mut(*at)) else {
             return Err(Error::new(ErrorKind::Internal, "a step lacks its statement"));
         };
@@ -296,7 +320,9 @@ impl State {
         let now = Values { now: slots, seen: &[] };
         let mut values: Vec<Value<'_>> = std::mem::take(parameters);
         values.extend(execute.parameters.iter().map(|wanted| parameter(wanted, now)));
-        let done = statements[asked.statement].0.execute(session, &values, &mut asked.reply);
+        let statement = &mut statements[asked.statement].0;
+        let ready = if statement.is_deferred() { prepare(statement, session, *lacks_tables) } else { Ok(()) };
+        let done = ready.and_then(|()| statement.execute(session, &values, &mut asked.reply));
         *parameters = recycle(values);
         done.map_err(|error| error.context(&execute.place))?;
         ran.push(*at);
@@ -345,6 +371,12 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// Prepares a statement that could not be prepared when its connection was opened.
+#[cold]
+fn prepare(statement: &mut Statement, session: &mut dyn Session, lacks_tables: bool) -> Result<()> {
+    statement.attach(session).map_err(|error| explained(error, &statement.operation, lacks_tables))
 }
 
 /// Whether two steps make the same request, so that one prepared statement serves both.

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     fn program(name: &str) -> Program {
-        Program { name: name.to_owned(), weight: 1, steps: Vec::new(), retry: Vec::new(), retries: 0 }
+        Program { name: name.to_owned(), weight: 1, steps: Vec::new(), retry: Vec::new(), retries: Some(0) }
     }
 
     #[test]

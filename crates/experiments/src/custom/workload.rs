@@ -3,7 +3,7 @@
 use super::declared::{Declared, Step, Traffic};
 use super::request::{Execute, Request};
 use super::shared::{Seen, Shared, Store};
-use super::transaction::{AS_TEXT, CustomTransaction};
+use super::transaction::CustomTransaction;
 use super::types::TypeTimes;
 use crate::axes;
 use crate::fill::{PARAMETERS, REQUEST_BYTES};
@@ -19,9 +19,8 @@ impl CustomCell {
     pub(super) fn plan(declared: &Arc<Declared>, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         let bind = Bind::parse(cell.word("statement")?)?;
         let simple = declared.simple.as_ref().filter(|_| bind == Bind::Literal);
-        if let Some(place) = declared.left_in_quotes.as_ref().filter(|_| simple.is_none()) {
-            let what = format!("{place} is within quotes, where a parameter cannot be");
-            return Err(Error::usage(what).hint(AS_TEXT));
+        if let Some(why) = declared.unpreparable.as_ref().filter(|_| simple.is_none()) {
+            return Err(why.clone());
         }
         let declared = simple.unwrap_or(declared);
         let workload = Self { shared: Arc::new(Shared::new(declared, dataset)?), bind };

@@ -5,13 +5,12 @@
 //! that the cache does not notice, such as one by a trigger, is a wrong answer.
 
 use super::client::Client;
-use super::compare::is_volatile;
 use super::metrics::{CACHED, HITS};
-use super::tables::plain;
 use super::traffic::{Connection, Traffic, Unit, names};
 use crate::prelude::*;
 use kurabe_capture::record::Value as Recorded;
 use kurabe_core::driver::Prepared;
+use kurabe_protocol::sql;
 use kurabe_wire::view::{Exchange, Step, Transaction};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -58,7 +57,7 @@ pub(super) struct Versions(HashMap<String, AtomicU64>);
 impl Versions {
     /// Of the tables that commits of the capture change.
     pub(super) fn new(traffic: &Traffic) -> Self {
-        Self(traffic.changed_tables().map(|table| (plain(table), AtomicU64::new(0))).collect())
+        Self(traffic.changed_tables().map(|table| (table.clone(), AtomicU64::new(0))).collect())
     }
 
     /// A unit was answered: a commit makes others see what its transaction changed, of which `changed` has the tables so far.
@@ -72,23 +71,24 @@ impl Versions {
         for (sent, answer) in unit.requests.iter().zip(answers) {
             let template = &traffic.templates[sent.template];
             let text = &traffic.kinds[template.kind].text;
-            let is_none = changes_none(text) && answer.affected == 0 && answer.error.is_none();
+            let statement = sql::Statement::read(text, traffic.family.dialect().sql());
+            let is_none = changes_none(&statement) && answer.affected == 0 && answer.error.is_none();
             if template.writes.is_some() && !is_none {
                 changed.extend(names(template, sent, true));
             }
-            if answer.error.is_none() && rolls_back(text) {
+            if answer.error.is_none() && rolls_back(&statement) {
                 changed.clear();
             }
         }
         if unit.commit.is_some() {
-            for version in changed.drain(..).filter_map(|table| self.0.get(&plain(&table))) {
+            for version in changed.drain(..).filter_map(|table| self.0.get(&table)) {
                 version.fetch_add(1, Ordering::SeqCst);
             }
         }
     }
 
     fn of(&self, table: &str) -> u64 {
-        self.0.get(&plain(table)).map_or(0, |version| version.load(Ordering::SeqCst))
+        self.0.get(table).map_or(0, |version| version.load(Ordering::SeqCst))
     }
 }
 
@@ -168,17 +168,17 @@ impl Cached {
 }
 
 /// Whether a statement that changes no rows changes nothing.
-fn changes_none(text: &str) -> bool {
-    let verb = text.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
-    ["delete", "insert", "merge", "replace", "update"].contains(&verb.as_str()) && !text.contains(';')
+fn changes_none(statement: &sql::Statement<'_>) -> bool {
+    let verb = statement.first().unwrap_or_default().to_ascii_lowercase();
+    let is_one = !statement.tokens().iter().any(|token| token.is_mark(';'));
+    ["delete", "insert", "merge", "replace", "update"].contains(&verb.as_str()) && is_one
 }
 
 /// Whether a statement undoes the whole transaction, and does nothing else.
-fn rolls_back(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    let mut words = text.trim_end_matches([';', ' ']).split_whitespace();
-    words.next().is_some_and(|word| ["abort", "rollback"].contains(&word))
-        && words.all(|word| ["transaction", "work"].contains(&word))
+fn rolls_back(statement: &sql::Statement<'_>) -> bool {
+    let mut words = statement.tokens().iter().filter(|token| !token.is_mark(';'));
+    words.next().is_some_and(|first| first.is_one_of(&["abort", "rollback"]))
+        && words.all(|word| word.is_one_of(&["transaction", "work"]))
 }
 
 /// Whether a unit only reads, outside of transactions, and its answer depends on nothing but tables.
@@ -193,7 +193,7 @@ fn is_cached(traffic: &Traffic, unit: &Unit) -> bool {
             && sent.request.limit == 0
             && !sent.request.goes_on
             && sent.data.is_empty()
-            && !is_volatile(&text.to_ascii_lowercase())
+            && sql::Statement::read(text, traffic.family.dialect().sql()).varies().is_none()
     };
     is_outside && unit.commit.is_none() && unit.requests.iter().all(reads)
 }

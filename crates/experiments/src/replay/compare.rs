@@ -9,6 +9,7 @@ use kurabe_capture::file::Known;
 use kurabe_capture::record::Request;
 use kurabe_core::Error;
 use kurabe_core::sort;
+use kurabe_protocol::sql::{self, Statement};
 use kurabe_wire::view::{Exchange, Step};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,16 +21,6 @@ const LISTED: usize = 3;
 /// Characters of an example.
 const SHOWN: usize = 200;
 
-/// Words of statements whose answers differ from one execution to the next.
-const VOLATILE: &[&str] = &[
-    "now(", "current_time", "current_date", "localtime", "clock_timestamp", "transaction_timestamp",
-    "statement_timestamp", "timeofday", "curdate", "curtime", "sysdate", "utc_", "random(", "rand(", "uuid",
-    "nextval", "currval", "lastval", "last_insert_id", "returning", "txid_", "pg_", "information_schema",
-    "performance_schema", "@@", "version(", "connection_id", "current_user", "session_user", "database(",
-    "inet_server", "xmin", "ctid",
-];
-/// Statements that say something about the server, or how it works.
-const OF_SERVER: &[&str] = &["show", "explain", "analyze", "desc", "describe", "vacuum", "check"];
 /// Codes of errors by which a transaction lost against another one, or a time limit: PostgreSQL's, MySQL's and MongoDB's.
 const LOST: &[&str] =
     &["40001", "40P01", "55P03", "57014", "1205", "1213", "1317", "3024", "3572", "50", "112"];
@@ -181,16 +172,6 @@ fn is_partial(recorded: &Request, traffic: &Traffic, answer: &Exchange) -> bool 
     has_rows && (is_packed(recorded, traffic, answer) || recorded.affected != answer.affected)
 }
 
-/// Whether answers to a statement, in lower case, differ from one execution to the next.
-pub(super) fn is_volatile(lower: &str) -> bool {
-    let first = lower.split_whitespace().next().unwrap_or_default();
-    let has = |word: &&str| {
-        let mut found = lower.match_indices(word);
-        found.any(|(at, _)| !lower[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
-    };
-    OF_SERVER.contains(&first) || VOLATILE.iter().any(has)
-}
-
 /// Why the answer may be right.
 fn varies(text: &str, family: Family, recorded: &Request, answer: &Exchange) -> Option<Varies> {
     let lost = |error: &Option<String>| error.as_ref().is_some_and(|code| LOST.contains(&code.as_str()));
@@ -210,12 +191,20 @@ fn varies(text: &str, family: Family, recorded: &Request, answer: &Exchange) -> 
         let is_volatile = http::is_volatile(text, recorded);
         return is_volatile.then_some(Varies::Volatile).or(is_reordered.then_some(Varies::Order));
     }
-    let lower = text.to_ascii_lowercase();
-    if is_volatile(&lower) || family.is("volatile", text) {
-        return Some(Varies::Volatile);
+    let same_count = recorded.rows == answer.rows && recorded.affected == answer.affected;
+    if family.has_commands() {
+        // Checksums of answers without an order are the same in any.
+        return family.is("volatile", text).then_some(Varies::Volatile);
     }
-    let unordered = lower.contains("limit") && !lower.contains("order by");
-    let varies = if same_rows { Varies::Order } else { Varies::Part };
-    (recorded.affected == answer.affected && (same_rows || unordered && recorded.rows == answer.rows))
-        .then_some(varies)
+    let statement = Statement::read(text, family.dialect().sql());
+    match statement.varies() {
+        Some(sql::Varies::Rows) => return Some(Varies::Volatile),
+        Some(sql::Varies::Values) if same_count => return Some(Varies::Volatile),
+        _ => {}
+    }
+    match (same_count, same_rows) {
+        (true, true) => (!statement.is_ordered()).then_some(Varies::Order),
+        (true, false) => statement.has_open_limit().then_some(Varies::Part),
+        _ => None,
+    }
 }

@@ -1,10 +1,11 @@
 //! Protocols that are sent alike, and what differs between them when a capture is read.
 
 use super::redis;
-use super::{commands, http, memcached, mongodb, tables};
+use super::{commands, http, memcached, mongodb};
 use crate::custom::reads::{has_values_in_gaps, is_value, text_asks_for_write};
 use kurabe_capture::record::Request;
-use kurabe_wire::statement::GAP;
+use kurabe_protocol::sql::Statement;
+use kurabe_wire::statement::{Dialect, GAP};
 
 /// Protocols that are sent alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,8 +61,6 @@ impl Family {
 
     /// Why a request of this template may change something, and whether it locks rows.
     pub(super) fn effects(self, template: &str, shown: &str) -> (Option<String>, bool) {
-        let lower = shown.to_ascii_lowercase();
-        let locks = ["for update", "for share", "for no key", "for key share", "lock in share", "_lock("];
         match self {
             Self::Redis | Self::Memcached => {
                 let writes = !self.is("reads", template) && !self.is("judged", template);
@@ -72,8 +71,19 @@ impl Family {
             Self::Http => (http::writes(template), false),
             Self::Mongodb => (mongodb::writes(template), false),
             Self::Postgres | Self::Mysql => {
-                (text_asks_for_write(shown, self.engine()), locks.iter().any(|words| lower.contains(words)))
+                let locks = Statement::read(shown, self.dialect().sql()).locks();
+                (text_asks_for_write(shown, self.engine()), locks)
             }
+        }
+    }
+
+    /// How its texts are read.
+    pub(super) fn dialect(self) -> Dialect {
+        match self {
+            Self::Mysql => Dialect::Mysql,
+            Self::Mongodb => Dialect::Mongodb,
+            Self::Http => Dialect::Couchdb,
+            Self::Postgres | Self::Redis | Self::Memcached => Dialect::Postgres,
         }
     }
 
@@ -122,7 +132,7 @@ impl Family {
         match self {
             Self::Mongodb => mongodb::tables(template),
             family if family.has_commands() => Vec::new(),
-            _ => tables::tables(&shown.to_ascii_lowercase()),
+            _ => Statement::read(shown, self.dialect().sql()).tables(),
         }
     }
 

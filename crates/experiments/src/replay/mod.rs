@@ -18,7 +18,6 @@ mod order;
 mod postgres;
 mod reading;
 mod redis;
-mod tables;
 mod traffic;
 mod transactions;
 

@@ -3,14 +3,14 @@
 use super::commands::{PIECE, Sent, value};
 use crate::prelude::*;
 use kurabe_protocol::postgres::frame::frontend;
+use kurabe_protocol::sql::{Dialect, Statement, first_word};
 use kurabe_wire::view::Step;
 use std::collections::{HashMap, HashSet};
 
 /// Whether a text of SQL names a prepared statement that `known`, which has those of its connection that SQL prepared, has not:
 /// one that the protocol prepared. A replay gives these names of its own.
 pub(super) fn is_of_protocol(text: &str, known: &mut HashSet<String>) -> bool {
-    let mut words = text.split(|byte: char| byte.is_whitespace() || "();".contains(byte));
-    let mut words = words.by_ref().filter(|word| !word.is_empty()).map(str::to_ascii_lowercase);
+    let mut words = Statement::read(text, Dialect::POSTGRES).words().into_iter();
     match (words.next().as_deref(), words.next()) {
         (Some("prepare"), Some(name)) => {
             known.insert(name);
@@ -27,8 +27,12 @@ pub(super) fn is_of_protocol(text: &str, known: &mut HashSet<String>) -> bool {
 
 /// Whether a text of SQL removes all prepared statements.
 fn removes_all(text: &str) -> bool {
-    let words: Vec<String> =
-        text.trim_end_matches([';', ' ']).split_whitespace().map(str::to_ascii_lowercase).collect();
+    if !first_word(text, Dialect::POSTGRES)
+        .is_some_and(|first| ["discard", "deallocate"].iter().any(|word| first.eq_ignore_ascii_case(word)))
+    {
+        return false;
+    }
+    let words = Statement::read(text, Dialect::POSTGRES).words();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     matches!(words[..], ["discard" | "deallocate", "all"] | ["deallocate", "prepare", "all"])
 }
@@ -125,8 +129,8 @@ pub(super) fn message(out: &mut Vec<u8>, kind: u8, body: &[u8]) {
 
 /// Data of COPY, and its end. A server that does not want it passes over it.
 fn push_data(out: &mut Vec<u8>, text: &str, data: &[u8]) {
-    let start = text.get(..6).unwrap_or_default();
-    if !data.is_empty() || start.trim_start().get(..4).is_some_and(|word| word.eq_ignore_ascii_case("copy")) {
+    let is_copy = first_word(text, Dialect::POSTGRES).is_some_and(|word| word.eq_ignore_ascii_case("copy"));
+    if !data.is_empty() || is_copy {
         data.chunks(PIECE).for_each(|piece| message(out, frontend::COPY_DATA, piece));
         message(out, frontend::COPY_DONE, b"");
     }

@@ -130,7 +130,7 @@ impl Reading {
             has_values_in_gaps,
             locks,
             is_left_out: self.family.is_left_out(&template),
-            is_setup: is_setup(&self.kinds[kind].text),
+            is_setup: is_setup(&self.kinds[kind].text, self.family.dialect()),
             tables,
             family: self.family,
             text: template,

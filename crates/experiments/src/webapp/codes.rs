@@ -4,6 +4,7 @@
 
 use super::names::{NAMES, Word};
 use crate::prelude::*;
+use kurabe_core::text::without_mark;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
@@ -198,7 +199,7 @@ fn town_of(record: &csv::ByteRecord, number: u64) -> Result<Town, String> {
         let text = std::str::from_utf8(&record[column]).map_err(|_| {
             format!("column {} is not UTF-8: Japan Post offers this list in two encodings", column + 1)
         })?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_end_matches('\r');
+        let text = without_mark(text).trim_end_matches('\r');
         match text.chars().count() {
             0 => Err(format!("column {} is empty", column + 1)),
             long if long > NAME => {

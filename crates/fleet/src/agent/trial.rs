@@ -9,6 +9,7 @@ use kurabe_core::experiment::DatasetState;
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::Conditions;
 use kurabe_engine::fleet::{PartOfTrial, PartResult};
 use kurabe_engine::trial::{Clients, Failure, Trial};
 use kurabe_experiments::registry;
@@ -202,9 +203,12 @@ fn run(
         stop: order.stop,
         load_model: order.load_model,
         seed: order.seed,
-        cancel: &flags.cancel,
-        progress: &flags.completed,
-        observer: Some(&observer),
+        conditions: Conditions {
+            cancel: &flags.cancel,
+            progress: &flags.completed,
+            observer: Some(&observer),
+            ..Conditions::default()
+        },
         threads: order.cell.threads,
         clients: Clients::Part(&part),
         ..Trial::new(&*driver, &options, &cell, &*workload, operation)

@@ -5,7 +5,7 @@ mod earlier;
 mod read;
 mod targets;
 
-use clap::ArgMatches;
+use crate::run_options::WorkloadOptions;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::path::Path;
 
@@ -32,10 +32,10 @@ const SHIPPED: &str = "claims";
 ///
 /// # Errors
 /// [`Internal`](ErrorKind::Internal) if one of the files is wrong: a test reads all of them.
-pub(crate) fn shipped(matches: &ArgMatches) -> Result<Vec<Definition>> {
+pub(crate) fn shipped(workload: &WorkloadOptions) -> Result<Vec<Definition>> {
     let mut all = Vec::new();
     for (name, text) in FILES {
-        let found = read::claims(text, SHIPPED, Path::new("."), matches)
+        let found = read::claims(text, SHIPPED, Path::new("."), workload)
             .map_err(|error| Error::new(ErrorKind::Internal, error.context(name).to_string()))?;
         all.extend(found);
     }
@@ -46,12 +46,12 @@ pub(crate) fn shipped(matches: &ArgMatches) -> Result<Vec<Definition>> {
 ///
 /// # Errors
 /// [`Usage`](ErrorKind::Usage) with file and line if it cannot be read, or a claim in it is wrong.
-pub(crate) fn of_file(path: &Path, matches: &ArgMatches) -> Result<Vec<Definition>> {
+pub(crate) fn of_file(path: &Path, workload: &WorkloadOptions) -> Result<Vec<Definition>> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Error::usage(format!("the claims file {} cannot be read: {error}", path.display()))
     })?;
     let stem =
         path.file_stem().map_or_else(|| SHIPPED.to_owned(), |stem| stem.to_string_lossy().into_owned());
     let folder = path.parent().unwrap_or(Path::new("."));
-    read::claims(&text, &stem, folder, matches).map_err(|error| error.context(path.display()))
+    read::claims(&text, &stem, folder, workload).map_err(|error| error.context(path.display()))
 }

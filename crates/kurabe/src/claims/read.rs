@@ -3,9 +3,9 @@
 use super::definition::{Definition, Work};
 use crate::axes::axes_of;
 use crate::document::{self, Entry, Node, at, line_of_error, without_lines};
+use crate::run_options::WorkloadOptions;
 use crate::suite::Request;
 use crate::words::percentage;
-use clap::ArgMatches;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::Unit;
@@ -35,15 +35,20 @@ const TEST: [&str; 7] = ["operation", "metric", "subject", "baseline", "at-least
 const METRIC: &str = "throughput";
 
 /// The claims of a text. `stem` is the name of its file without the extension, `folder` that of the suites that it names.
-pub(super) fn claims(text: &str, stem: &str, folder: &Path, matches: &ArgMatches) -> Result<Vec<Definition>> {
+pub(super) fn claims(
+    text: &str,
+    stem: &str,
+    folder: &Path,
+    workload: &WorkloadOptions,
+) -> Result<Vec<Definition>> {
     let entries = document::read(text)?;
     if entries.is_empty() {
         return Err(Error::usage("there is no claim in it").hint("a claim is a table: [ours], claim = \"…\""));
     }
-    entries.iter().map(|entry| definition(entry, stem, folder, matches)).collect()
+    entries.iter().map(|entry| definition(entry, stem, folder, workload)).collect()
 }
 
-fn definition(entry: &Entry, stem: &str, folder: &Path, matches: &ArgMatches) -> Result<Definition> {
+fn definition(entry: &Entry, stem: &str, folder: &Path, workload: &WorkloadOptions) -> Result<Definition> {
     let id = &entry.key;
     let wrong = |message: String| at(entry.line, Error::usage(message));
     let plain = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
@@ -86,7 +91,7 @@ fn definition(entry: &Entry, stem: &str, folder: &Path, matches: &ArgMatches) ->
             }
             Err(why)
         }
-        None => Ok(claim.work(folder, matches)?),
+        None => Ok(claim.work(folder, workload)?),
     };
     Ok(Definition { about, suite: stem.to_owned(), held, work })
 }
@@ -121,9 +126,9 @@ impl Claim<'_> {
         self.find(key).map(text_of).transpose()
     }
 
-    fn work(&self, folder: &Path, matches: &ArgMatches) -> Result<Work> {
+    fn work(&self, folder: &Path, workload: &WorkloadOptions) -> Result<Work> {
         let (base, custom) = match self.find("suite") {
-            Some(entry) => suite_file(entry, folder, matches)?,
+            Some(entry) => suite_file(entry, folder, workload)?,
             None => (Table::new(), None),
         };
         let request = |own: &Table| {
@@ -212,13 +217,13 @@ impl Claim<'_> {
 fn suite_file(
     entry: &Entry,
     folder: &Path,
-    matches: &ArgMatches,
+    workload: &WorkloadOptions,
 ) -> Result<(Table, Option<kurabe_core::custom::CustomWorkload>)> {
     let path = folder.join(text_of(entry)?);
     let text = std::fs::read_to_string(&path).map_err(|error| {
         at(entry.line, Error::usage(format!("the suite {} cannot be read: {error}", path.display())))
     })?;
-    let custom = crate::custom::of_suite(&path, &text, matches).map_err(|error| at(entry.line, error))?;
+    let custom = crate::custom::of_suite(&path, &text, workload).map_err(|error| at(entry.line, error))?;
     let table = document::table(&text).map_err(|error| error.context(path.display()))?;
     if let Some(custom) = &custom {
         // Mistakes in the workload have places in its own file.

@@ -244,8 +244,8 @@ mod tests {
     #[test]
     fn claim_about_each_target_is_asked_of_given_ones_only() {
         let each = [test([None, None])];
-        let found = of(&["up:mysql", "up:postgres"], &each, &["postgres://h/d", "up:firebird"]);
-        assert_eq!((found.urls, found.lacking), (texts(&["postgres://h/d", "up:firebird"]), vec![]));
+        let found = of(&["up:mysql", "up:postgres"], &each, &["postgres://h/d", "up:couchdb"]);
+        assert_eq!((found.urls, found.lacking), (texts(&["postgres://h/d", "up:couchdb"]), vec![]));
         let found = of(&["up:mysql", "oracle:"], &each, &[]);
         assert_eq!((found.urls.len(), found.lacking.len()), (1, 1));
     }

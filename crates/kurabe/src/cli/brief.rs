@@ -1,6 +1,7 @@
 //! What help shows first: the commands and options that most people need. `--all` after `--help` shows the others.
 
-use super::run::{PGBENCH, REPLAY};
+use super::pgbench::PGBENCH;
+use super::run::REPLAY;
 use clap::{Arg, ArgAction, Command};
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::{Error, units};

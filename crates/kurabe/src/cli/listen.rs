@@ -14,9 +14,10 @@ pub(super) fn command() -> Command {
         .long_about(
             "Listens for experiment net of another host, and prints the URL to name it by; Ctrl-C ends it. It \
              receives bytes, compares them with what they should be, and sends messages back. It has two ports: that \
-             of the address, and one that the system chooses for connections with fixed socket buffers. Whoever can \
-             connect can send to it, and occupies up to 8 MB for each of 512 connections; nothing that arrives is kept. An \
-             address that other machines can reach needs --allow-remote.",
+             of the address, and one that the system chooses for connections with fixed socket buffers. Whoever may \
+             connect occupies up to 8 MB for each of 512 connections; nothing that arrives is kept. On this machine, your \
+             account and root may connect. An address that other machines can reach needs --allow-remote, and is open to \
+             everybody there.",
         )
         .arg(
             Arg::new("address")
@@ -25,6 +26,7 @@ pub(super) fn command() -> Command {
                 .help("The address of this host at which others reach it; an IPv6 address in brackets if a port follows; port 0: any free one"),
         )
         .arg(flag("allow-remote", "Allow an address that other machines can reach; there is no authentication"))
+        .arg(flag("allow-other-users", "Let clients of other accounts of this machine connect"))
 }
 
 #[cfg(test)]

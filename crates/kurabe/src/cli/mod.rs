@@ -12,6 +12,7 @@ mod copy;
 mod gate;
 mod listen;
 mod measurement;
+mod pgbench;
 mod renamed;
 mod report;
 mod run;
@@ -22,17 +23,21 @@ mod store;
 mod wire;
 
 pub(crate) use brief::{brief, meant, without_all};
-pub(crate) use compare::PREVIOUS;
+
 pub(crate) use complete::{answer_shell, script};
 pub(crate) use gate::as_run;
+pub(crate) use pgbench::PGBENCH;
 pub(crate) use renamed::renamed;
-pub(crate) use run::{PGBENCH, REPLAY};
+pub(crate) use run::REPLAY;
 
 use crate::{exit, settings};
 use arguments::{flag, option, targets, timeout};
 use clap::{Arg, ArgAction, Command, ValueHint};
 use kurabe_report::Language;
 use std::path::PathBuf;
+
+/// The greatest width of help, in columns.
+pub(crate) const WIDTH: usize = 100;
 
 /// The command line of the program.
 pub(crate) fn command() -> Command {
@@ -42,7 +47,7 @@ pub(crate) fn command() -> Command {
         .after_help(format!("{}\n\n{}", exit::HELP, settings::HELP))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .max_term_width(100)
+        .max_term_width(WIDTH)
         .args(everywhere())
         .subcommand(run::command())
         .subcommand(

@@ -1,5 +1,6 @@
 //! Words that users try, each with the word that there is. They are refused with that word, and do nothing.
 
+use super::pgbench::{self, PGBENCH};
 use kurabe_core::Error;
 
 /// Commands: what users write, and how its work is asked for.
@@ -55,6 +56,9 @@ pub(crate) fn renamed(words: &[String]) -> Option<Error> {
             .filter_map(|word| word.strip_prefix("--"))
             .any(|word| word.split('=').next() == Some(old))
     };
+    if (command, below) == ("run", PGBENCH) || command == "gate" {
+        return pgbench::refused(&words);
+    }
     let (_, old, now) = OPTIONS.iter().find(|(of, old, _)| is_of(of) && given(old))?;
     Some(Error::usage(format!("there is no option --{old}: write {now}")))
 }

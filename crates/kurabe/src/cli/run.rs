@@ -2,9 +2,9 @@
 
 use super::arguments::{file, file_word, flag, option, secret, targets};
 use super::measurement::{self, own};
-use super::{compare, complete};
+use super::{compare, complete, pgbench};
 use crate::axes::{common_axes, suite_axes};
-use clap::{Arg, ArgAction, Command, ValueHint, builder::PossibleValuesParser};
+use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, FreeText};
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::CPUS;
@@ -34,7 +34,7 @@ pub(super) fn command() -> Command {
         .fold(measurement::added_to(command, more), |command, experiment| {
             command.subcommand(of_experiment(experiment))
         })
-        .subcommand(pgbench())
+        .subcommand(pgbench::command())
         .subcommand(replay())
 }
 
@@ -46,82 +46,6 @@ pub(super) fn axes_of_suites() -> impl Iterator<Item = Arg> {
             .hide(!shown)
             .help_heading("Axes, which each experiment has besides its own: 'kurabe run EXPERIMENT --help'")
     })
-}
-
-/// The name of the experiment that runs pgbench scripts.
-pub(crate) const PGBENCH: &str = "pgbench";
-
-fn pgbench() -> Command {
-    let heading = "Scripts";
-    let arg = |name: &'static str, short: char, value: &'static str, help: &'static str| {
-        option(name, value, help).short(short).help_heading(heading)
-    };
-    let command = Command::new(PGBENCH)
-        .about("How fast do pgbench scripts run on each database?")
-        .arg(targets(false))
-        .arg(
-            arg("script", 'f', "FILE[@WEIGHT]", "A pgbench script; several scripts are chosen by weight")
-                .long("file")
-                .action(ArgAction::Append)
-                .value_hint(ValueHint::FilePath),
-        )
-        .arg(
-            arg(
-                "builtin",
-                'b',
-                "NAME[@WEIGHT]",
-                "A built-in script of pgbench: tpcb-like, simple-update, select-only [default: tpcb-like \
-                 without -f]",
-            )
-            .action(ArgAction::Append),
-        )
-        .arg(arg(
-            "scale",
-            's',
-            "N",
-            "Value of :scale; with --init, the size of the tables [default: 1; the number of rows of \
-                 pgbench_branches for built-in scripts on existing tables]",
-        ))
-        .arg(
-            flag("init", "Creates pgbench's tables for the run, on any SQL engine; scripts use these tables")
-                .short('i')
-                .help_heading(heading),
-        )
-        .args([
-            arg("client", 'c', "N", "Clients, as --clients"),
-            arg("jobs", 'j', "N", "Threads that share the clients, as --threads"),
-            arg("time", 'T', "SECONDS", "Duration of each trial's measured phase, as --duration"),
-            arg(
-                "transactions",
-                't',
-                "N",
-                "Transactions of each client in a trial; --requests is the number of all clients",
-            ),
-            arg(
-                "rate-limit",
-                'R',
-                "N",
-                "Transactions due per second, with Poisson arrivals, as --rate N --arrivals poisson",
-            ),
-            arg(
-                "protocol",
-                'M',
-                "HOW",
-                "prepared: as --statement once; extended: per-request; simple: literal",
-            )
-            .value_parser(["simple", "extended", "prepared"]),
-            option(
-                "max-tries",
-                "N",
-                "How often a transaction is tried if it was not serializable or met a deadlock [default: 1]",
-            )
-            .help_heading(heading),
-        ])
-        .args(own())
-        .args(kurabe_experiments::custom::axes().iter().chain(common_axes(&[])).map(axis));
-    let more = compare::gate().into_iter().chain(measurement::fleet());
-    // pgbench's -t is a number of transactions.
-    measurement::added_to(command, more).mut_arg("more-targets", |target| target.short(None))
 }
 
 /// The name of the experiment that replays captures.
@@ -179,7 +103,7 @@ fn cache() -> Arg {
     secret(option("cache", "TARGET", "A cache in front of every target: up:memcached, up:redis, or a URL"))
 }
 
-fn axis(axis: &'static AxisInfo) -> Arg {
+pub(super) fn axis(axis: &'static AxisInfo) -> Arg {
     let words =
         |each: fn(&(&str, &str)) -> String| axis.kind.words.iter().map(each).collect::<Vec<_>>().join(", ");
     let choices = || words(|(word, help)| format!("{word} ({help})"));

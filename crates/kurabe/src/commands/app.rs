@@ -2,11 +2,10 @@
 
 use super::join::{self, First};
 use crate::exit::{self, Exit};
+use crate::options::{options, parsed};
 use crate::output::Output;
-use crate::settings::option_of;
 use crate::{clock, signals, timeout};
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_app::{Application, Connection, Listening, Options, Outcome, PageSummary, Served};
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;
@@ -17,7 +16,6 @@ use kurabe_engine::cancellable;
 use kurabe_engine::prepare::fixture::Fixture;
 use kurabe_engine::prepare::target::Target;
 use kurabe_experiments::registry::{self, EXPERIMENTS};
-use kurabe_targets::Opened;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -27,13 +25,39 @@ use std::sync::atomic::AtomicBool;
 /// The size of a seed from the clock in bits: every JSON parser can represent such numbers exactly.
 const SEED_BITS: u32 = 53;
 
-pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let given = AppOptions::of(matches)?;
+options! {
+    /// The options of `kurabe up app`.
+    ServedOptions {
+        target: Option<String>,
+        timeout: Option<String>,
+        listen: Option<String>,
+        allow_remote: bool,
+        allow_other_users: bool,
+        host: Vec<String>,
+        allow_get_writes: bool,
+        header_time: Option<String>,
+        idle_time: Option<String>,
+        connection: Option<String>,
+        pool: Option<String>,
+        workers: Option<String>,
+        queue: Option<String>,
+        experiment: Vec<String>,
+        part: Option<String>,
+        join: Option<String>,
+        set: Vec<String>,
+        records: Option<String>,
+        seed: Option<String>,
+        durability: Option<String>,
+    }
+}
+
+pub(super) fn app(options: &ServedOptions, output: &Output) -> Result<Exit> {
+    let given = AppOptions::new(options)?;
     let stop = signals::watch(exit::INTERRUPTED, output)?;
-    timeout::of(matches)?;
+    timeout::set(options.timeout.as_deref())?;
     // Before a server is started and data is loaded.
     kurabe_app::check_address(given.listen)?;
-    let url = matches.get_one::<String>("target").cloned().unwrap_or_default();
+    let url = options.target.clone().unwrap_or_default();
     let mut opened = kurabe_targets::open(
         &[url],
         &kurabe_targets::OpenOptions {
@@ -43,14 +67,14 @@ pub(super) fn app(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         output,
     )?;
     let served = match opened.targets.pop() {
-        Some(target) => serve(&given, &opened, &Arc::new(target), &stop, output),
+        Some(target) => serve(&given, &Arc::new(target), &stop, output),
         None => Err(Error::usage("no target was given").into()),
     };
     opened.close(output);
     served
 }
 
-/// The options of the command line.
+/// What is served, and how.
 struct AppOptions {
     listen: SocketAddr,
     options: Options,
@@ -66,23 +90,23 @@ struct AppOptions {
 }
 
 impl AppOptions {
-    fn of(matches: &ArgMatches) -> Result<Self> {
-        let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-        let count = |name: &str, most: u64| -> kurabe_core::Result<Option<u64>> {
-            match option_of(matches, name, units::parse_count)? {
+    fn new(given: &ServedOptions) -> Result<Self> {
+        let count = |name: &str, text: &Option<String>, most: u64| -> kurabe_core::Result<Option<u64>> {
+            match parsed(name, text.as_ref(), units::parse_count)? {
                 Some(n) if !(1..=most).contains(&n) => {
-                    let text = text(name).unwrap_or_default();
+                    let text = text.as_deref().unwrap_or_default();
                     Err(Error::usage(format!("--{name} {text} is out of range"))
                         .hint(format!("from 1 to {}", units::count(most))))
                 }
                 n => Ok(n),
             }
         };
-        let time =
-            |name: &str| option_of(matches, name, units::parse_duration).map(Option::unwrap_or_default);
-        let workers = count("workers", 10_000)?.unwrap_or(16) as usize;
-        let pool = count("pool", workers as u64)?;
-        let connection = match text("connection") {
+        let time = |name: &str, text: &Option<String>| {
+            parsed(name, text.as_ref(), units::parse_duration).map(Option::unwrap_or_default)
+        };
+        let workers = count("workers", &given.workers, 10_000)?.unwrap_or(16) as usize;
+        let pool = count("pool", &given.pool, workers as u64)?;
+        let connection = match given.connection.as_deref() {
             Some("per-request") => Connection::PerRequest,
             Some("pool") => Connection::Pool(pool.unwrap_or(workers.div_ceil(2) as u64) as usize),
             _ => Connection::Kept,
@@ -91,37 +115,36 @@ impl AppOptions {
             return Err(Error::usage("--pool requires --connection pool").into());
         }
         let clock = clock::since_1970().as_nanos() as u64;
-        let first = text("join").map(First::ask).transpose()?;
-        let wanted: Vec<&String> = matches.get_many::<String>("experiment").into_iter().flatten().collect();
-        let experiments: Vec<&Experiment> = match wanted.as_slice() {
+        let first = given.join.as_deref().map(First::ask).transpose()?;
+        let experiments: Vec<&Experiment> = match given.experiment.as_slice() {
             [] => EXPERIMENTS.to_vec(),
             chosen => chosen.iter().map(|name| registry::find(name)).collect::<kurabe_core::Result<_>>()?,
         };
-        let seed = match (text("seed"), &first) {
-            (Some(_), _) => count("seed", 1 << SEED_BITS)?.unwrap_or(1),
+        let seed = match (&given.seed, &first) {
+            (Some(_), _) => count("seed", &given.seed, 1 << SEED_BITS)?.unwrap_or(1),
             (None, Some(first)) => first.seed(&experiments)?,
             (None, None) => clock >> 10 & ((1 << SEED_BITS) - 1),
         };
         Ok(Self {
-            listen: address(text("listen").unwrap_or_default(), matches.get_flag("allow-remote"))?,
+            listen: address(given.listen.as_deref().unwrap_or_default(), given.allow_remote)?,
             options: Options {
-                part: join::part(text("part").unwrap_or_default(), text("join"))?,
+                part: join::part(given.part.as_deref().unwrap_or_default(), given.join.as_deref())?,
                 connection,
                 workers,
-                queue: count("queue", 1_000_000)?.unwrap_or(1_000) as usize,
-                head_time: time("header-time")?,
-                idle_time: time("idle-time")?,
+                queue: count("queue", &given.queue, 1_000_000)?.unwrap_or(1_000) as usize,
+                head_time: time("header-time", &given.header_time)?,
+                idle_time: time("idle-time", &given.idle_time)?,
                 seed,
-                hosts: matches.get_many::<String>("host").into_iter().flatten().cloned().collect(),
-                allow_get_writes: matches.get_flag("allow-get-writes"),
-                serves_other_users: matches.get_flag("allow-other-users"),
+                hosts: given.host.clone(),
+                allow_get_writes: given.allow_get_writes,
+                serves_other_users: given.allow_other_users,
             },
-            dataset: Dataset { seed, records: count("records", 1_000_000_000)?, slot: 0 },
-            durability: option_of(matches, "durability", DurabilityClass::parse)?,
+            dataset: Dataset { seed, records: count("records", &given.records, 1_000_000_000)?, slot: 0 },
+            durability: parsed("durability", given.durability.as_ref(), DurabilityClass::parse)?,
             experiments,
             first,
-            named: !wanted.is_empty(),
-            axes: axes(matches)?,
+            named: !given.experiment.is_empty(),
+            axes: axes(&given.set)?,
         })
     }
 
@@ -159,9 +182,9 @@ pub(super) fn address(text: &str, remote: bool) -> kurabe_core::Result<SocketAdd
 }
 
 /// Reads `--set session.payload=10k` options.
-fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), String>> {
+fn axes(set: &[String]) -> kurabe_core::Result<HashMap<(String, String), String>> {
     let mut found = HashMap::new();
-    for text in matches.get_many::<String>("set").into_iter().flatten() {
+    for text in set {
         let parts = text.split_once('=').and_then(|(axis, value)| Some((axis.split_once('.')?, value)));
         let Some(((experiment, axis), value)) = parts else {
             return Err(Error::usage(format!("--set: '{text}' is not EXPERIMENT.AXIS=VALUE")));
@@ -188,13 +211,7 @@ fn axes(matches: &ArgMatches) -> kurabe_core::Result<HashMap<(String, String), S
     Ok(found)
 }
 
-fn serve(
-    given: &AppOptions,
-    opened: &Opened,
-    target: &Arc<Target>,
-    stop: &AtomicBool,
-    output: &Output,
-) -> Result<Exit> {
+fn serve(given: &AppOptions, target: &Arc<Target>, stop: &AtomicBool, output: &Output) -> Result<Exit> {
     if let Some(why) = &target.skip_reason {
         return Err(Error::unsupported(why.clone()).context(&target.name).into());
     }
@@ -203,7 +220,7 @@ fn serve(
             .hint("name the database behind it")
             .into());
     }
-    let shown = opened.records.first().map_or_else(|| target.name.clone(), |record| record.url.clone());
+    let shown = target.url.clone();
     let Chosen { mut served, unavailable, largest_answer } = choose(given, target, output)?;
     ConnectOptions { largest_answer, ..ConnectOptions::default() }.make_default();
     let name = format!("app-{}", std::process::id());

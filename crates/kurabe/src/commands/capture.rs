@@ -3,12 +3,12 @@
 use super::files::write_private;
 use super::page::document;
 use super::terminate::Terminated;
-use super::wire::{self, Relayed, Strangers};
+use super::wire::{self, RelayOptions, Relayed, Strangers};
 use crate::exit::{self, Exit};
+use crate::options::options;
 use crate::output::Output;
 use crate::{clock, exposed, signals};
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_capture::file::{About, Known};
 use kurabe_capture::recorder::Recorder;
 use kurabe_capture::{Input, Totals, Values, log, model, show, trace};
@@ -30,37 +30,45 @@ use std::time::Duration;
 /// The pause between two looks at the recorder.
 const POLL: Duration = Duration::from_millis(20);
 
-pub(super) fn capture(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    if let Some(("show", matches)) = matches.subcommand() {
-        return shown(matches, output);
+options! {
+    /// The options of `kurabe capture` besides those of its relay, and of `show` and `model`.
+    CaptureOptions {
+        output: Option<PathBuf>,
+        from: Option<PathBuf>,
+        values: Option<String>,
+        /// A capture that is there.
+        file: Option<PathBuf>,
+        report: Option<String>,
+        export_html: Option<PathBuf>,
+        made: bool,
     }
-    if let Some(("model", matches)) = matches.subcommand() {
-        return modelled(matches, output);
-    }
-    let Some(path) = matches.get_one::<PathBuf>("output") else { return Ok(exit::DONE) };
+}
+
+pub(super) fn capture(relay: &RelayOptions, options: &CaptureOptions, output: &Output) -> Result<Exit> {
+    let Some(path) = &options.output else { return Ok(exit::DONE) };
     if path.exists() {
         return Err(Error::usage(format!("{} exists already", path.display()))
             .hint("name another file, or remove it: a capture is never overwritten")
             .into());
     }
-    if let Some(from) = matches.get_one::<PathBuf>("from") {
-        return traced(matches, from, path, output);
+    if let Some(from) = &options.from {
+        return traced(relay, options, from, path, output);
     }
-    let ends_tls = matches.get_one::<String>("tls").is_some_and(|what| what == "terminate");
+    let ends_tls = relay.tls.as_deref() == Some("terminate");
     let plain = (!ends_tls).then_some("--tls terminate ends TLS at the relay");
-    let relayed = Relayed::prepare(matches, plain, output)?;
-    let done = record(matches, &relayed, ends_tls, path, output);
+    let relayed = Relayed::prepare(relay, plain, output)?;
+    let done = record(options, &relayed, ends_tls, path, output);
     relayed.end(output);
     done
 }
 
 /// What a capture is of, from now on.
-fn about(matches: &ArgMatches, url: &TargetUrl) -> About {
+fn about(options: &CaptureOptions, url: &TargetUrl) -> About {
     let began = clock::since_1970();
     About {
         protocol: registry::plain_scheme(&url.scheme).unwrap_or(&url.scheme).to_owned(),
         target: url.to_string(),
-        values: match matches.get_one::<String>("values").map(String::as_str) {
+        values: match options.values.as_deref() {
             Some("hash") => Values::Hash,
             Some("drop") => Values::Drop,
             _ => Values::Keep,
@@ -72,16 +80,21 @@ fn about(matches: &ArgMatches, url: &TargetUrl) -> About {
 }
 
 /// Reads packets, or a log, in place of relaying.
-fn traced(matches: &ArgMatches, from: &Path, path: &Path, output: &Output) -> Result<Exit> {
-    let target = matches.get_one::<String>("target").map(String::as_str).unwrap_or_default();
-    let url = TargetUrl::parse(target)?;
+fn traced(
+    relay: &RelayOptions,
+    options: &CaptureOptions,
+    from: &Path,
+    path: &Path,
+    output: &Output,
+) -> Result<Exit> {
+    let url = TargetUrl::parse(relay.target.as_deref().unwrap_or_default())?;
     if url.scheme == kurabe_targets::UP {
         return Err(Error::usage("--from reads packets, or the log, of a server that there was")
             .hint("name its protocol and port, such as postgres://10.0.0.5:5432, or of a log its database, such as postgres://localhost/shop")
             .into());
     }
     let protocol = wire::protocol(&url.scheme)?;
-    let mut about = about(matches, &url);
+    let mut about = about(options, &url);
     let mut input = Input::open(from)?;
     if !trace::has_packets(&mut input)? && log::LOGS.contains(&url.scheme.as_str()) {
         let database = Some(url.path.as_str()).filter(|name| !name.is_empty());
@@ -130,7 +143,7 @@ fn recorded(totals: &Totals, refused: u64, path: &Path, output: &Output) -> Resu
 
 /// Records until the command has ended, or until Ctrl-C without one.
 fn record(
-    matches: &ArgMatches,
+    options: &CaptureOptions,
     relayed: &Relayed,
     ends_tls: bool,
     path: &Path,
@@ -141,7 +154,7 @@ fn record(
     let terminated = ends_tls.then(|| Terminated::prepare(relayed, &far)).transpose()?;
     let server = far.server;
     wire::check(&server)?;
-    let about = about(matches, url);
+    let about = about(options, url);
     let ending = terminated.as_ref().map(|terminated| terminated.ending(relayed, output));
     let recorder = Recorder::start(*listen, server, protocol, path, &about, ending)?;
     let (address, mut strangers) = (recorder.address(), Strangers::default());
@@ -178,16 +191,17 @@ fn record(
     wire::ended(status, totals.connections, totals.unreachable, stop, output)
 }
 
-fn shown(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let Some(path) = matches.get_one::<PathBuf>("file") else { return Ok(exit::DONE) };
+/// Shows a capture.
+pub(super) fn shown(options: &CaptureOptions, output: &Output) -> Result<Exit> {
+    let Some(path) = &options.file else { return Ok(exit::DONE) };
     exposed::warn_of_file(path, output);
     let shown = show::show(path)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if let Some(to) = matches.get_one::<PathBuf>("export-html") {
+    if let Some(to) = &options.export_html {
         let (title, body) = shown.page(&name);
         write_private(to, document(&title, &body).as_bytes())?;
     }
-    if matches.get_one::<String>("report").is_some_and(|format| format == "json") {
+    if options.report.as_deref() == Some("json") {
         let text = serde_json::to_string_pretty(&shown)
             .map_err(|error| Error::new(ErrorKind::Internal, format!("the result is no JSON: {error}")))?;
         output.result(&text)?;
@@ -198,12 +212,10 @@ fn shown(matches: &ArgMatches, output: &Output) -> Result<Exit> {
 }
 
 /// Writes a custom workload that does what was recorded.
-fn modelled(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let path = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
-    let (Some(capture), Some(path)) = (path("file"), path("output")) else { return Ok(exit::DONE) };
+pub(super) fn modelled(options: &CaptureOptions, output: &Output) -> Result<Exit> {
+    let (Some(capture), Some(path)) = (&options.file, &options.output) else { return Ok(exit::DONE) };
     exposed::warn_of_file(capture, output);
-    let made = matches.get_flag("made");
-    let model::Model { text, notes } = model::model(capture, made)?;
+    let model::Model { text, notes } = model::model(capture, options.made)?;
     let shown = path.display();
     let mut file = private::create_new(path).map_err(|error| {
         let hint = "name a file that does not exist, in a folder that is there";
@@ -232,7 +244,7 @@ fn modelled(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         output.result(note)?;
     }
     let target =
-        if made { "TARGET…" } else { "TARGET… (which has these tables; or up:… with --setup)" };
+        if options.made { "TARGET…" } else { "TARGET… (which has these tables; or up:… with --setup)" };
     output.hint(&format!("kurabe run -f {shown} {target}"));
     Ok(exit::DONE)
 }

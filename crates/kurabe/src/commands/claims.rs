@@ -4,14 +4,14 @@ use super::execute::{Job, execute};
 use super::files::{is_output, write};
 use super::gate::origin;
 use super::report;
-use super::stopping_rule::StopRule;
+use super::session::StopRule;
 use crate::claims::{Definition, Earlier, Resolved, Work, of_file, on_this_machine, resolve, shipped};
 use crate::exit::{self, Exit};
+use crate::options::{options, parsed};
 use crate::output::Output;
-use crate::settings::option_of;
+use crate::run_options::WorkloadOptions;
 use crate::{clock, places, signals};
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::origin::Origin;
 use kurabe_core::run::Run;
@@ -25,36 +25,52 @@ use std::time::Duration;
 /// The page in the folder of runs.
 const PAGE: &str = "claims.html";
 
-pub(super) fn claims(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let words: Vec<&String> = matches.get_many::<String>("word").into_iter().flatten().collect();
-    let (given, ids): (Vec<&String>, Vec<&String>) = words.into_iter().partition(|word| word.contains(':'));
+options! {
+    /// The options of `kurabe claims` besides those of workloads.
+    ClaimsOptions {
+        word: Vec<String>,
+        file: Option<PathBuf>,
+        budget: Option<String>,
+        recorded: bool,
+        dry_run: bool,
+        export_html: Option<PathBuf>,
+        export_json: Option<PathBuf>,
+        no_html: bool,
+        label: Vec<String>,
+        runs_dir: Option<PathBuf>,
+    }
+}
+
+pub(super) fn claims(options: &ClaimsOptions, workload: &WorkloadOptions, output: &Output) -> Result<Exit> {
+    let (given, ids): (Vec<&String>, Vec<&String>) = options.word.iter().partition(|word| word.contains(':'));
     let given: Vec<String> = given.into_iter().cloned().collect();
     for target in &given {
         kurabe_targets::check_scheme(&TargetUrl::parse(target)?)?;
     }
-    let file = matches.get_one::<PathBuf>("file");
+    let file = options.file.as_ref();
     let all = match file {
-        Some(file) => of_file(file, matches)?,
-        None => shipped(matches)?,
+        Some(file) => of_file(file, workload)?,
+        None => shipped(workload)?,
     };
     let chosen = chosen(&all, &ids)?;
-    let budget = option_of(matches, "budget", units::parse_duration)?;
+    let budget = parsed("budget", options.budget.as_ref(), units::parse_duration)?;
     if budget.is_some_and(|budget| budget.is_zero()) {
         return Err(Error::usage("--budget 0 is out of range").into());
     }
-    let labelled = origin(file.map(PathBuf::as_path), matches)?;
-    let (dry, recorded) = (matches.get_flag("dry-run"), matches.get_flag("recorded"));
+    let labelled = origin(file.map(PathBuf::as_path), &options.label)?;
+    let (dry, recorded) = (options.dry_run, options.recorded);
     if dry && recorded {
         return Err(Error::usage("--recorded measures nothing, so that it has no --dry-run").into());
     }
-    let store = if dry || recorded { places::runs(matches)? } else { places::writable_runs(matches)? };
+    let runs_dir = options.runs_dir.as_deref();
+    let store = if dry || recorded { places::runs(runs_dir)? } else { places::writable_runs(runs_dir)? };
     let session = Session {
         store,
         given,
         budget,
         labels: labelled.labels,
-        write: matches.get_flag("write"),
-        html: !matches.get_flag("no-html"),
+        write: workload.write,
+        html: !options.no_html,
         dry,
         recorded,
         output,
@@ -62,7 +78,7 @@ pub(super) fn claims(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     if dry {
         return session.plan(&chosen);
     }
-    let files = Files::of(matches, &session.store);
+    let files = Files::of(options, &session.store);
     let (mut cards, mut complete, mut failed) = (Vec::new(), false, None);
     for (at, definition) in chosen.iter().enumerate() {
         if signals::stopped() {
@@ -120,12 +136,12 @@ struct Files {
 }
 
 impl Files {
-    fn of(matches: &ArgMatches, store: &Store) -> Self {
-        let html = matches.get_one::<PathBuf>("export-html").cloned();
+    fn of(options: &ClaimsOptions, store: &Store) -> Self {
+        let html = options.export_html.clone();
         // The folder of runs may not exist if nothing is measured.
         let usual = || Some(store.dir().join(PAGE)).filter(|_| store.dir().is_dir());
-        let html = if matches.get_flag("no-html") { html } else { html.or_else(usual) };
-        Self { html, json: matches.get_one::<PathBuf>("export-json").cloned() }
+        let html = if options.no_html { html } else { html.or_else(usual) };
+        Self { html, json: options.export_json.clone() }
     }
 
     /// Writes page and JSON.

@@ -1,22 +1,38 @@
 //! `kurabe compare RUN RUN`: compares the second run with the first, cell by cell.
 
-use super::files::Files;
-use super::report;
+use super::files::{FileOptions, Files};
+use super::report::{self, ViewOptions};
 use crate::exit::{self, Exit};
+use crate::options::options;
 use crate::output::Output;
 use crate::places::{self, named_run};
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::Error;
 use kurabe_core::run::Run;
 use kurabe_record::Store;
 use kurabe_report::compare::{self, Compared, Decision, MAX_RUNS};
 use kurabe_report::{Summary, View};
+use std::path::PathBuf;
 
-pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let files = Files::of(matches)?;
-    let (one, first) = named_run(matches, "a", output)?;
-    let (other, second) = named_run(matches, "b", output)?;
+options! {
+    /// The options of `kurabe compare` besides those of its files and its view.
+    CompareOptions {
+        a: Option<String>,
+        b: Option<String>,
+        runs_dir: Option<PathBuf>,
+    }
+}
+
+pub(super) fn compare(
+    options: &CompareOptions,
+    files: FileOptions,
+    view: ViewOptions,
+    output: &Output,
+) -> Result<Exit> {
+    let files = Files::new(files)?;
+    let store = places::runs(options.runs_dir.as_deref())?;
+    let (one, first) = named_run(&store, options.a.as_deref(), output)?;
+    let (other, second) = named_run(&store, options.b.as_deref(), output)?;
     if one.folder == other.folder {
         let same = format!("both names are those of the same run, {}", one.name);
         if files.criteria.is_some() {
@@ -24,9 +40,9 @@ pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         }
         output.warning(&same);
     }
-    let view = report::view(matches);
+    let view = view.view();
     report::warn_of_licences(&view, &[&first, &second], output);
-    of_two(&places::runs(matches)?, &view, [&first, &second], &files, output)
+    of_two(&store, &view, [&first, &second], &files, output)
 }
 
 /// Compares the second run with the first, and with what the store has of the same suite.

@@ -4,7 +4,6 @@ use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::words::split_targets;
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_experiments::conformance::{self, Check, Outcome};
 use kurabe_targets::{OpenOptions, SERVED_BY_STACKS, StackData};
@@ -14,10 +13,8 @@ use std::fmt::Write;
 const RECORDS: u64 = 1_000;
 
 /// Checks every application of `--via`. Returns the exit code of the worst.
-pub(super) fn check(matches: &ArgMatches, output: &Output) -> Result<Option<Exit>> {
-    let texts = matches.get_many::<String>("via").into_iter().flatten();
-    let urls = texts.map(|text| split_targets(text)).collect::<kurabe_core::Result<Vec<_>>>()?.concat();
-    let database = matches.get_one::<String>("db");
+pub(super) fn check(via: &[String], database: Option<&str>, output: &Output) -> Result<Option<Exit>> {
+    let urls = via.iter().map(|text| split_targets(text)).collect::<kurabe_core::Result<Vec<_>>>()?.concat();
     let urls = urls.into_iter().map(|url| match database {
         Some(database) => kurabe_targets::with_database(&url, database),
         None => Ok(url),

@@ -6,10 +6,10 @@ mod report;
 
 use super::files::{write, write_private};
 use crate::exit::{self, Exit};
+use crate::options::options;
 use crate::output::Output;
 use crate::{exposed, signals, timeout};
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_copy::casts::{self, UserCasts};
 use kurabe_copy::engines;
 use kurabe_copy::event::{Event, TableDone};
@@ -20,6 +20,7 @@ use kurabe_copy::sql::Side;
 use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::driver::{ConnectOptions, Support};
 use kurabe_core::target::TargetUrl;
+use kurabe_core::text::without_mark;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_targets::Opened;
 use progress::Progress;
@@ -32,47 +33,76 @@ use std::sync::atomic::AtomicBool;
 /// The largest page of rows: it ends with the row that fills it, and a row may have this size.
 const LARGEST_ANSWER: u64 = 1 << 30;
 
-pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let url = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
-    if matches.get_flag("casts") {
+options! {
+    /// The options of `kurabe copy`.
+    CopyOptions {
+        source: Option<String>,
+        into: Option<String>,
+        tables: Vec<String>,
+        exclude: Vec<String>,
+        rename: Vec<String>,
+        filters: Vec<String> = "where",
+        schema_only: bool,
+        data_only: bool,
+        truncate_target: bool,
+        keep_record: bool,
+        accept: Vec<String>,
+        cast: Vec<String>,
+        cast_file: Option<String>,
+        casts: bool,
+        leave_out: Vec<String>,
+        leftovers: Option<String>,
+        reject: Option<String>,
+        jobs: Option<u16>,
+        report: Option<String>,
+        export_html: Option<String>,
+        dry_run: bool,
+        no_resume: bool,
+        timeout: Option<String>,
+    }
+}
+
+pub(super) fn copy(options: &CopyOptions, output: &Output) -> Result<Exit> {
+    let [source, into] = [&options.source, &options.into].map(|url| url.clone().unwrap_or_default());
+    if options.casts {
         let mut names = Vec::new();
-        for text in [url("source"), url("into")].iter().filter(|text| !text.is_empty()) {
+        for text in [&source, &into].into_iter().filter(|text| !text.is_empty()) {
             names.push(engines::of_scheme(text.split(':').next().unwrap_or_default())?.name);
         }
         output.result(&casts::shown(&names))?;
         return Ok(exit::DONE);
     }
-    let wanted = wanted(matches)?;
+    let wanted = wanted(options)?;
     let stop = signals::watch(exit::INTERRUPTED, output)?;
-    let time = timeout::given(matches)?.unwrap_or(timeout::DEFAULT);
+    let time = options.timeout.as_deref().map(timeout::parse).transpose()?.unwrap_or(timeout::DEFAULT);
     // The server may work on an index, or count the rows of a large table, for as long as it takes.
-    let options = ConnectOptions::within(time);
-    ConnectOptions { largest_answer: LARGEST_ANSWER, long_replies: true, ..options }.make_default();
-    let urls = [read_only(&url("source"))?, url("into")];
+    ConnectOptions { largest_answer: LARGEST_ANSWER, long_replies: true, ..ConnectOptions::within(time) }
+        .make_default();
+    let urls = [read_only(&source)?, into];
     let schemes = urls.each_ref().map(|url| TargetUrl::parse(url).map(|url| engine_of(&url)));
     for scheme in schemes {
         engines::of_scheme(&scheme?)?;
     }
     let opened = kurabe_targets::open(&urls, &kurabe_targets::OpenOptions::default(), output)?;
-    let done = work(matches, &opened, &wanted, &stop, output);
+    let done = work(options, &opened, &wanted, &stop, output);
     opened.close(output);
     done
 }
 
 /// What the command line asks for.
-fn wanted(matches: &ArgMatches) -> Result<Wanted> {
-    let words = |name: &str| {
-        let words = matches.get_many::<String>(name).into_iter().flatten();
-        words.map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect::<Vec<_>>()
+fn wanted(options: &CopyOptions) -> Result<Wanted> {
+    let words = |words: &[String]| {
+        let words = words.iter().map(|word| word.trim().to_owned());
+        words.filter(|word| !word.is_empty()).collect::<Vec<_>>()
     };
-    let pairs = |name: &str, between: char| {
+    let pairs = |name: &str, given: &[String], between: char| {
         let pair = |word: String| match word.split_once(between) {
             Some((of, what)) if !of.trim().is_empty() && !what.trim().is_empty() => {
                 Ok((of.trim().to_owned(), what.trim().to_owned()))
             }
             _ => Err(Error::usage(format!("--{name} {word}: there is no '{between}' between two parts"))),
         };
-        let pairs = words(name).into_iter().map(pair).collect::<kurabe_core::Result<Vec<_>>>()?;
+        let pairs = words(given).into_iter().map(pair).collect::<kurabe_core::Result<Vec<_>>>()?;
         let mut known = HashSet::new();
         match pairs.iter().find(|(of, _)| !known.insert(of.as_str())) {
             Some((of, _)) => Err(Error::usage(format!("--{name}: there are two for {of}"))),
@@ -80,23 +110,23 @@ fn wanted(matches: &ArgMatches) -> Result<Wanted> {
         }
     };
     let mut casts = UserCasts::default();
-    if let Some(path) = matches.get_one::<String>("cast-file") {
+    if let Some(path) = &options.cast_file {
         let text = fs::read_to_string(path).map_err(|error| file_error(path, &error))?;
-        casts.add_file(&text).map_err(|error| error.context(path))?;
+        casts.add_file(without_mark(&text)).map_err(|error| error.context(path))?;
     }
-    words("cast").iter().try_for_each(|cast| casts.add(cast))?;
-    let parts = match (matches.get_flag("schema-only"), matches.get_flag("data-only")) {
+    words(&options.cast).iter().try_for_each(|cast| casts.add(cast))?;
+    let parts = match (options.schema_only, options.data_only) {
         (true, _) => Parts::Schema,
         (_, true) => Parts::Data,
         _ => Parts::All,
     };
     Ok(Wanted {
-        tables: words("tables"),
-        exclude: words("exclude"),
-        rename: pairs("rename", '=')?,
-        filters: pairs("where", ':')?,
-        leave_out: words("leave-out"),
-        accepted: Accepted::parse(words("accept").iter().map(String::as_str))?,
+        tables: words(&options.tables),
+        exclude: words(&options.exclude),
+        rename: pairs("rename", &options.rename, '=')?,
+        filters: pairs("where", &options.filters, ':')?,
+        leave_out: words(&options.leave_out),
+        accepted: Accepted::parse(words(&options.accept).iter().map(String::as_str))?,
         parts,
         casts,
         ..Wanted::default()
@@ -125,7 +155,7 @@ fn read_only(text: &str) -> Result<String> {
 }
 
 fn work(
-    matches: &ArgMatches,
+    options: &CopyOptions,
     opened: &Opened,
     wanted: &Wanted,
     stop: &AtomicBool,
@@ -138,20 +168,20 @@ fn work(
     let (source, target) = pair()?;
     let open_source = || side(opened, 0);
     let mut copy = Copy { open_source: Some(&open_source), ..Copy::new(source, target, stop) };
-    let jobs = matches.get_one::<u16>("jobs").copied().unwrap_or(1);
+    let jobs = options.jobs.unwrap_or(1);
     let mut more = (1..jobs).map(|_| pair()).collect::<kurabe_core::Result<Vec<_>>>()?;
     signals::wait_for("the tables to be read");
     let plan = copy.plan(wanted, &mut more)?;
-    let dry = matches.get_flag("dry-run");
-    let json = matches.get_one::<String>("report").is_some_and(|format| format == "json");
-    if let Some(path) = matches.get_one::<String>("leftovers") {
+    let dry = options.dry_run;
+    let json = options.report.as_deref() == Some("json");
+    if let Some(path) = &options.leftovers {
         let text = plan.left_text(copy.target.engine);
         write_private(Path::new(path), text.as_bytes())?;
     }
     let refused = plan.refusal(&wanted.accepted);
     let tried = if dry { Some(copy.try_out(&plan)?) } else { None };
     let both = [copy.source.name.clone(), copy.target.name.clone()];
-    let page = matches.get_one::<String>("export-html");
+    let page = options.export_html.as_ref();
     let written = |done: &[TableDone], outcome: &str| match page {
         None => Ok(()),
         Some(path) => {
@@ -189,7 +219,7 @@ fn work(
     let mut namespace = to.driver.namespace().map_err(named)?;
     namespace.claim("copy").map_err(named)?;
     signals::wait_for("the current rows to be copied");
-    let rejects = match matches.get_one::<String>("reject") {
+    let rejects = match &options.reject {
         None => None,
         Some(path) => {
             exposed::warn_of_file(Path::new(path), output);
@@ -197,9 +227,9 @@ fn work(
         }
     };
     let how = How {
-        restart: matches.get_flag("no-resume"),
-        truncate: matches.get_flag("truncate-target"),
-        keep: matches.get_flag("keep-record"),
+        restart: options.no_resume,
+        truncate: options.truncate_target,
+        keep: options.keep_record,
         more,
         reject: rejects.as_ref(),
     };
@@ -255,7 +285,7 @@ fn ended(done: kurabe_core::Result<Vec<TableDone>>, begun: bool, output: &Output
 fn side(opened: &Opened, at: usize) -> kurabe_core::Result<Side> {
     let missing = || Error::usage("a copy has a source and a target");
     let (target, url) = opened.targets.get(at).zip(opened.reached.get(at)).ok_or_else(missing)?;
-    let name = opened.records.get(at).map_or_else(String::new, |record| record.url.clone());
+    let name = target.url.clone();
     if let Support::No(why) = target.driver.capabilities().own_sessions {
         return Err(Error::unsupported(why).context(&name));
     }

@@ -2,10 +2,10 @@
 
 use super::{conformance, messages, runs};
 use crate::exit::{self, Exit};
+use crate::options::options;
 use crate::output::Output;
 use crate::{places, signals, timeout};
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::driver::Support;
 use kurabe_core::experiment::Dataset;
 use kurabe_core::facts::Limit;
@@ -15,19 +15,34 @@ use kurabe_engine::plan::planned;
 use kurabe_engine::prepare::target::{OWN_CONNECTIONS, Target};
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
-pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    signals::leave_at_once(output)?;
-    timeout::of(matches)?;
-    let mut worst = None;
-    if matches.get_flag("runs") {
-        worst = runs::check(&places::runs(matches)?, output)?;
+options! {
+    /// The options of `kurabe doctor`.
+    DoctorOptions {
+        target: Vec<String>,
+        runs: bool,
+        clients: Option<String>,
+        timeout: Option<String>,
+        via: Vec<String>,
+        db: Option<String>,
+        messages: bool,
+        runs_dir: Option<PathBuf>,
     }
-    let clients = matches.get_one::<String>("clients").map_or(Ok(1), |text| units::parse_count(text))?;
-    let mut urls: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
-    worst = conformance::check(matches, output)?.or(worst);
-    if urls.is_empty() && !matches.get_flag("runs") && !matches.contains_id("via") {
+}
+
+pub(super) fn doctor(options: DoctorOptions, output: &Output) -> Result<Exit> {
+    signals::leave_at_once(output)?;
+    timeout::set(options.timeout.as_deref())?;
+    let mut worst = None;
+    if options.runs {
+        worst = runs::check(&places::runs(options.runs_dir.as_deref())?, output)?;
+    }
+    let clients = options.clients.as_ref().map_or(Ok(1), |text| units::parse_count(text))?;
+    let mut urls = options.target;
+    worst = conformance::check(&options.via, options.db.as_deref(), output)?.or(worst);
+    if urls.is_empty() && !options.runs && options.via.is_empty() {
         urls.push("sqlite:".to_owned());
     }
     for url in &urls {
@@ -35,7 +50,7 @@ pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         {
             Ok(opened) => {
                 for (target, reached) in opened.targets.iter().zip(&opened.reached) {
-                    let wire = matches.get_flag("messages").then(|| {
+                    let wire = options.messages.then(|| {
                         messages::lines(reached, &target.facts.transport)
                             .unwrap_or_else(|e| vec![("wire", e.to_string())])
                     });

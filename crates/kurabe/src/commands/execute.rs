@@ -1,30 +1,25 @@
 //! Executes a run: opens the targets, plans, measures, records, reports.
 
-use super::fleet::{self, Agents};
-use super::measure::{RunContext, measure};
-use super::planned::{left_out, long, planned, too_long, unavailable};
+use super::fleet;
 use super::scale;
-use super::stopping_rule::StopRule;
-use super::warnings::{own_caches, refuse_unseen, scattered, unleased, warnings};
+use super::session::{Session, StopRule, Watch};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::{Companions, Request};
-use crate::{clock, git, signals, standard_input, timeout};
+use crate::{git, signals, standard_input, timeout};
 use anyhow::Result;
-use jiff::Timestamp;
 use kurabe_core::origin::Origin;
-use kurabe_core::run::{CellRecord, Run, RunHeader, RunSpec};
-use kurabe_core::{Error, ErrorKind, units};
+use kurabe_core::run::{CellRecord, Run, RunSpec};
+use kurabe_core::{Error, ErrorKind};
+use kurabe_engine::fleet::Fleet;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::plan::budget::{self, Free};
-use kurabe_engine::prepare::fixture::Fixture;
-use kurabe_engine::prepare::{eviction, latency, overhead, preflight};
+use kurabe_engine::plan::budget::Free;
+use kurabe_engine::{Conditions, NewRun, Provenance};
 use kurabe_experiments::registry;
 use kurabe_record::Store;
 use kurabe_targets::{OpenOptions, Opened, SharedServers};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// A run to execute.
 #[allow(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
@@ -105,14 +100,14 @@ pub(super) fn execute(job: &Job<'_>, output: &Output) -> Result<(Exit, Option<Ru
     Ok((exit, partial.run))
 }
 
-/// The same, and what is known so far is kept if the run ends with an error.
+/// Like [`execute`], but keeps in `partial` what is known of the run if it ends with an error.
 pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Output) -> Result<Exit> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     if !job.dry {
         kurabe_observe::check()?;
     }
     let experiment = registry::of(&job.spec)?;
-    let mut plan = Plan::draft(experiment, job.spec.clone(), &kurabe_targets::applications(&job.urls)?)?;
+    let plan = Plan::draft(experiment, job.spec.clone(), &kurabe_targets::applications(&job.urls)?)?;
     let open_options = OpenOptions {
         dry: job.dry,
         tolerant: job.in_suite.is_some() || job.urls.len() > 1,
@@ -124,22 +119,50 @@ pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Out
     let agents = fleet::join(&job.spec, job.companions.fleet.as_deref(), job.dry, output)?;
     let mut opened = kurabe_targets::open(&job.urls, &open_options, output)?;
     partial.unopened = std::mem::take(&mut opened.unopened);
-    if job.in_suite.is_none()
-        && let Err(error) = leave_out(job, &partial.unopened, output)
-    {
-        opened.close(output);
-        return Err(error.into());
-    }
-    let made = without(&mut plan, job, &partial.unopened).and_then(|()| {
-        refuse_unseen(&plan, &mut opened);
-        scale::count(&mut plan, &opened, output)?;
-        let agents = agents.map(|agents| fleet::reach(agents, &mut opened, output));
-        plan_and_run(job, plan, &opened, agents.as_ref(), &cancel, partial, output)
-    });
+    let made = measure(job, plan, &mut opened, agents, &cancel, partial, output);
     signals::wait_for("the servers to end");
     opened.warn_of_ended_stacks(output);
     opened.close(output);
     made
+}
+
+/// Makes the run on its open targets.
+fn measure(
+    job: &Job<'_>,
+    mut plan: Plan,
+    opened: &mut Opened,
+    agents: Option<fleet::Agents>,
+    cancel: &AtomicBool,
+    partial: &mut PartialRun,
+    output: &Output,
+) -> Result<Exit> {
+    if job.in_suite.is_none() {
+        leave_out(job, &partial.unopened, output)?;
+    }
+    without(&mut plan, job, &partial.unopened)?;
+    scale::count(&mut plan, &opened.targets, output)?;
+    let agents = agents.map(|agents| fleet::reach(agents, opened, output));
+    let watch = Watch::new(&opened.observers);
+    let mut session = Session::new(job, &plan, opened, &watch, output);
+    let null = if job.dry { None } else { Some(kurabe_targets::null()?) };
+    let provenance = Provenance {
+        command: kurabe_targets::without_passwords(standard_input::words().into_iter()),
+        machine: kurabe_observe::machine_facts(),
+        origin: Origin { git: git::commit(), ..job.origin.clone() },
+        agents: agents.as_ref().map_or_else(Vec::new, fleet::Agents::records),
+    };
+    let new = NewRun::new(plan);
+    let budget = new.budget.filter(|_| !job.is_fitted);
+    let new = NewRun { free: job.free.clone(), budget, null: null.as_ref(), provenance, ..new };
+    let conditions = Conditions {
+        cpu_partition: opened.cpu_partition.as_ref(),
+        fleet: agents.as_ref().map(|agents| agents as &dyn Fleet),
+        ..watch.conditions(cancel)
+    };
+    let ended = kurabe_engine::run(new, &mut opened.targets, &conditions, &mut session);
+    let exit;
+    (partial.run, partial.cells, exit) = session.finish(ended);
+    exit
 }
 
 /// Tells which targets the run is made without: engines that are not installed. Anything else that cannot be opened, and a
@@ -169,142 +192,4 @@ fn without(plan: &mut Plan, job: &Job<'_>, unopened: &[(usize, Error)]) -> Resul
     let spec = RunSpec { targets: names, ..job.spec.clone() };
     *plan = Plan::draft(plan.experiment, spec, &kurabe_targets::applications(&urls)?)?;
     Ok(())
-}
-
-fn plan_and_run(
-    job: &Job<'_>,
-    mut plan: Plan,
-    opened: &Opened,
-    agents: Option<&Agents>,
-    cancel: &AtomicBool,
-    partial: &mut PartialRun,
-    output: &Output,
-) -> Result<Exit> {
-    let print = job.print;
-    let machine = kurabe_observe::machine_facts();
-    let targets = &opened.targets;
-    plan.compare(targets);
-    for line in latency::fit(&mut plan, targets)? {
-        output.note(&line);
-    }
-    let budget = plan.spec.budget_ns.map(Duration::from_nanos);
-    let fit =
-        budget.filter(|_| !job.is_fitted).map(|budget| budget::fit(&mut plan, targets, &job.free, budget));
-    if let Some(records) = plan.enlarge_stores(targets)? {
-        let records = units::count(records);
-        output
-            .note(&format!("loading {records} records, so that each trial changes each record at most once"));
-    }
-    plan.leave_out_unconnectable(targets, &job.free.axes);
-    plan.complete(targets)?;
-    partial.cells = plan.records();
-    if plan.trials() == 0 {
-        let reasons = unavailable(&plan, targets);
-        let error = Error::new(ErrorKind::Unsupported, "nothing can be measured:");
-        return Err(error.log(reasons.iter().map(String::as_str)).into());
-    }
-    let text = planned(&plan, targets, fit.as_ref(), job.dry, job.stop_rule);
-    let left_out = fit.as_ref().zip(budget).and_then(|(fit, budget)| left_out(fit, plan.spec.rounds, budget));
-    let text = [Some(text), left_out].into_iter().flatten().collect::<Vec<_>>().join("\n");
-    if job.dry && print {
-        output.result(&text)?;
-    } else {
-        output.note(&text);
-    }
-    if let Some(late) = fit.as_ref().zip(budget).and_then(|(fit, budget)| too_long(fit, budget)) {
-        output.warning(&late);
-    }
-    preflight::check(&mut plan, targets, machine.memory_bytes)?;
-    if let Some(expected) = long(&plan, fit.as_ref()).filter(|_| !job.may_be_long && !job.dry) {
-        output.confirm(&format!("the run is expected to take {}", units::time(expected)))?;
-    }
-    if job.dry {
-        note_not_started(targets, output);
-        return Ok(exit::DONE);
-    }
-    let mut found = kurabe_observe::disturbances(&std::env::temp_dir());
-    found.extend(warnings(&plan, opened));
-    for warning in &found {
-        output.warning(warning);
-    }
-    for line in
-        scattered(opened).into_iter().chain(unleased(&plan, targets)).chain(own_caches(&plan, targets))
-    {
-        output.note(&line);
-    }
-    signals::check()?;
-    signals::wait_for("the overhead measurement");
-    let null = kurabe_targets::null()?;
-    let overhead = overhead::measure(&plan, &null, cancel)?;
-    let began = clock::since_1970().as_secs();
-    let mut header = RunHeader {
-        run: format!("{}-{}", stamp(began), plan.spec.experiment),
-        began,
-        kurabe: env!("CARGO_PKG_VERSION").to_owned(),
-        command: kurabe_targets::without_passwords(standard_input::words().into_iter()),
-        spec: plan.spec.clone(),
-        machine,
-        targets: opened.records.clone(),
-        cells: plan.records(),
-        overhead,
-        warnings: found,
-        origin: Origin { git: git::commit(), ..job.origin.clone() },
-        agents: agents.map_or_else(Vec::new, Agents::records),
-    };
-    let is_free = job.free.rounds && job.free.restarts && plan.spec.until.is_none();
-    signals::wait_for("the targets to be prepared");
-    let mut fixtures = Fixture::open_all(&plan, targets, &header.run)?;
-    preflight::clear(&plan, targets, &mut fixtures)?;
-    eviction::check(&mut plan, targets)?;
-    let unanalysed = preflight::unanalysed(&plan, targets, &mut fixtures);
-    for unknown in &unanalysed {
-        output.warning(unknown);
-    }
-    header.warnings.extend(unanalysed);
-    let writer = job.store.create(&header)?;
-    writer.name().clone_into(&mut header.run);
-    let run = partial.run.insert(Run::new(header));
-    let (html, stop_rule) = (job.html, job.stop_rule);
-    let context = RunContext {
-        plan: &plan,
-        opened,
-        agents,
-        fixtures,
-        writer,
-        cancel,
-        announced: fit.map(|fit| fit.expected),
-        budget: budget.filter(|_| is_free),
-        html,
-        stop_rule,
-        print,
-        output,
-    };
-    measure(context, run)
-}
-
-/// Names the throwaway servers that a plan alone does not start.
-fn note_not_started(targets: &[kurabe_engine::prepare::target::Target], output: &Output) {
-    let unknown = targets.iter().filter(|target| !target.is_described());
-    let unknown: Vec<&str> = unknown.map(|target| target.name.as_str()).collect();
-    if !unknown.is_empty() {
-        output.note(&format!("not started, so that its limits are not checked: {}", unknown.join(", ")));
-    }
-}
-
-/// A timestamp such as `20261120-101744` in UTC, from seconds since 1970.
-fn stamp(seconds: u64) -> String {
-    let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
-    time.strftime("%Y%m%d-%H%M%S").to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn run_name_contains_time_in_utc() {
-        assert_eq!(stamp(0), "19700101-000000");
-        assert_eq!(stamp(951_827_696), "20000229-123456");
-        assert_eq!(stamp(1_795_169_864), "20261120-101744");
-    }
 }

@@ -1,15 +1,26 @@
 //! The files that a command writes besides what it prints.
 
+use crate::options::options;
 use crate::output::Output;
 use crate::words::percentage;
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::run::DEFAULT_MARGIN;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_os::private;
 use kurabe_report::compare::Criteria;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+options! {
+    /// The files that are written, and what a gate judges.
+    FileOptions {
+        fail_on: Option<String>,
+        against: Option<String>,
+        export_markdown: Option<PathBuf>,
+        export_junit: Option<PathBuf>,
+        export_json: Option<PathBuf>,
+    }
+}
 
 /// What is written besides tables, and the gate's criteria.
 pub(super) struct Files {
@@ -20,18 +31,16 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Reads the options. Not every command has every option.
+    /// Checks the options.
     ///
     /// # Errors
     /// [`Usage`](kurabe_core::ErrorKind::Usage) if the criterion is invalid, or missing for `JUnit` XML.
-    pub(super) fn of(matches: &ArgMatches) -> kurabe_core::Result<Self> {
-        let file = |name: &str| matches.try_get_one::<PathBuf>(name).ok().flatten().cloned();
-        let text = |name: &str| matches.try_get_one::<String>(name).ok().flatten().map(String::as_str);
-        let criterion = text("fail-on").or(text("against").map(|_| "slower"));
+    pub(super) fn new(options: FileOptions) -> kurabe_core::Result<Self> {
+        let FileOptions { fail_on, against, export_markdown, export_junit, export_json } = options;
+        let criterion = fail_on.as_deref().or(against.map(|_| "slower"));
         let criteria = criterion.map(|text| Criteria::parse(text, DEFAULT_MARGIN, percentage)).transpose();
         let criteria = criteria.map_err(|error| error.context("--fail-on"))?;
-        let [markdown, junit, json] = ["export-markdown", "export-junit", "export-json"].map(file);
-        let files = Self { criteria, markdown, junit, json };
+        let files = Self { criteria, markdown: export_markdown, junit: export_junit, json: export_json };
         if files.junit.is_some() && criteria.is_none() {
             return Err(Error::usage("--export-junit requires --fail-on").hint("add --fail-on slower:5%"));
         }

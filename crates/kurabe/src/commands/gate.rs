@@ -3,11 +3,10 @@
 use super::compare::{judged, of_two};
 use super::files::Files;
 use super::report;
-use crate::cli::PREVIOUS;
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
+use crate::run_options::RunOptions;
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::origin::Origin;
 use kurabe_core::run::{Run, RunSpec};
 use kurabe_core::{Error, ErrorKind};
@@ -20,14 +19,14 @@ use std::path::Path;
 /// # Errors
 /// If there is none, or it is not complete: a measurement would be in vain.
 pub(super) fn earlier(
-    matches: &ArgMatches,
+    options: &RunOptions,
     store: &Store,
     origin: &Origin,
     spec: &RunSpec,
     output: &Output,
 ) -> Result<Option<Run>> {
-    let against = matches.try_get_one::<String>("against").ok().flatten();
-    let previous = || previous(matches, spec).then(|| "last".to_owned());
+    let against = options.files.against.as_ref();
+    let previous = || previous(options, spec).then(|| "last".to_owned());
     let Some(wanted) = against.cloned().or_else(previous) else { return Ok(None) };
     let wanted = kurabe_targets::without_passwords(std::iter::once(wanted)).concat();
     let path = match base(store, &wanted, origin, &spec.experiment) {
@@ -49,8 +48,8 @@ pub(super) fn earlier(
 }
 
 /// Whether a run of one target is judged against the run before it, if there is one.
-pub(super) fn previous(matches: &ArgMatches, spec: &RunSpec) -> bool {
-    matches.try_get_one::<bool>(PREVIOUS).ok().flatten() == Some(&true) && spec.targets.len() == 1
+pub(super) fn previous(options: &RunOptions, spec: &RunSpec) -> bool {
+    options.main.previous && spec.targets.len() == 1
 }
 
 /// Judges a new run: against an earlier one, or its second target against its first.
@@ -79,9 +78,9 @@ pub(super) fn judge(
 ///
 /// # Errors
 /// [`Usage`](ErrorKind::Usage) if a label is invalid.
-pub(super) fn origin(suite: Option<&Path>, matches: &ArgMatches) -> kurabe_core::Result<Origin> {
+pub(super) fn origin(suite: Option<&Path>, given: &[String]) -> kurabe_core::Result<Origin> {
     let mut labels: Vec<String> = Vec::new();
-    for label in matches.get_many::<String>("label").into_iter().flatten() {
+    for label in given {
         let plain = |character: char| character.is_alphanumeric() || "._-/".contains(character);
         if label.is_empty() || label.len() > 100 || !label.chars().all(plain) {
             return Err(Error::usage(format!("--label: '{label}' is not a label"))

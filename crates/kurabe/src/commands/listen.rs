@@ -1,11 +1,12 @@
 //! `kurabe up tcp`: the other end of experiment net, until Ctrl-C.
 
 use crate::exit::{self, Exit};
+use crate::options::options;
 use crate::output::Output;
 use crate::signals;
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::{Error, ErrorKind};
+use kurabe_os::account::Accounts;
 use kurabe_tcp::Listener;
 use kurabe_tcp::protocol::PORT;
 use std::net::{IpAddr, SocketAddr};
@@ -13,10 +14,18 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-pub(super) fn listen(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let text = matches.get_one::<String>("address").map_or("", String::as_str);
-    let address = address(text)?;
-    if !address.ip().is_loopback() && !matches.get_flag("allow-remote") {
+options! {
+    /// The options of `kurabe up tcp`.
+    ListenOptions {
+        address: Option<String>,
+        allow_remote: bool,
+        allow_other_users: bool,
+    }
+}
+
+pub(super) fn listen(options: &ListenOptions, output: &Output) -> Result<Exit> {
+    let address = address(options.address.as_deref().unwrap_or_default())?;
+    if !address.ip().is_loopback() && !options.allow_remote {
         return Err(Error::usage(format!(
             "up tcp: other machines can reach {address}, and it has no authentication"
         ))
@@ -27,8 +36,14 @@ pub(super) fn listen(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Error::new(ErrorKind::Environment, format!("cannot listen at {address}: {error}"))
             .hint("name an address of this host and a free port")
     };
+    // Accounts of other hosts are not known.
+    let is_checked = address.ip().is_loopback() && !options.allow_other_users;
+    let accounts = is_checked.then(Accounts::new).transpose().map_err(|error| {
+        let what = format!("this system does not say which account a connection is of: {error}");
+        Error::new(ErrorKind::Environment, what).hint("--allow-other-users lets all accounts connect")
+    })?;
     let stop = signals::watch(exit::DONE, output)?;
-    let listener = Listener::bind(address).map_err(failed)?;
+    let listener = Listener::bind(address, accounts).map_err(failed)?;
     let bound = listener.address().map_err(failed)?;
     let serving = thread::Builder::new().name("listen".to_owned());
     let serving = serving.spawn(move || listener.serve()).map_err(failed)?;

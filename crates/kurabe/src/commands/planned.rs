@@ -1,6 +1,6 @@
 //! Prints the plan of a run before it starts.
 
-use super::stopping_rule::StopRule;
+use super::session::StopRule;
 use crate::progress::words;
 use kurabe_core::question::Question;
 use kurabe_core::run::Replanned;

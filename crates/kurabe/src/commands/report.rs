@@ -2,10 +2,10 @@
 
 use super::files::{Files, is_output, write, write_private};
 use crate::exit::{self, Exit};
+use crate::options::options;
 use crate::output::Output;
-use crate::places::named_run;
+use crate::places::{self, named_run};
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::Error;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
@@ -17,17 +17,36 @@ use std::path::PathBuf;
 /// The width of the report if standard output is not a terminal and the environment sets none.
 const WIDTH: usize = 110;
 
-pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let (path, run) = named_run(matches, "run", output)?;
-    let view = view(matches);
+options! {
+    /// What a report leaves out, and hides.
+    ViewOptions {
+        anonymise: bool,
+        leave_out: Vec<String>,
+    }
+}
+
+options! {
+    /// The options of `kurabe report` besides.
+    ReportOptions {
+        run: Option<String>,
+        format: Option<String>,
+        output: Option<PathBuf>,
+        published: bool,
+        runs_dir: Option<PathBuf>,
+    }
+}
+
+pub(super) fn report(options: &ReportOptions, view: ViewOptions, output: &Output) -> Result<Exit> {
+    let store = places::runs(options.runs_dir.as_deref())?;
+    let (path, run) = named_run(&store, options.run.as_deref(), output)?;
+    let view = view.view();
     let info = info(&run, output);
     let summary = view.analyse(&run, info)?;
     warn_of_licences(&view, &[&run], output);
-    let asked = matches.get_one::<PathBuf>("output");
-    let published = matches.get_flag("published");
+    let (asked, published) = (options.output.as_ref(), options.published);
     let ending = asked.and_then(|file| file.extension()?.to_str());
-    let format = match (matches.get_one::<String>("format"), ending) {
-        (Some(format), _) => format.as_str(),
+    let format = match (options.format.as_deref(), ending) {
+        (Some(format), _) => format,
         (None, Some(ending @ ("html" | "md" | "csv" | "json" | "hgrm"))) => ending,
         (None, _) if published => "html",
         (None, _) => "text",
@@ -87,11 +106,12 @@ fn file_name(view: &View, name: &str, extension: &str) -> String {
     format!("{name}{part}.{extension}")
 }
 
-/// The view from the command line. A target may be given as its URL; its password is dropped, so that no error shows
-/// it.
-pub(super) fn view(matches: &ArgMatches) -> View {
-    let leave_out = matches.get_many::<String>("leave-out").into_iter().flatten().cloned();
-    View { leave_out: kurabe_targets::without_passwords(leave_out), anonymise: matches.get_flag("anonymise") }
+impl ViewOptions {
+    /// The view that is asked for. A target may be given as its URL; its password is dropped, so that no error shows it.
+    pub(super) fn view(self) -> View {
+        let leave_out = kurabe_targets::without_passwords(self.leave_out.into_iter());
+        View { leave_out, anonymise: self.anonymise }
+    }
 }
 
 /// Warns the user about licences: an anonymous report cannot name them.

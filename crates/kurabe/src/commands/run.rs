@@ -9,10 +9,9 @@ use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
 use crate::places::{self, wanted};
 use crate::quiet;
-use crate::settings::is_given;
+use crate::run_options::{MainOptions, RunOptions};
 use crate::suite::{Companions, Request, Several};
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::origin::Origin;
 use kurabe_core::run::{CellRecord, RunHeader, RunSpec, Setup};
 use kurabe_core::target::{TargetUrl, UP};
@@ -22,43 +21,39 @@ use kurabe_record::{RunPath, Store, Trusted};
 use std::path::PathBuf;
 
 /// Starts a new run, from options or a suite file, or does what is asked with a recorded one.
-pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    if matches.contains_id("again") {
-        return again(matches, output);
+pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Output) -> Result<Exit> {
+    let main = &options.main;
+    if let Some(name) = &main.again {
+        return again(name, options, output);
     }
-    if matches.contains_id("resume") {
-        return resumed(matches, output);
+    if let Some(name) = &main.resume {
+        return resumed(name, options, output);
     }
-    let (request, matches, suite): (_, _, Option<PathBuf>) =
-        if let Some((name, matches)) = matches.subcommand() {
-            match name {
-                PGBENCH => (Request::of_pgbench(matches)?, matches, crate::custom::first_script(matches)),
-                REPLAY => (Request::of_replay(matches, output)?, matches, None),
-                name => (Request::of_experiment(registry::find(name)?.info, matches)?, matches, None),
+    let (request, suite): (_, Option<PathBuf>) = match experiment {
+        Some(PGBENCH) => (Request::of_pgbench(options)?, crate::custom::first_script(&options.pgbench)),
+        Some(REPLAY) => (Request::of_replay(options, output)?, None),
+        Some(name) => (Request::of_experiment(registry::find(name)?.info, options)?, None),
+        None => {
+            let Some(suite) = &main.suite else { return Err(no_experiment(options).into()) };
+            if let Some(several) = Several::read(suite, options)? {
+                return super::suite::run(suite, &several, options, output);
             }
-        } else {
-            let Some(suite) = matches.get_one::<PathBuf>("suite") else {
-                return Err(no_experiment(matches).into());
-            };
-            if let Some(several) = Several::read(suite, matches)? {
-                return super::suite::run(suite, &several, matches, output);
-            }
-            if matches.contains_id("only") {
+            if !main.only.is_empty() {
                 return Err(Error::usage("--only is for a suite of several runs")
                     .hint("write several [[run]] into the suite file")
                     .into());
             }
-            (Request::of_suite(suite, matches)?, matches, Some(suite.clone()))
-        };
-    let (mut files, mut spec) = (Files::of(matches)?, request.spec()?);
-    let dry = matches.get_flag("dry-run");
-    let store = if dry { places::runs(matches)? } else { places::writable_runs(matches)? };
-    let origin = origin(suite.as_deref(), matches)?;
-    let earlier = gate::earlier(matches, &store, &origin, &spec, output)?;
+            (Request::of_suite(suite, options)?, Some(suite.clone()))
+        }
+    };
+    let (mut files, mut spec) = (Files::new(options.files.clone())?, request.spec()?);
+    let (dry, store) = (main.dry_run, store(main)?);
+    let origin = origin(suite.as_deref(), &main.label)?;
+    let earlier = gate::earlier(options, &store, &origin, &spec, output)?;
     match &earlier {
         // Equal data and equal inputs remove one difference between the runs.
         Some(run) if !request.names_seed() => spec.seed = run.header.spec.seed,
-        None if gate::previous(matches, &spec) => files.criteria = None,
+        None if gate::previous(options, &spec) => files.criteria = None,
         None if files.criteria.is_some() && spec.targets.len() != 2 => {
             return Err(Error::usage("--fail-on judges the second of two targets against the first")
                 .hint("name two targets, or an earlier run with --against")
@@ -67,12 +62,12 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         _ => {}
     }
     if !dry {
-        quiet::wait(matches, output)?;
+        quiet::wait(main.wait_quiet.as_deref(), output)?;
     }
     let job = Job {
-        html: !matches.get_flag("no-html"),
+        html: !main.no_html,
         origin,
-        may_be_long: matches.get_flag("yes") || request.names_budget(),
+        may_be_long: main.yes || request.names_budget(),
         dry,
         print: files.criteria.is_none() && !files.prints(),
         ..Job::of(&request, spec, store.clone())?
@@ -86,9 +81,15 @@ pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     Ok(exit)
 }
 
+/// The store of a new run, to which a dry run writes nothing.
+pub(super) fn store(main: &MainOptions) -> Result<Store> {
+    let runs_dir = main.runs_dir.as_deref();
+    if main.dry_run { places::runs(runs_dir) } else { places::writable_runs(runs_dir) }
+}
+
 /// The error if no experiment and no suite was given. Most likely the name is misspelt.
-fn no_experiment(matches: &ArgMatches) -> Error {
-    let first = matches.get_one::<String>("target").map_or("", String::as_str);
+fn no_experiment(options: &RunOptions) -> Error {
+    let first = options.workload.target.first().map_or("", String::as_str);
     match registry::find(first) {
         Err(error) if !first.contains(':') && !first.is_empty() => error,
         _ => Error::usage("no experiment was given").hint("write 'kurabe run session', or -f SUITE.toml"),
@@ -96,10 +97,10 @@ fn no_experiment(matches: &ArgMatches) -> Error {
 }
 
 /// Refuses options that would change the settings of a recorded run.
-fn refuse_others(word: &str, more: &[&str], matches: &ArgMatches) -> kurabe_core::Result<()> {
+fn refuse_others(word: &str, more: &[&str], options: &RunOptions) -> kurabe_core::Result<()> {
     let everywhere = ["target", "no-html", "log-format", "runs-dir", "color", "quiet", "verbose"];
     let allowed = |id: &str| id == word || everywhere.contains(&id) || more.contains(&id);
-    match matches.ids().map(clap::Id::as_str).find(|id| is_given(matches, id) && !allowed(id)) {
+    match options.given.iter().find(|id| !allowed(id)) {
         None => Ok(()),
         Some(id) => Err(Error::usage(format!("--{word} cannot be combined with other settings ({id})"))
             .hint("the run is executed with its own settings; for others, start a new run")),
@@ -107,12 +108,13 @@ fn refuse_others(word: &str, more: &[&str], matches: &ArgMatches) -> kurabe_core
 }
 
 /// Repeats a run as a new one, with the same axes, seed, rounds and times.
-fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    refuse_others("again", &["trust"], matches)?;
-    let store = places::runs(matches)?;
-    let path = store.find(&wanted(matches, "again")).map_err(OfRunFile)?;
+fn again(name: &str, options: &RunOptions, output: &Output) -> Result<Exit> {
+    refuse_others("again", &["trust"], options)?;
+    let runs_dir = options.main.runs_dir.as_deref();
+    let store = places::runs(runs_dir)?;
+    let path = store.find(&wanted(Some(name))).map_err(OfRunFile)?;
     let RunHeader { spec, origin, cells, .. } = kurabe_record::read_header(&path).map_err(OfRunFile)?;
-    refuse_what_others_chose(matches, &store, &path, &spec, &cells)?;
+    refuse_what_others_chose(options, &store, &path, &spec, &cells)?;
     spec.setup.as_ref().map_or(Ok(()), Setup::check)?;
     // A label says something of one run, not of its repetition.
     let origin = Origin { labels: Vec::new(), git: None, ..origin };
@@ -129,46 +131,50 @@ fn again(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         setup: spec.setup.as_ref().map(|setup| setup.from.clone()),
         fleet: spec.fleet.as_ref().map(|fleet| fleet.url.clone()),
     };
-    let (urls, store) = (urls(matches, &spec.targets)?, places::writable_runs(matches)?);
+    let (urls, store) = (urls(options, &spec.targets)?, places::writable_runs(runs_dir)?);
     let is_fitted = spec.duration_ns.is_some();
-    let html = !matches.get_flag("no-html");
+    let html = !options.main.no_html;
     let job = Job { companions, html, origin, is_fitted, ..Job::new(spec, urls, store) };
     Ok(execute(&job, output)?.0)
 }
 
 /// Continues an interrupted run.
-fn resumed(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    refuse_others("resume", &["max-rounds", "trust"], matches)?;
-    let store = places::runs(matches)?;
-    let path = store.find(&wanted(matches, "resume")).map_err(OfRunFile)?;
+fn resumed(name: &str, options: &RunOptions, output: &Output) -> Result<Exit> {
+    refuse_others("resume", &["max-rounds", "trust"], options)?;
+    let store = places::runs(options.main.runs_dir.as_deref())?;
+    let path = store.find(&wanted(Some(name))).map_err(OfRunFile)?;
     crate::exposed::warn_of_run(&store, &path, output);
     let resumed = store.resume(&path).map_err(OfRunFile)?;
     if let Some(torn) = &resumed.torn {
         output.warning(torn);
     }
     let RunHeader { spec, cells, .. } = &resumed.run.header;
-    refuse_what_others_chose(matches, &store, &path, spec, cells)?;
-    let urls = urls(matches, &spec.targets)?;
-    let max_rounds = matches.get_one::<String>("max-rounds").filter(|_| is_given(matches, "max-rounds"));
+    refuse_what_others_chose(options, &store, &path, spec, cells)?;
+    let urls = urls(options, &spec.targets)?;
+    let max_rounds = &options.main.max_rounds;
+    let max_rounds = max_rounds.value.as_ref().filter(|_| max_rounds.is_given());
     let max_rounds = max_rounds.map(|text| units::parse_count(text)).transpose()?;
     let max_rounds = max_rounds.map(|rounds| rounds.min(100_000) as u32);
-    resume::resume(resumed, &urls, max_rounds, !matches.get_flag("no-html"), output)
+    resume::resume(resumed, &urls, max_rounds, !options.main.no_html, output)
 }
 
 /// Refuses what the file of a run names that this user did not make here, unless the user names it too.
 fn refuse_what_others_chose(
-    matches: &ArgMatches,
+    options: &RunOptions,
     store: &Store,
     path: &RunPath,
     spec: &RunSpec,
     cells: &[CellRecord],
 ) -> Result<()> {
-    if store.is_own(path) || matches.get_flag("trust") {
+    if store.is_own(path) || options.main.trust {
         return Ok(());
     }
     let throwaway = kurabe_testbed::engines().map(|engine| format!("{UP}:{engine}"));
-    let known =
-        given(matches).into_iter().chain(["sqlite:", "lmdb:", "null:"].map(str::to_owned)).chain(throwaway);
+    let known = given(options)
+        .iter()
+        .cloned()
+        .chain(["sqlite:", "lmdb:", "null:"].map(str::to_owned))
+        .chain(throwaway);
     let way = "the run was not made here, and its file chose this: give the same targets again behind the name of the run, or \
                read the file and add --trust";
     let trusted = Trusted::new(known.collect(), store.dir().to_owned(), false, way);
@@ -180,14 +186,14 @@ fn refuse_what_others_chose(
 }
 
 /// The targets of the command line.
-fn given(matches: &ArgMatches) -> Vec<String> {
-    let given = matches.get_many::<String>("target").filter(|_| is_given(matches, "target"));
-    given.into_iter().flatten().cloned().collect()
+fn given(options: &RunOptions) -> &[String] {
+    let target = &options.targets.target;
+    if target.is_given() { &target.value } else { &[] }
 }
 
 /// The recorded target URLs, or the ones that the user gives again with passwords.
-fn urls(matches: &ArgMatches, recorded: &[String]) -> Result<Vec<String>> {
-    let given = given(matches);
+fn urls(options: &RunOptions, recorded: &[String]) -> Result<Vec<String>> {
+    let given = given(options);
     if given.is_empty() {
         return Ok(recorded.to_vec());
     }
@@ -197,5 +203,5 @@ fn urls(matches: &ArgMatches, recorded: &[String]) -> Result<Vec<String>> {
             .hint(format!("give them in the same order: {}", recorded.join(" ")))
             .into());
     }
-    Ok(given)
+    Ok(given.to_vec())
 }

@@ -11,19 +11,18 @@ use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::target::Target;
 use kurabe_experiments::custom::counts_scale;
 use kurabe_experiments::registry;
-use kurabe_targets::Opened;
 use std::sync::Arc;
 
 /// The table that defines the scale.
 const BRANCHES: &str = "pgbench_branches";
 
 /// Sets the scale of pgbench's built-in scripts from the existing tables.
-pub(super) fn count(plan: &mut Plan, opened: &Opened, output: &Output) -> Result<()> {
+pub(super) fn count(plan: &mut Plan, targets: &[Target], output: &Output) -> Result<()> {
     let mut spec = plan.spec.clone();
     let Some(custom) = spec.custom.as_mut().filter(|custom| counts_scale(custom)) else { return Ok(()) };
     let mut found: Option<(u64, &str)> = None;
     let can_be_asked = |target: &&Target| target.skip_reason.is_none() && target.is_described();
-    for target in opened.targets.iter().filter(can_be_asked) {
+    for target in targets.iter().filter(can_be_asked) {
         let scale = branches(target).map_err(|error| {
             error
                 .context(format!("{}: counting the rows of {BRANCHES} to find the scale", target.name))

@@ -1,14 +1,12 @@
 //! `kurabe selftest`: plants known causes or differences, and counts how many are named correctly.
 
 use crate::exit::{self, Exit};
+use crate::options::{Sourced, options, parsed};
 use crate::output::Output;
-use crate::settings::option_of;
 use crate::signals;
 use crate::suite::{self, Interleave};
 use crate::words::percentage;
 use anyhow::Result;
-use clap::ArgMatches;
-use clap::parser::ValueSource;
 use kurabe_core::{Error, units};
 use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_selftest::{EMBEDDED, causes, differences};
@@ -22,11 +20,27 @@ const SHORT: Duration = Duration::from_millis(60);
 /// The same for interleaved trials, for differences of a few per cent.
 const LONGER: Duration = Duration::from_millis(300);
 
-pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let number = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
-    let several = |name: &str| matches.get_many::<String>(name).into_iter().flatten().map(String::as_str);
-    let rounds = option_of(matches, "rounds", units::parse_count)?.unwrap_or_default();
-    let time = option_of(matches, "duration", units::parse_duration)?.unwrap_or_default();
+options! {
+    /// The options of `kurabe selftest`.
+    SelftestOptions {
+        engine: Vec<String>,
+        kind: Vec<String>,
+        rounds: Sourced<Option<String>>,
+        differences: Option<String>,
+        interleave: Option<String>,
+        clients: Vec<String>,
+        separate: bool,
+        records: Option<String>,
+        writes: bool,
+        effect: Option<String>,
+        duration: Sourced<Option<String>>,
+    }
+}
+
+pub(super) fn selftest(options: &SelftestOptions, output: &Output) -> Result<Exit> {
+    let rounds = parsed("rounds", options.rounds.value.as_ref(), units::parse_count)?.unwrap_or_default();
+    let time =
+        parsed("duration", options.duration.value.as_ref(), units::parse_duration)?.unwrap_or_default();
     if rounds == 0 {
         return Err(Error::usage("--rounds 0 is out of range").hint("use at least 1").into());
     }
@@ -35,36 +49,38 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             .hint("use some seconds: --duration 2s")
             .into());
     }
-    let engines = kurabe_selftest::engines(&several("engine").collect::<Vec<_>>())?;
+    let engines = kurabe_selftest::engines(&words(&options.engine))?;
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
-    let tested = if let Some(text) = matches.get_one::<String>("differences") {
-        let slice = match Interleave::parse(number("interleave"))? {
+    let tested = if let Some(text) = &options.differences {
+        let slice = match Interleave::parse(options.interleave.as_deref().unwrap_or_default())? {
             Interleave::Slices(slice) => Some(slice),
             Interleave::Off => None,
         };
-        let separate = matches.get_flag("separate");
+        let separate = options.separate;
         let plan = differences::Plan {
-            writes: matches.get_flag("writes"),
-            clients: several("clients")
+            writes: options.writes,
+            clients: options
+                .clients
+                .iter()
                 .map(|text| Ok(units::parse_count(text).map_err(|error| error.context("--clients"))?.max(1)))
                 .collect::<Result<_>>()?,
             separate,
             budget: suite::BUDGET * 4,
-            records: option_of(matches, "records", units::parse_count)?,
+            records: parsed("records", options.records.as_ref(), units::parse_count)?,
             slice,
             cpu_partition: slice.and_then(|_| CpuPartition::of_this_machine()),
             comparisons: units::parse_count(text)?,
-            rounds: match matches.value_source("rounds") {
-                Some(ValueSource::CommandLine) => u32::try_from(rounds).unwrap_or(u32::MAX).max(2),
-                _ if separate => suite::ROUNDS,
-                _ => ROUNDS,
+            rounds: match separate {
+                _ if options.rounds.is_given() => u32::try_from(rounds).unwrap_or(u32::MAX).max(2),
+                true => suite::ROUNDS,
+                false => ROUNDS,
             },
-            effect: percentage(number("effect"))?.min(0.5),
+            effect: percentage(options.effect.as_deref().unwrap_or_default())?.min(0.5),
             // Short trials suffice for many comparisons, unless the user sets a time.
-            time: match matches.value_source("duration") {
-                Some(ValueSource::CommandLine) => time,
-                _ if slice.is_some() => LONGER,
-                _ => SHORT,
+            time: match slice {
+                _ if options.duration.is_given() => time,
+                Some(_) => LONGER,
+                None => SHORT,
             },
         };
         if plan.comparisons == 0 {
@@ -77,12 +93,15 @@ pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         }
         differences::test(&plan, &engines, &cancel, output)
     } else {
-        let kinds: Vec<&str> = several("kind").collect();
-        causes::test(&kinds, rounds, time, &engines, &cancel, output)?
+        causes::test(&words(&options.kind), rounds, time, &engines, &cancel, output)?
     };
     output.result(&tested.table)?;
     if cancel.load(Ordering::SeqCst) {
         return Ok(exit::INTERRUPTED);
     }
     Ok(if tested.passed { exit::DONE } else { exit::INTERNAL })
+}
+
+fn words(all: &[String]) -> Vec<&str> {
+    all.iter().map(String::as_str).collect()
 }

@@ -1,22 +1,36 @@
 //! `kurabe serve`: a web page of this machine's runs, until Ctrl-C.
 
 use crate::exit::{self, Exit, OfRunFile};
+use crate::options::options;
 use crate::output::Output;
 use crate::{places, signals};
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_report::Language;
 use kurabe_serve::{Options, Page, random_token};
+use std::path::PathBuf;
 
-pub(super) fn serve(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
-    let listen = text("listen").parse().map_err(|_| {
-        Error::usage(format!("--listen: '{}' is not an address with a port", text("listen")))
+options! {
+    /// The options of `kurabe serve`.
+    ServeOptions {
+        target: Vec<String>,
+        allow_any_target: bool,
+        listen: Option<String>,
+        host: Vec<String>,
+        token: Option<String>,
+        lang: Option<String>,
+        runs_dir: Option<PathBuf>,
+    }
+}
+
+pub(super) fn serve(options: ServeOptions, output: &Output) -> Result<Exit> {
+    let listen = options.listen.as_deref().unwrap_or_default();
+    let listen = listen.parse().map_err(|_| {
+        Error::usage(format!("--listen: '{listen}' is not an address with a port"))
             .hint("write 127.0.0.1:8096 or [::1]:8096")
     })?;
-    let token = match text("token") {
+    let token = match options.token.as_deref().unwrap_or_default() {
         "" => Some(random_token()?),
         "none" => None,
         token => Some(checked(token)?),
@@ -24,17 +38,15 @@ pub(super) fn serve(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let program = std::env::current_exe().map_err(|error| {
         Error::new(ErrorKind::Environment, format!("the program's own file is not known: {error}"))
     })?;
-    let store = places::writable_runs(matches)?;
+    let store = places::writable_runs(options.runs_dir.as_deref())?;
     let started = kurabe_testbed::engines().map(|engine| format!("up:{engine}"));
-    let given: Vec<String> = matches.get_many::<String>("target").into_iter().flatten().cloned().collect();
-    for target in &given {
+    for target in &options.target {
         kurabe_targets::check_scheme(&TargetUrl::parse(target)?)?;
     }
-    let targets = std::iter::once("sqlite:".to_owned()).chain(given).chain(started).collect();
-    let hosts = matches.get_many::<String>("host").into_iter().flatten().cloned().collect();
-    let any_target = matches.get_flag("allow-any-target");
+    let targets = std::iter::once("sqlite:".to_owned()).chain(options.target).chain(started).collect();
+    let (hosts, any_target) = (options.host, options.allow_any_target);
     let open = token.is_none();
-    let language = matches.get_one::<String>("lang").and_then(|name| Language::named(name));
+    let language = options.lang.as_ref().and_then(|name| Language::named(name));
     let options = Options { listen, token, program, targets, any_target, hosts, language };
     let page = Page::open(options, store).map_err(OfRunFile)?;
     let stop = signals::watch(exit::DONE, output)?;

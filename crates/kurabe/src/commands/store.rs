@@ -1,10 +1,10 @@
 //! `kurabe runs`: lists, removes, annotates, exports and imports recorded runs.
 
 use crate::exit::{self, Exit, OfRunFile};
+use crate::options::options;
 use crate::output::Output;
 use crate::places;
 use anyhow::Result;
-use clap::ArgMatches;
 use jiff::Timestamp;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_record::{Entry, RunPath, RunState, RunSummary, Store};
@@ -14,20 +14,37 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(super) fn runs(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    match matches.subcommand() {
-        Some(("ls", matches)) => list(matches, output),
-        Some(("rm", matches)) => remove(matches, output),
-        Some(("note", matches)) => note(matches, output),
-        Some(("export", matches)) => export(matches, output),
-        Some(("import", matches)) => import(matches, output),
+options! {
+    /// The options of `kurabe runs`, of all that it does.
+    StoreOptions {
+        runs_dir: Option<PathBuf>,
+        run: Vec<String>,
+        label: Option<String>,
+        suite: Option<String>,
+        format: Option<String>,
+        text: Option<String>,
+        output: Option<PathBuf>,
+        file: Vec<PathBuf>,
+    }
+}
+
+pub(super) fn runs(what: &str, options: &StoreOptions, output: &Output) -> Result<Exit> {
+    let store = match what {
+        "import" => places::writable_runs(options.runs_dir.as_deref())?,
+        _ => places::runs(options.runs_dir.as_deref())?,
+    };
+    match what {
+        "ls" => list(&store, options, output),
+        "rm" => remove(&store, options, output),
+        "note" => note(&store, options, output),
+        "export" => export(&store, options, output),
+        "import" => import(&store, options, output),
         _ => Err(Error::usage("no such command").into()),
     }
 }
 
-fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let store = places::runs(matches)?;
-    let (label, suite) = (matches.get_one::<String>("label"), matches.get_one::<String>("suite"));
+fn list(store: &Store, options: &StoreOptions, output: &Output) -> Result<Exit> {
+    let (label, suite) = (options.label.as_ref(), options.suite.as_ref());
     let entries = store.list()?;
     let wanted = |entry: &&Entry| match entry {
         Entry::Run(run) => {
@@ -37,7 +54,7 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Entry::Unreadable { .. } => label.is_none() && suite.is_none(),
     };
     let found: Vec<&Entry> = entries.iter().filter(wanted).collect();
-    if is_json(matches) {
+    if options.format.as_deref() == Some("json") {
         let mut text = String::new();
         for entry in found {
             let _ = writeln!(text, "{}", object(entry));
@@ -79,11 +96,6 @@ fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
     output.result(&text)?;
     Ok(exit::DONE)
-}
-
-/// Whether a list is for programs.
-fn is_json(matches: &ArgMatches) -> bool {
-    matches.get_one::<String>("format").is_some_and(|format| format == "json")
 }
 
 /// How long a run took, and the first sentence of its verdict, if it has one and can be read.
@@ -157,10 +169,9 @@ fn object(entry: &Entry) -> serde_json::Value {
 }
 
 /// The runs that the user named, each once, all found before anything is done.
-fn named(store: &Store, matches: &ArgMatches) -> Result<Vec<RunPath>> {
-    let words = matches.get_many::<String>("run").into_iter().flatten().cloned();
+fn named(store: &Store, words: &[String]) -> Result<Vec<RunPath>> {
     let mut found: Vec<RunPath> = Vec::new();
-    for word in kurabe_targets::without_passwords(words) {
+    for word in kurabe_targets::without_passwords(words.iter().cloned()) {
         let path = store.find(&word).map_err(OfRunFile)?;
         if !found.contains(&path) {
             found.push(path);
@@ -169,19 +180,17 @@ fn named(store: &Store, matches: &ArgMatches) -> Result<Vec<RunPath>> {
     Ok(found)
 }
 
-fn remove(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let store = places::runs(matches)?;
-    for path in named(&store, matches)? {
+fn remove(store: &Store, options: &StoreOptions, output: &Output) -> Result<Exit> {
+    for path in named(store, &options.run)? {
         store.remove(&path)?;
         output.note(&format!("removed {}", path.name));
     }
     Ok(exit::DONE)
 }
 
-fn note(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let store = places::runs(matches)?;
-    for path in named(&store, matches)? {
-        match matches.get_one::<String>("text") {
+fn note(store: &Store, options: &StoreOptions, output: &Output) -> Result<Exit> {
+    for path in named(store, &options.run)? {
+        match &options.text {
             Some(text) => path.set_note(text).map_err(OfRunFile)?,
             None => output.result(&path.note().map_err(OfRunFile)?.unwrap_or_default())?,
         }
@@ -189,10 +198,9 @@ fn note(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     Ok(exit::DONE)
 }
 
-fn export(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let store = places::runs(matches)?;
-    let runs = named(&store, matches)?;
-    let Some(file) = matches.get_one::<PathBuf>("output") else {
+fn export(store: &Store, options: &StoreOptions, output: &Output) -> Result<Exit> {
+    let runs = named(store, &options.run)?;
+    let Some(file) = &options.output else {
         return Err(Error::usage("no archive was named").hint("write -o FILE.tar.gz").into());
     };
     kurabe_record::export(&runs, file).map_err(OfRunFile)?;
@@ -200,10 +208,9 @@ fn export(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     Ok(exit::DONE)
 }
 
-fn import(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let store = places::writable_runs(matches)?;
-    for file in matches.get_many::<PathBuf>("file").into_iter().flatten() {
-        for imported in kurabe_record::import(&store, file).map_err(OfRunFile)? {
+fn import(store: &Store, options: &StoreOptions, output: &Output) -> Result<Exit> {
+    for file in &options.file {
+        for imported in kurabe_record::import(store, file).map_err(OfRunFile)? {
             if imported.known {
                 output.note(&format!("{} is here already", imported.path.name));
             }

@@ -5,12 +5,13 @@ use super::execute::{InSuite, Job, PartialRun, execute_with};
 use super::files::Files;
 use super::gate::origin;
 use super::report;
+use super::run::store;
 use crate::exit::{self, Exit};
 use crate::output::{Output, shown};
+use crate::run_options::RunOptions;
 use crate::suite::{Several, SuiteRun};
-use crate::{clock, places, signals, standard_input};
+use crate::{clock, signals, standard_input};
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_engine::plan::Plan;
@@ -34,18 +35,18 @@ struct Planned<'a> {
 }
 
 /// Executes a suite.
-pub(super) fn run(path: &Path, suite: &Several, matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let files = Files::of(matches)?;
+pub(super) fn run(path: &Path, suite: &Several, options: &RunOptions, output: &Output) -> Result<Exit> {
+    let files = Files::new(options.files.clone())?;
     if files.criteria.is_some() {
         return Err(Error::usage(format!("{} has several runs, and a gate judges one", path.display()))
             .hint("give each run a file of its own, which the suite names by 'file'")
             .into());
     }
-    let dry = matches.get_flag("dry-run");
+    let dry = options.main.dry_run;
     let mut all: Vec<Planned<'_>> = suite
         .runs
         .iter()
-        .map(|run| Ok(Planned { run, job: job(path, run, &files, matches)?, columns: Vec::new() }))
+        .map(|run| Ok(Planned { run, job: job(path, run, &files, options)?, columns: Vec::new() }))
         .collect::<Result<_>>()?;
     // An error in the last run must not show up after all others.
     let mut connections = 0;
@@ -115,12 +116,12 @@ pub(super) fn run(path: &Path, suite: &Several, matches: &ArgMatches, output: &O
     })
 }
 
-fn job(path: &Path, run: &SuiteRun, files: &Files, matches: &ArgMatches) -> Result<Job<'static>> {
-    let dry = matches.get_flag("dry-run");
-    let store = if dry { places::runs(matches)? } else { places::writable_runs(matches)? };
+fn job(path: &Path, run: &SuiteRun, files: &Files, options: &RunOptions) -> Result<Job<'static>> {
+    let main = &options.main;
+    let (dry, store) = (main.dry_run, store(main)?);
     Ok(Job {
-        html: !matches.get_flag("no-html"),
-        origin: origin(Some(path), matches)?,
+        html: !main.no_html,
+        origin: origin(Some(path), &main.label)?,
         dry,
         print: !files.prints(),
         in_suite: Some(InSuite { shared: None }),

@@ -1,15 +1,23 @@
 //! `kurabe up ENGINE`: runs a throwaway server until Ctrl-C.
 
 use crate::exit::{self, Exit};
+use crate::options::options;
 use crate::output::Output;
 use crate::signals;
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
 
-pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let engine = matches.get_one::<String>("engine").map_or("", String::as_str);
+options! {
+    /// The options of `kurabe up ENGINE`.
+    UpOptions {
+        engine: Option<String>,
+        setting: Vec<String>,
+    }
+}
+
+pub(super) fn up(options: &UpOptions, output: &Output) -> Result<Exit> {
+    let engine = options.engine.as_deref().unwrap_or_default();
     let name = engine.trim_start_matches("up:").trim_end_matches(':');
     // A URL may hold a password.
     if name != engine && !name.contains(':') {
@@ -19,7 +27,7 @@ pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     }
     let mut url = TargetUrl::parse(&format!("up:{engine}"))?;
     kurabe_targets::check_scheme(&url)?;
-    for setting in matches.get_many::<String>("setting").into_iter().flatten() {
+    for setting in &options.setting {
         let (name, value) = setting
             .split_once('=')
             .ok_or_else(|| Error::usage(format!("'{setting}' is not a setting")).hint("write NAME=VALUE"))?;

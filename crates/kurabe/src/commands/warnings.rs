@@ -1,20 +1,18 @@
 //! Warnings about targets and storage, printed before a run.
 
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::observation::{Endpoint, Observer as _};
+use kurabe_core::observation::Endpoint;
+use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::fixture::Ownership;
 use kurabe_engine::prepare::target::Target;
-use kurabe_observe::Monitor;
-use kurabe_targets::Opened;
 
 /// Servers that are not pinned to the servers' processors although trials are interleaved.
-pub(super) fn scattered(opened: &Opened) -> Vec<String> {
-    let Some(cpu_partition) = &opened.cpu_partition else { return Vec::new() };
+pub(super) fn scattered(cpu_partition: &CpuPartition, targets: &[Target]) -> Vec<String> {
     let ours = |target: &Target| target.restart.is_some() || target.driver.endpoint() == Endpoint::InProcess;
     let cpus: Vec<String> = cpu_partition.servers.iter().map(u32::to_string).collect();
     let cpus = cpus.join(",");
-    let others = opened.targets.iter().filter(|target| !ours(target) && target.driver.endpoint().is_here());
+    let others = targets.iter().filter(|target| !ours(target) && target.driver.endpoint().is_here());
     others
         .map(|target| {
             format!(
@@ -60,9 +58,9 @@ pub(super) fn own_caches(plan: &Plan, targets: &[Target]) -> Vec<String> {
 }
 
 /// Warnings about the targets' builds, settings and storage that could distort results.
-pub(super) fn warnings(plan: &Plan, opened: &Opened) -> Vec<String> {
+pub(super) fn warnings(plan: &Plan, targets: &[Target]) -> Vec<String> {
     let mut all = Vec::new();
-    for (index, target) in opened.targets.iter().enumerate() {
+    for (index, target) in targets.iter().enumerate() {
         // With a cache, a store that does not fit is what is measured.
         let largest = if plan.experiment.takes_cache { 0 } else { largest(plan, index) };
         let warnings = kurabe_drivers::caution::cautions(&target.facts, largest);
@@ -72,31 +70,8 @@ pub(super) fn warnings(plan: &Plan, opened: &Opened) -> Vec<String> {
     let writes = plan.operations.iter().any(|operation| operation.writes);
     let synced = |target: &Target| target.facts.durability >= Some(DurabilityClass::Synced);
     let here = |target: &Target| target.driver.endpoint().is_here();
-    if writes && opened.targets.iter().any(|target| synced(target) && here(target)) {
+    if writes && targets.iter().any(|target| synced(target) && here(target)) {
         all.extend(kurabe_observe::dishonest_sync(&std::env::temp_dir()));
     }
     all
-}
-
-/// Marks targets as unusable whose server's memory is to be read and cannot be. Warns about servers that cannot be
-/// restarted.
-pub(super) fn refuse_unseen(plan: &Plan, opened: &mut Opened) {
-    if !plan.available().any(|(_, cell)| cell.needs.contains(&kurabe_core::planned::Need::ServerMemory)) {
-        return;
-    }
-    let observer = Monitor::new();
-    let described = |(target, _): &(&mut Target, _)| target.is_described();
-    for (target, record) in opened.targets.iter_mut().zip(&mut opened.records).filter(described) {
-        let endpoint = target.driver.endpoint();
-        if let Err(why) = observer.memory_usage(&endpoint) {
-            let why = format!("the memory of the server cannot be read: {why}");
-            target.skip_reason = target.skip_reason.take().or(Some(why));
-        } else if target.restart.is_none() && endpoint != Endpoint::InProcess {
-            record.facts.notes.push(
-                "the server cannot be restarted before each trial: it reuses memory of earlier connections, \
-                 so that memory per connection is a lower bound"
-                    .to_owned(),
-            );
-        }
-    }
 }

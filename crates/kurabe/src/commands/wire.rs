@@ -1,10 +1,10 @@
 //! `kurabe wire TARGET -- COMMAND`: what any client sends to a server.
 
 use crate::exit::{self, Exit};
+use crate::options::options;
 use crate::output::Output;
 use crate::signals;
 use anyhow::Result;
-use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_drivers::info::{Place, ServerPlace};
@@ -30,19 +30,39 @@ const ASK: Duration = Duration::from_millis(500);
 /// Time after Ctrl-C until the command is killed.
 const KILL: Duration = Duration::from_millis(1_500);
 
-pub(super) fn wire(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
-    let relayed = Relayed::prepare(matches, Some("--tls pass forwards TLS"), output)?;
+options! {
+    /// The server of `kurabe wire` and `kurabe capture`, the command that connects to it, and the relay between them.
+    RelayOptions {
+        target: Option<String>,
+        command: Vec<OsString>,
+        listen: Option<String>,
+        allow_remote: bool,
+        allow_other_users: bool,
+        tls: Option<String>,
+    }
+}
+
+options! {
+    /// The options of `kurabe wire` besides.
+    WireOptions {
+        first: Option<String>,
+        format: Option<String>,
+    }
+}
+
+pub(super) fn wire(relay: &RelayOptions, options: WireOptions, output: &Output) -> Result<Exit> {
+    let WireOptions { first, format } = options;
+    let relayed = Relayed::prepare(relay, Some("--tls pass forwards TLS"), output)?;
     let Relayed { url, protocol, listen, .. } = &relayed;
     let options = Options {
         listen: *listen,
         server: server(url)?.server,
         protocol: Some(protocol),
-        refuse_tls: text("tls") == "refuse",
-        until: matches.get_one::<String>("first").cloned(),
+        refuse_tls: relay.tls.as_deref() == Some("refuse"),
+        until: first,
     };
     let relay = start(options, output)?;
-    let done = serve(relay, &relayed, text("format"), output);
+    let done = serve(relay, &relayed, format.as_deref().unwrap_or_default(), output);
     relayed.end(output);
     done
 }
@@ -60,11 +80,11 @@ pub(super) struct Relayed {
 impl Relayed {
     /// Reads the command line, and starts the server if it is a throwaway one. `plain`: what else the relay can do about TLS, if
     /// the target's URL must not ask for it.
-    pub(super) fn prepare(matches: &ArgMatches, plain: Option<&str>, output: &Output) -> Result<Self> {
-        let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
-        let asked = TargetUrl::parse(text("target"))?;
-        let address = super::app::address(text("listen"), matches.get_flag("allow-remote"))?;
-        let clients = if matches.get_flag("allow-other-users") { Clients::All } else { Clients::Own };
+    pub(super) fn prepare(options: &RelayOptions, plain: Option<&str>, output: &Output) -> Result<Self> {
+        let asked = TargetUrl::parse(options.target.as_deref().unwrap_or_default())?;
+        let listen = options.listen.as_deref().unwrap_or_default();
+        let address = super::app::address(listen, options.allow_remote)?;
+        let clients = if options.allow_other_users { Clients::All } else { Clients::Own };
         let listen = Listen { address, clients };
         let is_up = asked.scheme == kurabe_targets::UP;
         if is_up {
@@ -72,12 +92,13 @@ impl Relayed {
         }
         // Before a server is started.
         let scheme = if is_up { &asked.path } else { &asked.scheme };
-        let without_tls = registry::plain_scheme(scheme).filter(|_| text("tls") == "terminate");
+        let without_tls =
+            registry::plain_scheme(scheme).filter(|_| options.tls.as_deref() == Some("terminate"));
         let protocol = protocol(without_tls.unwrap_or(scheme))?;
         if let Some(other) = plain {
             refuse_tls(&asked, other)?;
         }
-        let command: Vec<OsString> = matches.get_many("command").into_iter().flatten().cloned().collect();
+        let command = options.command.clone();
         let stop = signals::watch(if command.is_empty() { exit::DONE } else { exit::INTERRUPTED }, output)?;
         let started = if is_up {
             signals::wait_for(format!("a throwaway {} to start", asked.path));

@@ -3,11 +3,11 @@
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::observation::Sample;
 use kurabe_core::run::{CellRecord, Outcome};
-use kurabe_engine::run::event::Event;
+use kurabe_engine::Event;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The object of an event; `None` for an event that asks the listener something.
+/// The object of an event of the rounds; `None` for others.
 pub(super) fn json(
     event: &Event<'_>,
     axes: &[AxisInfo],
@@ -55,7 +55,7 @@ pub(super) fn json(
         Event::Replanned { plan, .. } => {
             json!({ "event": "replanned", "rounds": plan.rounds, "restarts": plan.restarts })
         }
-        Event::RoundsEnd { .. } => return None,
+        _ => return None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::Request;
 use super::file::{KEYS, parse_table};
+use crate::run_options::Settings;
 use kurabe_core::Result;
 use kurabe_core::custom::CustomWorkload;
 use std::time::Duration;
@@ -22,12 +23,12 @@ impl Request {
     /// # Errors
     /// As for a suite file.
     pub(crate) fn of_claim(table: &Table, custom: Option<CustomWorkload>) -> Result<Self> {
-        let default = |name: &str| match name {
-            "until" => Some("conclusive".to_owned()),
-            "budget" => Some(BUDGET.to_owned()),
-            _ => None,
+        let defaults = Settings {
+            until: Some("conclusive".to_owned()),
+            budget: Some(BUDGET.to_owned()),
+            ..Settings::default()
         };
-        let mut request = parse_table(table, custom, &default)?;
+        let mut request = parse_table(table, custom, defaults)?;
         for axis in request.find()?.info.axes {
             if let Some(first) = axis.default.first() {
                 request.axes.entry(axis.name.to_owned()).or_insert_with(|| vec![(*first).to_owned()]);

@@ -1,12 +1,11 @@
 //! Suite files of one run.
 
-use super::{Request, may_evict};
-use crate::axes::{axes_of, axis_options};
+use super::Request;
+use crate::axes::axes_of;
 use crate::custom::{self, PGBENCH_KEYS};
 use crate::document;
-use crate::settings::{is_default, option};
+use crate::run_options::{AxisOption, RunOptions, Settings};
 use crate::words::{known, word, words};
-use clap::ArgMatches;
 use kurabe_core::custom::{CustomWorkload, Language};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::{Error, Result};
@@ -21,21 +20,16 @@ pub(super) const KEYS: [&str; 28] = [
     "on-lost-agent",
 ];
 
-/// Reads a suite; `custom` is the custom workload in it, if any. `default` returns the text of an option for what the
-/// suite does not say.
-pub(super) fn parse(
-    text: &str,
-    custom: Option<CustomWorkload>,
-    default: &dyn Fn(&str) -> Option<String>,
-) -> Result<Request> {
-    parse_table(&document::table(text)?, custom, default)
+/// Reads a suite; `custom` is the custom workload in it, if any. `defaults` are for what the suite does not say.
+pub(super) fn parse(text: &str, custom: Option<CustomWorkload>, defaults: Settings) -> Result<Request> {
+    parse_table(&document::table(text)?, custom, defaults)
 }
 
 /// The same for a table.
 pub(super) fn parse_table(
     table: &Table,
     custom: Option<CustomWorkload>,
-    default: &dyn Fn(&str) -> Option<String>,
+    defaults: Settings,
 ) -> Result<Request> {
     // A custom workload's own keys replace the experiment's name.
     let more = match &custom {
@@ -57,41 +51,40 @@ pub(super) fn parse_table(
     };
     let mut request = Request { experiment, custom, ..Request::default() };
     let info = request.find()?.info;
-    request.settings(info, "--", &|name| Ok(default(name)))?;
+    request.settings(info, "--", defaults)?;
     request.overlay(info, table)?;
     Ok(request)
 }
 
 impl Request {
     /// Reads a suite file. Options on the command line override it.
-    pub(crate) fn of_suite(path: &Path, matches: &ArgMatches) -> Result<Self> {
+    pub(crate) fn of_suite(path: &Path, options: &RunOptions) -> Result<Self> {
         let text = text_of(path)?;
-        let custom = custom::of_suite(path, &text, matches)?;
+        let custom = custom::of_suite(path, &text, &options.workload)?;
         let is_custom = custom.is_some();
-        let default = |name: &str| option(matches, name).filter(|_| is_default(matches, name));
-        let mut request = parse(&text, custom, &default).map_err(|error| error.context(path.display()))?;
+        let parsed = parse(&text, custom, options.defaults.clone());
+        let mut request = parsed.map_err(|error| error.context(path.display()))?;
         request.companions.place_setup(path);
         let info = request.find()?.info;
-        if !is_custom && matches.contains_id("define") {
+        if !is_custom && !options.workload.define.is_empty() {
             return Err(Error::usage(format!("--define: {} has no variables", path.display()))
                 .hint("only custom workloads have variables"));
         }
-        request.override_axes(info, matches)?;
-        request.targets(matches, false)?;
-        request.allow_eviction = may_evict(matches);
+        request.override_axes(info, &options.axes)?;
+        request.targets(&options.targets, false)?;
+        request.allow_eviction = options.main.allow_eviction;
         // The suite file takes precedence over the settings file.
-        request
-            .settings(info, "--", &|name| Ok(option(matches, name).filter(|_| !is_default(matches, name))))?;
+        request.settings(info, "--", options.chosen.clone())?;
         Ok(request)
     }
 
     /// Replaces the values of the axes that are options too.
-    fn override_axes(&mut self, info: &ExperimentInfo, matches: &ArgMatches) -> Result<()> {
+    fn override_axes(&mut self, info: &ExperimentInfo, given: &[AxisOption]) -> Result<()> {
         let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
-        for (axis, values) in axis_options(matches) {
-            known(axis, &names, "axis").map_err(|error| error.context(info.name))?;
-            self.axes.insert(axis.to_owned(), values);
+        for AxisOption { axis, .. } in given {
+            known(axis.name, &names, "axis").map_err(|error| error.context(info.name))?;
         }
+        self.axes.extend(given.iter().map(|given| (given.axis.name.to_owned(), given.values(given.axis))));
         Ok(())
     }
 
@@ -115,13 +108,14 @@ impl Request {
                 known(name, &operations, "operation")?;
             }
         }
-        self.settings(info, "", &|key| match table.get(key) {
+        let given = Settings::read(|key| match table.get(key) {
             Some(Value::Table(parts)) if key == "requests" => {
                 let parts = parts.iter().map(|(name, n)| Ok(format!("{name}={}", word(n, name)?)));
                 Ok(Some(parts.collect::<Result<Vec<_>>>()?.join(",")))
             }
             value => value.map(|value| word(value, key)).transpose(),
-        })
+        })?;
+        self.settings(info, "", given)
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) fn slice(
         return Err(Error::usage(format!(
             "--interleave needs at least {MIN_INTERLEAVED_ROUNDS} rounds, not {rounds}"
         ))
-        .hint("the first round consists of continuous trials, which are the figures"));
+        .hint("the first round consists of continuous trials, which are observed"));
     }
     Ok(Some(slice))
 }

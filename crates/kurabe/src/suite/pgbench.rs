@@ -1,57 +1,60 @@
-//! pgbench's own options `-c -j -T -t -R -M` for `run pgbench`, as its manual defines them.
+//! pgbench's own options `-c -C -j -T -t -R -M` and `--max-tries` for `run pgbench`, as its manual defines them.
 
 use super::Request;
-use crate::settings::{is_given, option_of};
-use clap::ArgMatches;
+use crate::options::parsed;
+use crate::run_options::{PgbenchOptions, RunOptions};
+use kurabe_core::custom::CustomWorkload;
 use kurabe_core::load::{Arrivals, RATE};
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
 use std::time::Duration;
-
-/// The options, by their names in pgbench's manual, each with our option that it replaces.
-const REPLACED: [(&str, &str); 6] = [
-    ("client", "clients"),
-    ("jobs", "threads"),
-    ("time", "duration"),
-    ("transactions", "requests"),
-    ("rate-limit", "rate"),
-    ("protocol", "statement"),
-];
 
 impl Request {
     /// Adds pgbench's own options to the request.
     ///
     /// # Errors
     /// [`Usage`](kurabe_core::ErrorKind::Usage) if a value is invalid, or if an option and its equivalent are given.
-    pub(super) fn with_pgbench(mut self, matches: &ArgMatches) -> Result<Self> {
-        let text = |name: &str| matches.get_one::<String>(name).cloned();
-        for (theirs, ours) in REPLACED {
-            if text(theirs).is_some() && is_given(matches, ours) {
+    pub(super) fn with_pgbench(mut self, options: &RunOptions) -> Result<Self> {
+        let PgbenchOptions { client, jobs, time, transactions, rate_limit, protocol, .. } = &options.pgbench;
+        // By their names in pgbench's manual, each with our option that it replaces.
+        let replaced = [
+            (client, "client", "clients"),
+            (jobs, "jobs", "threads"),
+            (time, "time", "duration"),
+            (transactions, "transactions", "requests"),
+            (rate_limit, "rate-limit", "rate"),
+            (protocol, "protocol", "statement"),
+        ];
+        for (text, theirs, ours) in replaced {
+            if text.is_some() && options.is_given(ours) {
                 return Err(Error::usage(format!("pgbench's --{theirs} and --{ours} are the same"))
                     .hint(format!("leave out --{ours}")));
             }
         }
-        let count = |name: &str| option_of(matches, name, units::parse_count);
-        if let Some(clients) = count("client")? {
+        let count = |name: &str, text: &Option<String>| parsed(name, text.as_ref(), units::parse_count);
+        if let Some(clients) = count("client", client)? {
             self.axes.insert("clients".to_owned(), vec![clients.to_string()]);
         }
-        if let Some(jobs) = text("jobs") {
-            self.threads = Some(ClientThreads::parse(&jobs).map_err(|error| error.context("--jobs"))?);
+        if let Some(jobs) = jobs {
+            self.threads = Some(ClientThreads::parse(jobs).map_err(|error| error.context("--jobs"))?);
         }
-        if let Some(seconds) = count("time")? {
+        if let Some(seconds) = count("time", time)? {
             self.duration = Some(Duration::from_secs(seconds));
         }
-        if let Some(each) = count("transactions")? {
+        if let Some(each) = count("transactions", transactions)? {
             self.requests_of_each_client(each)?;
         }
-        if let Some(rate) = text("rate-limit") {
-            self.axes.insert(RATE.name.to_owned(), vec![rate]);
+        if let Some(rate) = rate_limit {
+            self.axes.insert(RATE.name.to_owned(), vec![rate.clone()]);
             // "The rate is targeted by starting transactions along a Poisson-distributed schedule time line."
             self.arrivals = self.arrivals.or(Some(Arrivals::Poisson));
             // An open loop has other default clients, and pgbench's is one.
             self.axes.entry("clients".to_owned()).or_insert_with(|| vec!["1".to_owned()]);
         }
-        let statement = match text("protocol").as_deref() {
+        if options.pgbench.connect {
+            self.axes.insert("connection".to_owned(), vec!["per-request".to_owned()]);
+        }
+        let statement = match protocol.as_deref() {
             None => None,
             Some("prepared") => Some("once"),
             Some("extended") => Some("per-request"),
@@ -61,6 +64,18 @@ impl Request {
             self.axes.insert("statement".to_owned(), vec![statement.to_owned()]);
         }
         Ok(self)
+    }
+
+    /// Refuses, as pgbench does, tries without a limit in trials that nothing but a number of requests ends.
+    pub(super) fn check_tries(&self) -> Result<()> {
+        let is_unlimited =
+            self.custom.as_ref().is_some_and(|custom| custom.max_tries == Some(CustomWorkload::UNLIMITED));
+        let ends = self.requests.is_empty() || self.duration.is_some() || self.slo.is_some();
+        if is_unlimited && !ends {
+            return Err(Error::usage("--max-tries 0 has no limit, and nothing but a number of requests ends a trial")
+                .hint("add a duration (-T 10, --duration 10s) or a limit of the latency (--slo 100ms), or a number of tries"));
+        }
+        Ok(())
     }
 
     /// Sets the requests of a trial from those of each client, as pgbench counts them.

@@ -6,13 +6,12 @@
 
 use super::Request;
 use super::file::{KEYS, parse_table, text_of};
-use crate::axes::{axes_of, axis_options};
+use crate::axes::axes_of;
 use crate::cli::PGBENCH;
 use crate::custom::{self, PGBENCH_KEYS};
 use crate::document::{self, Entry, Node, at, find, line_of_error, without_lines};
-use crate::settings::{is_default, option};
+use crate::run_options::{AxisOption, RunOptions};
 use crate::words::{known, word, words};
-use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +60,7 @@ impl Several {
     ///
     /// # Errors
     /// [`Usage`](kurabe_core::ErrorKind::Usage) with file and line if a key or a value is invalid.
-    pub(crate) fn read(path: &Path, matches: &ArgMatches) -> Result<Option<Self>> {
+    pub(crate) fn read(path: &Path, options: &RunOptions) -> Result<Option<Self>> {
         let text = text_of(path)?;
         // A file that is no TOML is read as a suite of one run, which says so.
         let Ok(entries) = document::read(&text) else { return Ok(None) };
@@ -71,9 +70,9 @@ impl Several {
         let read = || {
             let mut common = without_lines(&entries);
             common.remove(RUN);
-            let reader = Reader { path, entries: &entries, common, matches };
+            let reader = Reader { path, entries: &entries, common, options };
             let shares_servers = reader.common_keys()?;
-            let runs = only(reader.runs()?, matches)?;
+            let runs = only(reader.runs()?, &options.main.only)?;
             reader.check_options(&runs)?;
             Ok(Self { path: path.to_owned(), runs, shares_servers })
         };
@@ -88,14 +87,15 @@ impl Several {
 }
 
 /// The runs that `--only` names, or all.
-fn only(runs: Vec<SuiteRun>, matches: &ArgMatches) -> Result<Vec<SuiteRun>> {
-    let Ok(Some(wanted)) = matches.try_get_many::<String>("only") else { return Ok(runs) };
-    let wanted: Vec<&String> = wanted.collect();
+fn only(runs: Vec<SuiteRun>, wanted: &[String]) -> Result<Vec<SuiteRun>> {
+    if wanted.is_empty() {
+        return Ok(runs);
+    }
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-    for name in &wanted {
+    for name in wanted {
         known(name, &names, "run").map_err(|error| error.context("--only"))?;
     }
-    Ok(runs.into_iter().filter(|run| wanted.contains(&&run.name)).collect())
+    Ok(runs.into_iter().filter(|run| wanted.contains(&run.name)).collect())
 }
 
 struct Reader<'a> {
@@ -103,7 +103,7 @@ struct Reader<'a> {
     entries: &'a [Entry],
     /// The keys above the runs.
     common: Table,
-    matches: &'a ArgMatches,
+    options: &'a RunOptions,
 }
 
 impl Reader<'_> {
@@ -199,13 +199,13 @@ impl Reader<'_> {
                         .hint("only a custom workload has variables: file = \"workload.toml\""));
                 }
                 let alone = Table::from_iter([("experiment".to_owned(), name.clone())]);
-                parse_table(&alone, None, &|name| self.default(name))?
+                parse_table(&alone, None, self.options.defaults.clone())?
             }
             (None, None) if table.contains_key(PGBENCH) => {
-                let write = custom::may_write(&self.targets(table, Vec::new())?, self.matches);
+                let write = custom::may_write(&self.targets(table, Vec::new())?, &self.options.workload);
                 let custom = custom::of_table(self.path, table, self.define(table)?, write)?;
                 let alone = Table::from_iter([(PGBENCH.to_owned(), table[PGBENCH].clone())]);
-                parse_table(&alone, Some(custom), &|name| self.default(name))?
+                parse_table(&alone, Some(custom), self.options.defaults.clone())?
             }
             (None, Some(file)) => self.of_file(&word(file, "file")?, table)?,
             (Some(_), Some(_)) => {
@@ -226,12 +226,10 @@ impl Reader<'_> {
             request.companions.place_setup(self.path);
         }
         let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
-        let given = axis_options(self.matches).filter(|(axis, _)| !is_default(self.matches, axis));
-        for (axis, values) in given.filter(|(axis, _)| names.contains(axis)) {
-            request.axes.insert(axis.to_owned(), values);
+        for given in self.given_axes().filter(|given| names.contains(&given.axis.name)) {
+            request.axes.insert(given.axis.name.to_owned(), given.values(given.axis));
         }
-        let given = |name: &str| option(self.matches, name).filter(|_| !is_default(self.matches, name));
-        request.settings(info, "--", &|name| Ok(given(name)))?;
+        request.settings(info, "--", self.options.chosen.clone())?;
         request.targets = self.targets(table, of_file)?;
         for url in &request.targets {
             let checked = TargetUrl::parse(url).and_then(|url| kurabe_targets::check_scheme(&url));
@@ -247,7 +245,7 @@ impl Reader<'_> {
         } else {
             let common = self.common.get("targets").map(|common| words(common, "targets")).transpose()?;
             let mut request = Request { targets: common.unwrap_or(of_file), ..Request::default() };
-            request.targets(self.matches, false)?;
+            request.targets(&self.options.targets, false)?;
             request.targets
         };
         if targets.is_empty() {
@@ -270,14 +268,17 @@ impl Reader<'_> {
             let define = self.define(run)?;
             let custom = if custom::is_custom(&table) {
                 let targets = table.get("targets").map(|targets| words(targets, "targets")).transpose()?;
-                let write = custom::may_write(&self.targets(run, targets.unwrap_or_default())?, self.matches);
+                let write = custom::may_write(
+                    &self.targets(run, targets.unwrap_or_default())?,
+                    &self.options.workload,
+                );
                 Some(custom::of_file(&path, &text, define, write)?)
             } else if run.contains_key("define") {
                 return Err(Error::usage("it has no variables").hint("leave out 'define'"));
             } else {
                 None
             };
-            let mut request = parse_table(&table, custom, &|name| self.default(name))?;
+            let mut request = parse_table(&table, custom, self.options.defaults.clone())?;
             request.companions.place_setup(&path);
             Ok(request)
         };
@@ -295,13 +296,13 @@ impl Reader<'_> {
                 all.insert(name.clone(), word(value, name)?);
             }
         }
-        all.extend(custom::define(self.matches)?);
+        all.extend(custom::define(&self.options.workload)?);
         Ok(all)
     }
 
-    /// The value of the settings file.
-    fn default(&self, name: &str) -> Option<String> {
-        option(self.matches, name).filter(|_| is_default(self.matches, name))
+    /// The axes that the user chose, not the settings file.
+    fn given_axes(&self) -> impl Iterator<Item = &AxisOption> {
+        self.options.axes.iter().filter(|given| !given.is_default)
     }
 
     /// Refuses options that no run can use.
@@ -310,12 +311,12 @@ impl Reader<'_> {
         for run in runs {
             axes.extend(axes_of(run.request.find()?.info).map(|axis| axis.name));
         }
-        let mut given = axis_options(self.matches).filter(|(axis, _)| !is_default(self.matches, axis));
-        if let Some((axis, _)) = given.find(|(axis, _)| !axes.contains(axis)) {
+        let mut given = self.given_axes().map(|given| given.axis.name);
+        if let Some(axis) = given.find(|axis| !axes.contains(axis)) {
             return Err(Error::usage(format!("--{axis}: no run of the suite has this axis")));
         }
         let is_custom = |run: &SuiteRun| run.request.custom.is_some();
-        if !custom::define(self.matches)?.is_empty() && !runs.iter().any(is_custom) {
+        if !custom::define(&self.options.workload)?.is_empty() && !runs.iter().any(is_custom) {
             return Err(
                 Error::usage("--define: no run has variables").hint("only custom workloads have variables")
             );

@@ -112,6 +112,7 @@ impl Request {
             }
         }
         self.check_other_targets(experiment)?;
+        self.check_tries()?;
         let shown = |url: &Option<String>| -> Result<Option<String>> {
             url.as_deref().map(|url| Ok(TargetUrl::parse(url)?.to_string())).transpose()
         };

@@ -4,7 +4,7 @@ use super::*;
 use kurabe_core::axis::AxisValue;
 
 fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
-    super::file::parse(text, custom, &|_| None)
+    super::file::parse(text, custom, Settings::default())
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn budget_option_replaces_duration_of_suite_and_vice_versa() {
             ["kurabe", "run", "-f", path.to_str().unwrap()].into_iter().chain(options.iter().copied());
         let matches = crate::cli::command().try_get_matches_from(words).unwrap();
         let (_, matches) = matches.subcommand().unwrap();
-        Request::of_suite(&path, matches).and_then(|request| request.spec())
+        Request::of_suite(&path, &RunOptions::of(matches)).and_then(|request| request.spec())
     };
     let second = 1_000_000_000;
     let spec = read("duration = '1s'", &["--budget", "20s"]).unwrap();
@@ -136,7 +136,7 @@ fn pgbench(words: &[&str]) -> Result<Request> {
     let words = [&["kurabe", "run", "pgbench", "sqlite:"], words].concat();
     let matches = crate::cli::command().try_get_matches_from(words).unwrap();
     let run = matches.subcommand_matches("run").unwrap();
-    Request::of_pgbench(run.subcommand_matches("pgbench").unwrap())
+    Request::of_pgbench(&RunOptions::of(run.subcommand_matches("pgbench").unwrap()))
 }
 
 #[test]

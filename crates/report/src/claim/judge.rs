@@ -188,8 +188,8 @@ impl Judge<'_> {
     }
 
     fn value(&self, test: &Test, cell: &CellResult, settings: &IntervalSettings, part: &mut Part) {
-        // A value is that of the report: of continuous trials.
-        let found = cell.metric(&test.metric).map(|found| found.continuous.clone());
+        // A value is that of the report.
+        let found = cell.metric(&test.metric).map(|found| found.by_round.clone());
         let rounds = found.unwrap_or_else(|| rounds(self.run, cell, &test.metric));
         part.rounds = rounds.len() as u32;
         let values = samples(rounds, &self.summary.spec);

@@ -35,7 +35,7 @@ impl Between {
         settings: &IntervalSettings,
     ) -> Option<PairedRatio> {
         let figures = |(summary, cell): (&Summary, &CellResult)| {
-            let rounds = cell.metric(&metric.name).map(|found| &found.continuous);
+            let rounds = cell.metric(&metric.name).map(|found| &found.by_round);
             let good = |(round, value): (&u32, &f64)| (*round, metric.higher_is_better(*value));
             samples(rounds.into_iter().flatten().map(good), &summary.spec)
         };

@@ -168,9 +168,9 @@ impl Tested {
         let slices = slices.map_or_else(String::new, |slice| {
             say!(
                 language,
-                ", the first of each block with continuous trials, which are the figures, the others interleaved in slices of \
-                 {slice}, which give the ratios",
-                "、各ブロックの最初は連続した試行(数値)、ほかは {slice} ごとに交互(倍率)",
+                ", the first of each block with continuous trials, in which limits are observed, the others interleaved in \
+                 slices of {slice}, which give rates and ratios",
+                "、各ブロックの最初は連続した試行(限界の観測)、ほかは {slice} ごとに交互(数値と倍率)",
             )
         });
         let separate = self.not_interleaved.as_ref().map(|why| why.clause(language)).unwrap_or_default();

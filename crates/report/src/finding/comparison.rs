@@ -5,7 +5,7 @@ use crate::attribution::{Bottleneck, Confidence};
 use crate::comparison::TARGET;
 use crate::format::percent;
 use crate::group::{distinct, grouped};
-use crate::interval::Interval;
+use crate::interval::{Interval, Span};
 use crate::labels::Labels;
 use crate::messages::Language;
 use crate::metrics::is_speed;
@@ -69,8 +69,9 @@ pub enum Comparison {
         limit: Option<Limit>,
         durability: Vec<Promise>,
     },
-    /// The sides are equal to within the margin: every interval lies within it.
-    NoDifference { scope: Scope, pair: Pair, comparisons: u32, margin: f64 },
+    /// The sides are equal to within the margin: every interval lies within it. `span`: from the lowest to the highest end of the
+    /// intervals (`a` ÷ `b`).
+    NoDifference { scope: Scope, pair: Pair, comparisons: u32, margin: f64, span: Option<Span> },
     /// No difference is shown, and one beyond the margin is not excluded. `noise_floor`: what equal cells may differ by,
     /// if that is more than the margin. `further_rounds`: that are expected to decide all of them; `further_seconds`:
     /// their time.
@@ -115,16 +116,20 @@ impl Comparison {
                     "{subject}{place}: {a} は {b} に対して {least}{ratios}{than}です。{limit}{durability}",
                 )
             }
-            Self::NoDifference { margin, .. } => {
+            Self::NoDifference { margin, span, .. } => {
                 let margin = percent(*margin);
+                let measured = span.map(|Span { low, high }| (format!("{low:.3}"), format!("{high:.3}")));
+                let measured = measured.map_or_else(String::new, |(low, high)| {
+                    say!(language, ": {low} to {high} times", "測定値は {low}~{high} 倍です。")
+                });
                 say!(
                     language,
-                    "{subject} {a} and {b} differ by less than {margin}{place}.",
-                    "{subject}{place}: {a} と {b} の差は {margin} 未満です。",
+                    "{subject} {a} and {b} are equal to within {margin}{place}{measured}.",
+                    "{subject}{place}: {a} と {b} の差は {margin} 未満です。{measured}",
                 )
             }
             Self::Undecided { measured, noise_floor, further_rounds, further_seconds, .. } => {
-                let all = each(measured, &|one| ratio(one.interval(), language), labels);
+                let all = each(measured, &|one| undecided_ratio(one.interval(), language), labels);
                 let one_round = if measured.iter().any(|one| one.low.is_none()) {
                     "; one round has no interval"
                 } else {
@@ -164,6 +169,18 @@ impl Comparison {
             }
         }
     }
+}
+
+/// A ratio that is undecided, with its interval, unless that says nothing.
+fn undecided_ratio(of: Interval, language: Language) -> String {
+    if of.is_vast() {
+        return say!(
+            language,
+            "no ratio to within a factor of 100 (repeat it on an idle machine, or with more rounds)",
+            "100 倍の範囲でも倍率を言えません(空いているマシンで、またはラウンドを増やして測り直してください)"
+        );
+    }
+    ratio(of, language)
 }
 
 /// The improvement with the word before the other side; of several ratios the least that holds for all.
@@ -317,7 +334,10 @@ fn finding(
             durability: outcome.durability.clone(),
         },
         VerdictResult::NoDifference => {
-            Comparison::NoDifference { scope, pair, comparisons, margin: context.rule.margin }
+            let ends = measured.iter().flatten().filter_map(|one| one.low.zip(one.high));
+            let span = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+            let span = span.map(|(low, high)| Span { low, high });
+            Comparison::NoDifference { scope, pair, comparisons, margin: context.rule.margin, span }
         }
         VerdictResult::Undecided => {
             let more: Option<Vec<u32>> = members.iter().map(|verdict| verdict.further_rounds).collect();

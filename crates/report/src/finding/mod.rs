@@ -77,8 +77,6 @@ families!(Comparison, Values, Reproduction, Rates, Bottlenecks, Progress, Trials
 pub(crate) enum Consequence {
     /// Results are missing, or answers were wrong.
     Missing,
-    /// Two figures that stand beside each other are of different trials.
-    Apart,
     /// Results may be wrong.
     Doubtful,
     /// Comparisons are undecided.
@@ -96,7 +94,6 @@ impl Finding {
             | Self::Note(Note::LeftOut { .. }) => Consequence::Missing,
             Self::Trials(Trials::Disturbed { .. } | Trials::Unsteady { .. } | Trials::FewerAgents { .. })
             | Self::Note(Note::Resumed { .. }) => Consequence::Doubtful,
-            Self::Note(Note::RatesApart { .. }) => Consequence::Apart,
             Self::Progress(_) => Consequence::Undecided,
             _ => Consequence::Remark,
         }
@@ -163,8 +160,8 @@ fn warnings(context: &Context<'_>) -> Vec<Finding> {
     let mut all: Vec<Finding> = all_of(progress::incomplete(context)).chain(all_of(resumed)).collect();
     all.extend(all_of(trials::findings(context)));
     all.extend(all_of(notes::before(context)));
-    all.extend(all_of(notes::rates_apart(context)));
     all.extend(all_of(progress::undecided(context)));
+    all.extend(all_of(notes::alone(context)));
     all
 }
 

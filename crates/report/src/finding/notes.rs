@@ -1,16 +1,17 @@
 //! Notes on a run and its targets that trials do not show.
 
 use super::context::Context;
+use crate::cell::CellResult;
 use crate::group::{distinct, grouped};
+use crate::interval::Interval;
 use crate::labels::Labels;
-use crate::metrics::is_speed;
 use crate::target::TargetSummary;
-use crate::verdict::Verdict;
-use crate::wording::{joined, listed, many, say, with_version};
+use crate::wording::{joined, listed, many, ratio, say, with_version};
 use kurabe_core::facts::LOGIN;
 use kurabe_core::metric::CONNECT;
 use kurabe_core::run::{MachineFacts, Resumption};
 use kurabe_core::units;
+use kurabe_stats::median;
 use serde::Serialize;
 
 /// What a reader must know of the run and its targets.
@@ -26,8 +27,9 @@ pub enum Note {
     TargetNote { target: String, note: String },
     /// The report omits targets of the run.
     LeftOut { targets: u32, noise_floor_lost: bool },
-    /// The rates of some compared pairs have another ratio than their interleaved trials, by more than the margin.
-    RatesApart { pairs: u32, of: u32 },
+    /// Trials that have the machine to themselves have other rates than those in slices, by more than the margin: so many
+    /// times, the median of so many results.
+    Alone { times: f64, results: u32 },
     /// A licence restricts publishing a target's results.
     PublishingRestricted { target: String, version: String, says: String, name: String, source: String },
     /// How new connections log in to targets, of a run in which requests open some.
@@ -78,11 +80,16 @@ impl Note {
                     "この実行の対象のうち {targets} 件は、この報告に含みません。{floor}",
                 )
             }
-            Self::RatesApart { .. } => say!(
-                language,
-                "rates are of continuous trials; the ratios, of interleaved ones, decide.",
-                "毎秒の回数は連続した試行のもの、倍率は交互の試行のものです。判定は倍率によります。",
-            ),
+            Self::Alone { times, results } => {
+                let times = ratio(Interval { value: *times, low: None, high: None }, language);
+                let some = many((*results).into(), "result", "results");
+                say!(
+                    language,
+                    "rates and ratios are of trials that alternate in slices. With the machine to itself a trial had {times} \
+                     the rate (median of {some}).",
+                    "数値と倍率は交互の試行のものです。マシンを独占した試行の速さはその {times}でした(結果 {results} 件の中央値)。",
+                )
+            }
             Self::PublishingRestricted { target, version, says, name, source } => {
                 let target = with_version(target, version, labels);
                 say!(
@@ -125,21 +132,13 @@ pub(super) fn before(context: &Context<'_>) -> Vec<Note> {
     preflight.chain(notes).collect()
 }
 
-/// Compared rates whose quotient is not the ratio beside them, since the two are of different trials.
-pub(super) fn rates_apart(context: &Context<'_>) -> Option<Note> {
-    let apart = |verdict: &Verdict| {
-        let cells = context.sides(verdict).filter(|_| verdict.primary && is_speed(&verdict.pair.metric))?;
-        let [a, b] = cells.map(|cell| {
-            let rate = cell.metric(&verdict.pair.metric)?.value;
-            cell.interleaved.map(|_| {
-                context.labels.metric(cell.metric).map_or(rate, |metric| metric.higher_is_better(rate))
-            })
-        });
-        Some((a? / b? / verdict.ratio?).ln().abs() > context.rule.margin.ln_1p())
-    };
-    let all: Vec<bool> = context.verdicts.iter().filter_map(apart).collect();
-    let pairs = all.iter().filter(|apart| **apart).count() as u32;
-    (pairs > 0).then_some(Note::RatesApart { pairs, of: all.len() as u32 })
+/// What trials have that run alone, where that is another rate than in slices.
+pub(super) fn alone(context: &Context<'_>) -> Option<Note> {
+    let of = |cell: &CellResult| Some(cell.alone_per_second? / cell.ops_per_second?.mean);
+    let times: Vec<f64> = context.cells.iter().filter(|cell| cell.is_reported()).filter_map(of).collect();
+    let median = median(&times)?;
+    let is_apart = median.ln().abs() > context.rule.margin.ln_1p();
+    is_apart.then_some(Note::Alone { times: median, results: times.len() as u32 })
 }
 
 /// What changed when the run was resumed; `None` if nothing did.

@@ -219,7 +219,7 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values
     let [a, b] = context.sides(verdict)?;
     let clients = |cell: &CellResult| cell.totals.as_ref().map(|totals| totals.clients as f64);
     let (clients_a, clients_b) = (clients(a)?, clients(b)?);
-    let rounds = samples(a.metric(metric)?.continuous.clone(), &context.run.header.spec);
+    let rounds = samples(a.metric(metric)?.by_round.clone(), &context.run.header.spec);
     // If some round had the opposite sign, the cost's interval is unusable; the ratio has one.
     if rounds.iter().any(|cost| cost.signum() * rounds[0].signum() < 0.0) {
         return None;

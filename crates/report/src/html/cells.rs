@@ -96,7 +96,7 @@ fn of_cell(
         "m": cell.metric,
         "u": if is_time { "time" } else { "/s" },
         "v": [value(speed.value), speed.low.map(value), speed.high.map(value)],
-        "r": rounds(speed.continuous.iter().map(|(round, found)| (*round, value(*found)))),
+        "r": rounds(speed.by_round.iter().map(|(round, found)| (*round, value(*found)))),
         "p": percentiles(&detail.times),
         "h": bars(&detail.times),
         "o": detail.times.count(),

@@ -158,8 +158,13 @@ fn further_metrics(summary: &Summary, axis: &Axis, others: Vec<(&Verdict, Interv
                                 @if let Some(x) = x { " at " (x) }
                             }
                             td class={ "plot c0" (of_result(verdict.result)) } { (axis.plot(Some(ratio))) }
-                            td { (ratio_in_table(ratio)) }
-                            td { (word(verdict.result)) }
+                            @if let Some(nothing) = verdict.says_nothing(labels.language) {
+                                td {}
+                                td { (nothing) }
+                            } @else {
+                                td { (ratio_in_table(ratio)) }
+                                td { (word(verdict)) }
+                            }
                         }
                     }
                 }
@@ -168,14 +173,15 @@ fn further_metrics(summary: &Summary, axis: &Axis, others: Vec<(&Verdict, Interv
     }
 }
 
-fn word(result: VerdictResult) -> &'static str {
-    match result {
+fn word(verdict: &Verdict) -> String {
+    let word = match verdict.result {
         VerdictResult::Better => "better",
         VerdictResult::Worse => "worse",
-        VerdictResult::NoDifference => "equal",
+        VerdictResult::NoDifference => return format!("equal (±{})", percent(verdict.margin)),
         VerdictResult::Undecided => "undecided",
         VerdictResult::NotComparable => "not compared",
-    }
+    };
+    word.to_owned()
 }
 
 /// The places of the rankings whose trials have a course, as the script reads them: `CELL:COLOUR,…`.

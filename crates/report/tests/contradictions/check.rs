@@ -4,7 +4,7 @@ use super::figures::{Compared, Figures, points, targets};
 use kurabe_core::load::RATE;
 use kurabe_core::metric::THROUGHPUT;
 use kurabe_report::attribution::Confidence;
-use kurabe_report::finding::{Bottlenecks, Comparison, Finding, Pair, Rates, Scope, Values, Why};
+use kurabe_report::finding::{Bottlenecks, Comparison, Finding, Pair, Rates, Scope, Span, Values, Why};
 use kurabe_report::summary::{CellResult, Status, VerdictResult};
 
 /// Asserts that the results support the finding.
@@ -35,10 +35,13 @@ pub fn check(figures: &Figures<'_>, finding: &Finding) {
             });
             assert_eq!((said.next(), bounded), (None, *lower_bound));
         }
-        Finding::Comparison(Comparison::NoDifference { scope, pair, comparisons, margin }) => {
+        Finding::Comparison(Comparison::NoDifference { scope, pair, comparisons, margin, span }) => {
             let count = each(scope, pair, &mut |compared| {
                 let (low, high) = (compared.verdict.low.unwrap(), compared.verdict.high.unwrap());
+                let Span { low: least, high: most } = span.unwrap();
+                let [low, high] = if compared.forward { [low, high] } else { [1.0 / high, 1.0 / low] };
                 assert!(low >= 1.0 / (1.0 + margin) - 1e-9 && high <= 1.0 + margin + 1e-9);
+                assert!(least <= low + 1e-9 && most >= high - 1e-9, "{span:?} {low} {high}");
                 assert!(
                     pair.axis != "target"
                         || !compared.is_timed()

@@ -9,7 +9,7 @@ use crate::common::INFO as SESSION;
 use check::check;
 use figures::Figures;
 use kurabe_core::experiment::ExperimentInfo;
-use kurabe_core::metric::{Better, Metric, Source, Unit};
+use kurabe_core::metric::{Better, Metric, Source, THROUGHPUT, Unit};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::attribution::Bottleneck;
 use kurabe_report::finding::Section;
@@ -41,6 +41,14 @@ fn hold(run: &Run) {
         let text = &statement.sentence;
         assert!(!text.contains("fastest"), "{text}");
         assert!(text.ends_with('.') && !text.contains("NaN") && !text.contains("inf"), "{text}");
+    }
+    for verdict in summary.verdicts.iter().filter(|verdict| verdict.pair.metric == THROUGHPUT.name) {
+        let (Some(low), Some(high), [Some(a), Some(b)]) = (verdict.low, verdict.high, verdict.cells) else {
+            continue;
+        };
+        let [a, b] = [a, b].map(|at| summary.cells[at].ops_per_second.unwrap().mean);
+        let quotient = a / b;
+        assert!(low * (1.0 - 1e-9) <= quotient && quotient <= high * (1.0 + 1e-9), "{quotient}: {verdict:?}");
     }
     for cell in &summary.cells {
         let Some(found) = &cell.attribution else { continue };

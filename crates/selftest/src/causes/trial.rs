@@ -10,12 +10,13 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::Experiment;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
-use kurabe_core::run::{Measurement, Outcome, RunSpec};
+use kurabe_core::run::{Measurement, Outcome, Run, RunSpec};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::plan::Plan as RunPlan;
+use kurabe_engine::plan::budget::Fit;
 use kurabe_engine::prepare::target::Target;
-use kurabe_engine::run::runner::Runner;
+use kurabe_engine::{Conditions, Event, Listener, NewRun, Start};
 use kurabe_experiments::registry;
 use kurabe_observe::Monitor;
 use kurabe_relay::{LOOPBACK, Late, Relay};
@@ -82,11 +83,8 @@ impl Ground<'_> {
         };
         let experiment = registry::find(if kind.writes() { "point-write" } else { "point-read" })?;
         let spec = self.spec(experiment, kind, round)?;
-        let targets = [Target::new(self.engine, driver, facts)];
-        let mut run = RunPlan::new(experiment, &spec, &targets)?;
-        // Another session can lock only few rows.
-        run.allow_rewrites();
-        run.retain(|cell| !cell.aa_control);
+        let mut targets = [Target::new(self.engine, driver, facts)];
+        let run = RunPlan::draft(experiment, spec, &[false])?;
         let plan = match kind {
             Kind::ServerCpu => Plan::Limit(Limit::Cpu(0.1 + 0.05 * (round % 3) as f64)),
             Kind::Disk => {
@@ -98,7 +96,7 @@ impl Ground<'_> {
         };
         let failed = Arc::default();
         let planter = Planter { monitor, plan, server, failed: Arc::clone(&failed) };
-        let measured = self.measure(&run, &targets, &planter)?;
+        let measured = self.measure(run, &mut targets, &planter)?;
         drop(relay);
         if let Some(why) = failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(Error::unsupported(format!("it could not be planted: {why}")));
@@ -134,19 +132,33 @@ impl Ground<'_> {
         Ok(Plan::Hold(driver, update, kind.records(), self.time))
     }
 
-    fn measure(&self, run: &RunPlan, targets: &[Target], planter: &Planter) -> Result<Measurement> {
-        if let Some(why) = run.cells.first().and_then(|cell| cell.record.unavailable.clone()) {
-            return Err(Error::unsupported(why));
-        }
-        let name = format!("selftest-{}", std::process::id());
-        let runner =
-            Runner { cancel: self.cancel, observer: Some(planter), ..Runner::new(run, &name, targets) };
-        let outcome = runner.trials()?.pop().map(|trial| trial.outcome);
+    fn measure(&self, plan: RunPlan, targets: &mut [Target], planter: &Planter) -> Result<Measurement> {
+        let conditions = Conditions { cancel: self.cancel, observer: Some(planter), ..Conditions::default() };
+        let run = kurabe_engine::run(NewRun::new(plan), targets, &conditions, &mut OneTrial)?;
+        let outcome = run.and_then(|Run { mut trials, .. }| trials.pop()).map(|trial| trial.outcome);
         match outcome {
             Some(Outcome::Measured(measured)) => Ok(*measured),
             Some(Outcome::Failed { kind, reason, .. }) => Err(Error::new(kind, reason)),
             None => Err(Error::new(ErrorKind::Interrupted, "stopped by the user")),
         }
+    }
+}
+
+/// Makes one trial of the first cell.
+struct OneTrial;
+
+impl Listener for OneTrial {
+    fn event(&mut self, event: Event<'_>) -> Result<()> {
+        let Event::Planned { plan, .. } = event else { return Ok(()) };
+        let unavailable = plan.cells.first().and_then(|cell| cell.record.unavailable.clone());
+        unavailable.map_or(Ok(()), |why| Err(Error::unsupported(why)))
+    }
+
+    fn start(&mut self, plan: &mut RunPlan, _: Option<&Fit>, _: &[Target]) -> Result<Start> {
+        // Another session can lock only few rows.
+        plan.allow_rewrites();
+        plan.retain(|cell| !cell.aa_control);
+        Ok(Start::Measure { warnings: Vec::new() })
     }
 }
 

@@ -5,16 +5,14 @@ use crate::Engine;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::driver::Driver;
 use kurabe_core::experiment::Experiment;
-use kurabe_core::run::{CellRecord, Outcome, Run, RunEnd, RunHeader, RunSpec, TargetRecord, TrialRecord};
+use kurabe_core::run::{CellRecord, Outcome, Run, RunSpec, TrialRecord};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan as RunPlan;
-use kurabe_engine::plan::budget::{self, Free};
-use kurabe_engine::prepare::fixture::Fixture;
+use kurabe_engine::plan::budget::{Fit, Free};
 use kurabe_engine::prepare::target::{SecondInstance, Target};
-use kurabe_engine::run::event::Event;
-use kurabe_engine::run::runner::Runner;
+use kurabe_engine::{Conditions, Event, Listener, NewRun, Provenance, Start};
 use kurabe_experiments::registry;
 use kurabe_observe::{Monitor, machine_facts};
 use kurabe_report::analyse;
@@ -138,12 +136,9 @@ impl Ground<'_> {
             let name = format!("{}#{}", self.engine.name, at + 1);
             Ok(Target { claims: at == 0, skip_reason, ..Target::new(name, driver, facts) })
         };
-        let both = [target(0, 0.0)?, target(1, effect)?];
-        let mut plan = RunPlan::new(experiment, &spec, &both)?;
-        plan.allow_rewrites();
-        // The A/A control of the second target would use the same counter of additions.
-        plan.retain(|cell| !cell.aa_control || cell.target == 0);
-        self.judge(&plan, &both, &added, effect)
+        let mut both = [target(0, 0.0)?, target(1, effect)?];
+        let plan = RunPlan::draft(experiment, spec, &[false; 2])?;
+        self.judge(NewRun::new(plan), &mut both, &added, effect)
     }
 
     /// Compares two servers that are started for it, as a run of two `up:` targets with default options does.
@@ -155,9 +150,12 @@ impl Ground<'_> {
     ) -> Result<Vec<(u64, Tally)>> {
         let experiment = self.experiment()?;
         let url = self.engine.url();
-        let spec =
-            RunSpec { records: self.plan.records, ..self.spec(experiment, &url, mix(number, effect))? };
-        let mut plan = RunPlan::draft(experiment, spec, &[false; 2])?;
+        let spec = RunSpec {
+            records: self.plan.records,
+            budget_ns: Some(self.plan.budget.as_nanos() as u64),
+            ..self.spec(experiment, &url, mix(number, effect))?
+        };
+        let plan = RunPlan::draft(experiment, spec, &[false; 2])?;
         let mut opened = open(&[url.clone(), url], &OpenOptions::of(&plan, None, None), reporter)?;
         let added: Arc<Added> = Arc::default();
         // The first target too, without additions: what the interceptor itself takes is no part of the difference.
@@ -177,12 +175,9 @@ impl Ground<'_> {
                 }
             })
             .collect();
-        plan.compare(&opened.targets);
         let free = Free { rounds: true, restarts: true, ..Free::default() };
-        budget::fit(&mut plan, &opened.targets, &free, self.plan.budget);
-        plan.complete(&opened.targets)?;
-        plan.allow_rewrites();
-        let judged = self.judge(&plan, &opened.targets, &added, effect);
+        let new = NewRun { free, ..NewRun::new(plan) };
+        let judged = self.judge(new, &mut opened.targets, &added, effect);
         opened.close(reporter);
         judged
     }
@@ -199,13 +194,14 @@ impl Ground<'_> {
     /// Makes the run, and compares its verdicts with what was added to the second target.
     fn judge(
         &self,
-        plan: &RunPlan,
-        targets: &[Target],
+        new: NewRun<'_>,
+        targets: &mut [Target],
         added: &Added,
         effect: f64,
     ) -> Result<Vec<(u64, Tally)>> {
+        let info = new.plan.experiment.info;
         let mut truths: BTreeMap<u64, BTreeMap<u32, f64>> = BTreeMap::new();
-        let run = self.run(plan, targets, |trial, cell| {
+        let run = self.run(new, targets, &mut |trial, cell| {
             if (cell.target, cell.aa_control) != (1, false) {
                 return Ok(());
             }
@@ -223,7 +219,7 @@ impl Ground<'_> {
             Ok(())
         })?;
         let disturbed = disturbed(&run);
-        let summary = analyse(&run, Some(plan.experiment.info));
+        let summary = analyse(&run, Some(info));
         let speed = summary.verdicts.iter().filter(|verdict| verdict.primary);
         let judged: Vec<(u64, Tally)> = speed
             .map(|verdict| {
@@ -276,61 +272,53 @@ impl Ground<'_> {
     /// Makes a run as any other. `each` gets each trial at its end, with its cell.
     fn run(
         &self,
-        plan: &RunPlan,
-        targets: &[Target],
-        mut each: impl FnMut(&TrialRecord, &CellRecord) -> Result<()>,
+        new: NewRun<'_>,
+        targets: &mut [Target],
+        each: &mut dyn FnMut(&TrialRecord, &CellRecord) -> Result<()>,
     ) -> Result<Run> {
-        let header = RunHeader {
-            run: format!("selftest-{}", std::process::id()),
-            began: 0,
-            kurabe: env!("CARGO_PKG_VERSION").to_owned(),
-            command: Vec::new(),
-            spec: plan.spec.clone(),
-            machine: machine_facts(),
-            targets: targets.iter().map(record).collect(),
-            cells: plan.records(),
-            overhead: Vec::new(),
-            warnings: Vec::new(),
-            origin: kurabe_core::origin::Origin::default(),
-            agents: Vec::new(),
-        };
         let monitor = Monitor::new();
         // No interference check and no reruns: the test is about the verdict on any measurement.
-        let runner = Runner {
+        let conditions = Conditions {
             cancel: self.cancel,
             observer: Some(&monitor),
             cpu_partition: self.plan.cpu_partition.as_ref(),
-            ..Runner::new(plan, &header.run, targets)
+            ..Conditions::default()
         };
-        let mut trials = Vec::new();
-        let fixtures = Fixture::open_all(plan, targets, &header.run)?;
-        let complete = runner.run(fixtures, &[], &mut |event| {
-            if let Event::TrialEnds { record } = event {
-                each(record, &header.cells[record.cell])?;
-                trials.push(record.clone());
-            }
-            Ok(())
-        })?;
-        if !complete {
-            return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
+        let mut comparison = Comparison { separate: self.plan.separate, cells: Vec::new(), each };
+        let provenance = Provenance { machine: machine_facts(), ..Provenance::default() };
+        let new = NewRun { provenance, ..new };
+        let run = kurabe_engine::run(new, targets, &conditions, &mut comparison)?;
+        run.filter(Run::is_complete).ok_or_else(|| Error::new(ErrorKind::Interrupted, "stopped by the user"))
+    }
+}
+
+/// Takes cells out of the plan of a comparison, and gives its trials to a function.
+struct Comparison<'a> {
+    separate: bool,
+    cells: Vec<CellRecord>,
+    each: &'a mut dyn FnMut(&TrialRecord, &CellRecord) -> Result<()>,
+}
+
+impl Listener for Comparison<'_> {
+    fn event(&mut self, event: Event<'_>) -> Result<()> {
+        let Event::TrialEnds { record } = event else { return Ok(()) };
+        (self.each)(record, &self.cells[record.cell])
+    }
+
+    fn start(&mut self, plan: &mut RunPlan, _: Option<&Fit>, _: &[Target]) -> Result<Start> {
+        plan.allow_rewrites();
+        if !self.separate {
+            // The A/A control of the second target would use the same counter of additions.
+            plan.retain(|cell| !cell.aa_control || cell.target == 0);
         }
-        Ok(Run { trials, end: Some(RunEnd { at_ms: 0, complete: true }), ..Run::new(header) })
+        self.cells = plan.records();
+        Ok(Start::Measure { warnings: Vec::new() })
     }
 }
 
 /// A separate seed for each comparison.
 fn mix(number: u64, effect: f64) -> u64 {
     kurabe_stats::mix(number, effect.to_bits()) % 1_000_000_000
-}
-
-fn record(target: &Target) -> TargetRecord {
-    TargetRecord {
-        name: target.name.clone(),
-        url: String::new(),
-        scheme: String::new(),
-        facts: target.facts.clone(),
-        publishing: None,
-    }
 }
 
 /// Whether other processes disturbed a comparison: they used a tenth of the processors' time, or the hypervisor stole a

@@ -75,7 +75,7 @@ impl ChildProcess {
 
     /// Asks it to stop and waits; after `grace` kills it and its descendants.
     pub fn stop(&mut self, ask: Signal, grace: Duration) {
-        let below = process::descendants(self.pid());
+        let below = kurabe_os::process::descendants(self.pid());
         if self.ended().is_none() {
             signal(self.pid(), ask);
             // A paused server must continue to receive the signal.
@@ -110,7 +110,7 @@ impl ChildProcess {
         if self.ended().is_none() {
             // The parent first: when stopped, it starts no more children.
             signal(self.pid(), what);
-            for pid in process::descendants(self.pid()) {
+            for pid in kurabe_os::process::descendants(self.pid()) {
                 signal(pid, what);
             }
         }

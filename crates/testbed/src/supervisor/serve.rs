@@ -123,7 +123,7 @@ impl Supervisor {
         spec.check(engine.reserved)?;
         let mut spec = spec;
         spec.take_host(engine.own_host)?;
-        spec.take_login(engine.may_be_open)?;
+        spec.take_login(engine.login)?;
         let bad = |what| TestbedError::BadOption { engine: engine.name.to_owned(), what };
         (engine.check)(&spec).map_err(bad)?;
         let installed = engine.installed().map_err(|missing| TestbedError::NotInstalled {

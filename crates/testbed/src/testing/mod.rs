@@ -6,6 +6,7 @@
 //! println!("{}", server.url());
 //! ```
 
+mod mongodb_login;
 mod pool;
 mod reset;
 pub(crate) mod small;
@@ -13,6 +14,7 @@ pub(crate) mod small;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::ops::Deref;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -23,7 +25,7 @@ pub use small::{SMALL, memory, small_servers};
 use crate::password::base64;
 use crate::spec::Spec;
 use crate::supervisor::{Report, Request};
-use crate::{Server, StartOptions, TestbedError, server};
+use crate::{Server, StartOptions, TestbedError, server, wire};
 
 /// If this is set (`cargo xtask test` does under `CI=true`), a missing server fails the test.
 pub const REQUIRE: &str = "KURABE_REQUIRE_SERVERS";
@@ -176,13 +178,23 @@ pub fn own_server(engine: &str) -> Option<Server> {
     own_server_with(engine, |options| options)
 }
 
-/// A connection to a server's port. Of memcached, Redis and Valkey, whose protocols are lines, it is logged in.
+/// A connection to a server's port, logged in as by [`log_in`].
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses its own password.
 pub fn connected(server: &Server) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port()))?;
-    let Some(password) = server.password() else { return Ok(stream) };
+    log_in(server, &mut stream)?;
+    Ok(stream)
+}
+
+/// Logs in on a connection to a server or to a relay before it, if it is memcached, Redis, Valkey or MongoDB: tests speak
+/// these protocols themselves.
+///
+/// # Errors
+/// If the server refuses its own password.
+pub fn log_in(server: &Server, stream: &mut TcpStream) -> io::Result<()> {
+    let Some(password) = server.password() else { return Ok(()) };
     let (request, expected) = match server.url().split(':').next().unwrap_or_default() {
         "memcached" => {
             let user = format!("kurabe {password}");
@@ -191,12 +203,25 @@ pub fn connected(server: &Server) -> io::Result<TcpStream> {
         "redis" | "valkey" => {
             (format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len()), "+OK\r\n")
         }
-        _ => return Ok(stream),
+        "mongodb" => return mongodb_login::log_in(stream, password).map_err(io::Error::other),
+        _ => return Ok(()),
     };
     stream.write_all(request.as_bytes())?;
     let mut answer = vec![0; expected.len()];
     stream.read_exact(&mut answer)?;
-    if answer == expected.as_bytes() { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    if answer == expected.as_bytes() { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+/// Makes the role of a PostgreSQL server's URL a superuser, for tests that administer it.
+///
+/// # Panics
+/// If the server refuses.
+pub fn make_superuser(server: &Server) {
+    let path = server.socket().unwrap_or_else(|| panic!("it has no socket"));
+    let owner = std::fs::metadata(format!("/proc/{}", server.pid())).map(|process| process.uid());
+    let uid = owner.unwrap_or_else(|error| panic!("{error}"));
+    let made = wire::postgres(wire::Socket { path, uid }, Some("ALTER ROLE kurabe SUPERUSER"));
+    made.unwrap_or_else(|why| panic!("{why}"));
 }
 
 /// The user and the password of a server's URL, as it has them: `kurabe:PASSWORD`.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use kurabe_os::process::Stat;
 use kurabe_testbed::{StartOptions, testing};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -15,8 +16,7 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_kurabe-testbed");
 
 /// Whether a process with this number runs. Zombies do not.
 pub fn alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+    Stat::of(pid).is_some_and(|stat| stat.lives())
 }
 
 pub fn send(pid: u32, signal: Signal) {

@@ -9,13 +9,13 @@ use crate::decoder::{Decode, Request, Seen};
 use crate::frames::{Framed, Frames, Piece};
 use crate::input::KEPT;
 use crate::reader::Stop;
-use crate::sql;
 use crate::view::Step;
 use kurabe_protocol::bytes::word;
 use kurabe_protocol::mysql::capability;
 use kurabe_protocol::mysql::frame::Packet;
 use kurabe_protocol::mysql::handshake::{Greeting, HandshakeResponse};
 use kurabe_protocol::mysql::message::{Command, LAST_STATEMENT, PrepareOk, answer, command};
+use kurabe_protocol::sql::{Dialect, Statement};
 
 /// The part of a server's packet that is read.
 const READ: usize = 512;
@@ -155,7 +155,7 @@ impl Mysql {
             Command::Quit | Command::LongData { .. } | Command::CloseStatement(_) => {}
             Command::Query(text) => {
                 let text = text.map(String::from_utf8_lossy).unwrap_or_default();
-                request(conceal::sql(&text), Step::Text, sql::is_setup(&text));
+                request(conceal::sql(&text), Step::Text, is_setup(&text));
             }
             Command::Prepare(text) => {
                 let text = String::from_utf8_lossy(text);
@@ -163,13 +163,13 @@ impl Mysql {
                 // Texts keep whether they are set-up: it is read from the shown text.
                 self.last = Some(shown.clone());
                 self.preparing = Some(shown.clone());
-                request(shown, Step::Prepare, sql::is_setup(&text));
+                request(shown, Step::Prepare, is_setup(&text));
             }
             Command::Execute { statement, .. } => {
                 let last = self.last.as_ref().filter(|_| statement == LAST_STATEMENT);
                 let text = last.or_else(|| self.prepared.get(&statement)).cloned();
                 let text = text.unwrap_or_else(|| format!("prepared statement {statement}"));
-                let is_setup = sql::is_setup(&text);
+                let is_setup = is_setup(&text);
                 request(text, Step::Execute, is_setup);
             }
             Command::InitDb(name) => request(init_db(name), Step::Text, true),
@@ -192,6 +192,11 @@ impl Mysql {
         self.requests.sends_file =
             std::mem::take(&mut self.may_request_file) && payload.first() == Some(&answer::LOCAL_INFILE);
     }
+}
+
+/// Whether a statement sets up the connection or asks about the server.
+fn is_setup(text: &str) -> bool {
+    Statement::read(text, Dialect::MYSQL).is_setup()
 }
 
 /// Why a server's stream cannot be read.

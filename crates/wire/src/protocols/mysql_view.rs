@@ -14,6 +14,7 @@ use kurabe_protocol::mysql::handshake::{Greeting, HandshakeResponse};
 use kurabe_protocol::mysql::message::{
     Command, Execution, LAST_STATEMENT, PrepareOk, answer, command, number, status,
 };
+use kurabe_protocol::sql::Dialect;
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -99,7 +100,7 @@ impl ReadExchanges for Mysql {
                 continue;
             }
             let Some((_, request)) = self.waiting.first_mut() else { continue };
-            let digest = self.digest.get_or_insert_with(|| Digest::of(&request.text));
+            let digest = self.digest.get_or_insert_with(|| Digest::of(&request.text, Dialect::MYSQL));
             if let Piece::Part(_, bytes) = piece {
                 digest.push(bytes);
             } else {

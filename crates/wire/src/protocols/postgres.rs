@@ -6,10 +6,10 @@ use crate::decoder::{Decode, Request, Seen};
 use crate::frames::{Framed, Frames, Piece};
 use crate::input::KEPT;
 use crate::reader::Stop;
-use crate::sql;
 use crate::view::Step;
 use kurabe_protocol::postgres::frame::{CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, Start, Tagged, frontend};
 use kurabe_protocol::postgres::message::{self, Target};
+use kurabe_protocol::sql::{Dialect, Statement};
 
 /// Why a stream cannot be read.
 pub(super) const NOT_POSTGRES: &str = "the client does not speak PostgreSQL's protocol";
@@ -130,7 +130,7 @@ impl Postgres {
         match message::Request::read(message.header.tag, &message.body).ok_or(NOT_POSTGRES)? {
             message::Request::Query(text) => {
                 let text = String::from_utf8_lossy(text);
-                request(at, conceal::sql(&text), Step::Text, sql::is_setup(&text));
+                request(at, conceal::sql(&text), Step::Text, is_setup(&text));
             }
             message::Request::Parse { name, text, .. } => {
                 let text = String::from_utf8_lossy(text);
@@ -139,7 +139,7 @@ impl Postgres {
                 if name.is_empty() {
                     self.begins = Some(at);
                 } else {
-                    request(at, shown, Step::Prepare, sql::is_setup(&text));
+                    request(at, shown, Step::Prepare, is_setup(&text));
                 }
             }
             message::Request::Bind(bind) => {
@@ -151,7 +151,7 @@ impl Postgres {
             message::Request::Execute { portal, .. } => {
                 let text = self.portals.get(&portal.to_vec()).cloned();
                 let text = text.unwrap_or_else(|| UNKNOWN.to_owned());
-                let is_setup = sql::is_setup(&text);
+                let is_setup = is_setup(&text);
                 let step = if self.unnamed { Step::Bound } else { Step::Execute };
                 request(self.begins.take().unwrap_or(at), text, step, is_setup);
             }
@@ -163,6 +163,11 @@ impl Postgres {
         }
         Ok(())
     }
+}
+
+/// Whether a statement sets up the connection or asks about the server.
+fn is_setup(text: &str) -> bool {
+    Statement::read(text, Dialect::POSTGRES).is_setup()
 }
 
 /// The client's name, and what else it sets in its first message.

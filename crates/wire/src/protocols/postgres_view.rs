@@ -9,6 +9,7 @@ use crate::view::{
 };
 use kurabe_protocol::postgres::frame::{Start, Tagged, VERSION, backend};
 use kurabe_protocol::postgres::message::{self, Bind, Request, Target, Types};
+use kurabe_protocol::sql::Dialect;
 use std::time::Instant;
 
 /// The part of a server's message that is kept, in bytes; rows are read as they arrive.
@@ -88,7 +89,7 @@ impl ReadExchanges for Postgres {
             }
             // A row of an answer, or data that is copied out.
             let Some((Expected::Request, request)) = self.waiting.first_mut() else { continue };
-            let digest = self.digest.get_or_insert_with(|| Digest::of(&request.text));
+            let digest = self.digest.get_or_insert_with(|| Digest::of(&request.text, Dialect::POSTGRES));
             match piece {
                 Piece::Part(_, bytes) => digest.push(bytes),
                 Piece::PartsEnd(header) => {

@@ -5,7 +5,7 @@ mod catalog;
 mod later;
 mod renderings;
 
-use super::engine::{Backslash, Dialect, Engine, Sums, Undo};
+use super::engine::{Backslash, Dialect, Engine, Sums};
 use super::facts::{DocumentLimits, Documents, TargetFacts};
 use crate::catalog::{Catalog, Collation, Text};
 use crate::issue::IssueKind;
@@ -41,7 +41,6 @@ pub(super) static POSTGRES: Engine = Engine {
         exact_row: Some(|columns| format!("pg_catalog.record_send(ROW({columns}))")),
     }),
     only: "ONLY ",
-    undo: Undo::Transaction,
     // A third of a page holds 2,704 bytes, with the lengths of values.
     longest_entry: Some(2_690),
     names_collations: true,

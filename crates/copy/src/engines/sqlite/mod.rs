@@ -2,7 +2,7 @@
 
 mod catalog;
 
-use super::engine::{Dialect, Engine, Undo};
+use super::engine::{Dialect, Engine};
 use super::facts::{Identity, TargetFacts};
 use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
@@ -34,7 +34,6 @@ pub(super) static SQLITE: Engine = Engine {
     insert_limits: (250, 30_000),
     stores_times_as_text: true,
     foreign_keys_inline: true,
-    undo: Undo::Transaction,
     identity_of: Some(|literal| {
         format!(
             "SELECT substr(sql, instr(sql, '{MARK}'), {}) FROM sqlite_schema WHERE type = 'table' AND name = {literal} \

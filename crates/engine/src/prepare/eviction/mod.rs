@@ -139,16 +139,9 @@ pub fn check(plan: &mut Plan, targets: &[Target]) -> Result<()> {
     if plan.spec.allow_eviction {
         return Ok(());
     }
-    let mut seen: Vec<Endpoint> = Vec::new();
-    for target in targets {
-        let endpoint = target.driver.endpoint();
-        if seen.contains(&endpoint) {
-            continue;
-        }
-        let same = targets.iter().enumerate().filter(|(_, other)| other.driver.endpoint() == endpoint);
-        let same: Vec<usize> = same.map(|(at, _)| at).collect();
+    for same in by_server(targets) {
+        let target = &targets[same[0]];
         let stored = Stored::of(plan, &same);
-        seen.push(endpoint);
         for mut server in servers(target).map_err(|error| error.context(&target.name))? {
             let name = name(target, &server);
             let read = server.probe.read(stored.value_bytes).map_err(|error| error.context(&name))?;
@@ -161,6 +154,51 @@ pub fn check(plan: &mut Plan, targets: &[Target]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Leaves out the cells with the largest values, as long as those of all do not fit into the free memory of a server, if a default
+/// value of an axis is the reason: a cell with another one stores less. `free` are the axes with default values.
+///
+/// # Errors
+/// The server's.
+pub fn leave_out_largest(plan: &mut Plan, targets: &[Target], free: &[String]) -> Result<()> {
+    if plan.spec.allow_eviction || free.is_empty() {
+        return Ok(());
+    }
+    for same in by_server(targets) {
+        let target = &targets[same[0]];
+        for mut server in servers(target).map_err(|error| error.context(&target.name))? {
+            loop {
+                let stored = Stored::of(plan, &same);
+                let read =
+                    server.probe.read(stored.value_bytes).map_err(|error| error.context(&target.name))?;
+                let Some(memory) = read.filter(|memory| stored.needed(memory) > memory.free) else { break };
+                let [needed, left, limit] =
+                    [stored.needed(&memory), memory.free, memory.limit].map(units::size);
+                let why = format!(
+                    "with these values the run needs about {needed} of memory, and the server has {left} free of {limit} ({})",
+                    memory.set_by
+                );
+                if !plan.leave_out_largest(&same, free, mean_size, &why) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The targets by the server that they are on.
+fn by_server(targets: &[Target]) -> Vec<Vec<usize>> {
+    let mut all: Vec<(Endpoint, Vec<usize>)> = Vec::new();
+    for (at, target) in targets.iter().enumerate() {
+        let endpoint = target.driver.endpoint();
+        match all.iter_mut().find(|(known, _)| *known == endpoint) {
+            Some((_, same)) => same.push(at),
+            None => all.push((endpoint, vec![at])),
+        }
+    }
+    all.into_iter().map(|(_, same)| same).collect()
 }
 
 /// Limits what trials add to this much memory for each cell.
@@ -204,8 +242,8 @@ fn limit_growth(
 }
 
 /// Advice if a run does not fit.
-const HINT: &str = "use fewer --records or --requests, a smaller --payload, or another server; --allow-eviction runs all \
-                    the same, and the server may lose the values of others";
+const HINT: &str = "use fewer --records or --requests, a smaller --payload, or a server with more memory (memcached -m, \
+                    maxmemory of Redis); --allow-eviction runs all the same, and the server may lose the values of others";
 
 /// The memory that the run leaves.
 fn fits(name: &str, memory: &StoreMemory, stored: &Stored) -> Result<u64> {

@@ -4,13 +4,13 @@ use super::*;
 use kurabe_core::axis::AxisValue;
 use std::time::Duration;
 
-fn matches() -> ArgMatches {
+fn workload() -> WorkloadOptions {
     let matches = crate::cli::command().try_get_matches_from(["kurabe", "claims"]).unwrap();
-    matches.subcommand().unwrap().1.clone()
+    WorkloadOptions::of(matches.subcommand().unwrap().1)
 }
 
 fn read(text: &str) -> Result<Vec<Definition>> {
-    claims(text, "ours", Path::new("."), &matches())
+    claims(text, "ours", Path::new("."), &workload())
 }
 
 /// The lines of a claim that is valid; each test changes one of them.
@@ -34,7 +34,7 @@ fn with(line: usize, text: &str) -> String {
 
 #[test]
 fn every_claim_that_ships_is_valid_and_says_where_it_is_from() {
-    let all = super::super::shipped(&matches()).unwrap();
+    let all = super::super::shipped(&workload()).unwrap();
     let mut ids: Vec<&str> = all.iter().map(|one| one.about.id.as_str()).collect();
     assert_eq!(ids.len(), 38);
     ids.sort_unstable();
@@ -184,12 +184,12 @@ fn suite_file_is_measured_as_a_custom_workload() {
                  steps = [{ get = 'users', key = ':id', fields = ['visits'] }]\n";
     std::fs::write(folder.path().join("own.toml"), suite).unwrap();
     let text = "[own]\nclaim = 'x'\nsuite = 'own.toml'\ntest = { at-least = 2 }";
-    let found = claims(text, "ours", folder.path(), &matches()).unwrap();
+    let found = claims(text, "ours", folder.path(), &workload()).unwrap();
     let work = found[0].work.as_ref().unwrap();
     assert_eq!(work.targets, ["sqlite:"]);
     assert!(work.request.spec().unwrap().custom.is_some());
     // A mistake in it is shown with its own file.
     std::fs::write(folder.path().join("own.toml"), suite.replace("rows = 100", "rows = -1")).unwrap();
-    let error = claims(text, "ours", folder.path(), &matches()).unwrap_err().to_string();
+    let error = claims(text, "ours", folder.path(), &workload()).unwrap_err().to_string();
     assert!(error.contains("own.toml"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 mod agent;
 
-pub(super) use agent::agent;
+pub(super) use agent::{AgentOptions, agent};
 pub(super) use kurabe_fleet::Agents;
 
 use crate::output::Output;
@@ -64,8 +64,8 @@ pub(super) fn reach(mut agents: Agents, opened: &mut Opened, output: &Output) ->
         }
     }
     let reached = opened.reached.iter().zip(&opened.second_reached);
-    let servers = reached.zip(&opened.records).map(|((first, second), record)| {
-        let is_throwaway = is_throwaway(&record.url);
+    let servers = reached.zip(&opened.targets).map(|((first, second), target)| {
+        let is_throwaway = is_throwaway(&target.url);
         let server = |url: &TargetUrl| ReachedServer { url: url.clone(), is_throwaway };
         (server(first), second.as_ref().map(server))
     });

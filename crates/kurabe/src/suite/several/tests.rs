@@ -26,7 +26,7 @@ fn read(text: &str, options: &[&str]) -> Result<Several> {
     let words = ["kurabe", "run", "-f", path.to_str().unwrap()].into_iter().chain(options.iter().copied());
     let matches = crate::cli::command().try_get_matches_from(words).unwrap();
     let (_, matches) = matches.subcommand().unwrap();
-    Several::read(&path, matches).map(|suite| suite.expect("several runs"))
+    Several::read(&path, &RunOptions::of(matches)).map(|suite| suite.expect("several runs"))
 }
 
 fn names(suite: &Several) -> Vec<&str> {
@@ -196,5 +196,5 @@ fn suite_of_one_run_is_none() {
     std::fs::write(&path, "experiment = 'kv'").unwrap();
     let matches = crate::cli::command().try_get_matches_from(["kurabe", "run", "-f", "x"]).unwrap();
     let (_, matches) = matches.subcommand().unwrap();
-    assert!(Several::read(&path, matches).unwrap().is_none());
+    assert!(Several::read(&path, &RunOptions::of(matches)).unwrap().is_none());
 }

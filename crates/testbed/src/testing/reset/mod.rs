@@ -4,7 +4,6 @@
 
 pub(super) mod common;
 mod couchdb;
-mod firebird;
 mod memcached;
 mod mongodb;
 mod mysql;
@@ -23,7 +22,6 @@ pub(super) fn of(engine: &str) -> Option<&'static Reset> {
         "memcached" => Some(&memcached::RESET),
         "mongodb" => Some(&mongodb::RESET),
         "couchdb" => Some(&couchdb::RESET),
-        "firebird" => Some(&firebird::RESET),
         // It keeps nothing.
         "tcp" => Some(&TCP),
         _ => None,

@@ -1,10 +1,9 @@
-//! MongoDB and its substitute, on their Unix socket.
+//! MongoDB and its substitute.
 
 use super::common::{Reset, State};
-use crate::wire::Socket;
-use crate::{Server, wire};
+use crate::{Server, testing, wire};
 
-pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };
+pub(super) static RESET: Reset = Reset { with_tls: false, state, clean };
 
 /// Databases that belong to the server.
 const OF_SERVER: [&str; 3] = ["admin", "config", "local"];
@@ -14,27 +13,28 @@ fn state(server: &Server) -> Result<State, String> {
 }
 
 fn clean(server: &Server, _first: &State) -> Result<(), String> {
-    let socket = socket(server)?;
     for name in databases(server)? {
         if !OF_SERVER.contains(&&*name) {
-            wire::mongodb_command(socket, &name, "dropDatabase")?;
+            command(server, &name, "dropDatabase")?;
         }
     }
     Ok(())
 }
 
-/// Its socket. It runs as this user.
-fn socket(server: &Server) -> Result<Socket<'_>, String> {
-    let path = server.socket().ok_or("it has no socket")?;
-    Ok(Socket { path, uid: rustix::process::geteuid().as_raw() })
+/// Logs in, and executes a command that needs no arguments.
+fn command(server: &Server, database: &str, command: &str) -> Result<Vec<u8>, String> {
+    let asked = testing::connected(server).and_then(|mut stream| {
+        let fields = [wire::bson_number(command, 1), wire::bson_text("$db", database)].concat();
+        wire::mongodb_exchange(&mut stream, fields)
+    });
+    asked.map_err(|error| error.to_string()).and_then(wire::mongodb_ok(command))
 }
 
 /// Each database is a document with a text `name`: a kind, a name, a length, the text, and a zero.
 const NAME: &[u8] = b"\x02name\0";
 
 fn databases(server: &Server) -> Result<Vec<String>, String> {
-    let socket = socket(server)?;
-    let answer = wire::mongodb_command(socket, "admin", "listDatabases")?;
+    let answer = command(server, "admin", "listDatabases")?;
     let mut found = Vec::new();
     for at in 0..answer.len() {
         let Some(rest) = answer[at..].strip_prefix(NAME) else { continue };

@@ -77,7 +77,7 @@ fn clean(server: &Server, _first: &State) -> Result<(), String> {
     for name in names(s, "pg_database", "datname", "datname NOT IN ('postgres', 'template0', 'template1')")? {
         s.query(&format!("DROP DATABASE {name} WITH (FORCE)"))?;
     }
-    for name in names(s, "pg_roles", "rolname", "oid >= 16384")? {
+    for name in names(s, "pg_roles", "rolname", "oid >= 16384 AND rolname <> 'kurabe'")? {
         s.query(&format!("DROP OWNED BY {name} CASCADE"))?;
         s.query(&format!("DROP ROLE {name}"))?;
     }
@@ -91,7 +91,9 @@ fn clean(server: &Server, _first: &State) -> Result<(), String> {
         s.query("ALTER ROLE ALL RESET ALL")?;
         s.query("ALTER DATABASE postgres RESET ALL")?;
     }
-    s.query("CREATE DATABASE kurabe")?;
+    s.query("DROP OWNED BY kurabe CASCADE")?;
+    s.query("ALTER ROLE kurabe NOSUPERUSER")?;
+    s.query("CREATE DATABASE kurabe OWNER kurabe")?;
     if !s.query("SELECT 1 FROM pg_file_settings WHERE sourcefile ~ 'auto.conf$'")?.is_empty() {
         s.query("ALTER SYSTEM RESET ALL")?;
         let asked = s.query("SELECT clock_timestamp()")?.concat().concat();
@@ -119,7 +121,7 @@ impl Session {
         const VERSION_3_0: u32 = 3 << 16;
         let mut session = Self(connect(server)?);
         let mut message = VERSION_3_0.to_be_bytes().to_vec();
-        message.extend(format!("user\0kurabe\0database\0{database}\0search_path\0pg_catalog\0\0").bytes());
+        message.extend(format!("user\0postgres\0database\0{database}\0search_path\0pg_catalog\0\0").bytes());
         session.send(None, &message).map_err(|error| format!("a new session: {error}"))?;
         session.until_ready()?;
         Ok(session)

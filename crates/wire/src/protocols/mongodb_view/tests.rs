@@ -1,5 +1,6 @@
 use super::*;
 use crate::mongodb::{Field, cursor, cursors, database};
+use crate::statement::{Dialect, is_setup};
 use crate::view::tests::{exchanges, seen_of};
 
 /// A value of BSON.
@@ -191,7 +192,7 @@ fn requests_have_their_shape_and_values_and_answers_their_rows() {
     assert!(
         all[11].cut && all[11].ended.is_none() && all[..11].iter().all(|one| !one.cut && one.ended.is_some())
     );
-    assert!(crate::statement::is_setup(all[0].text.as_str()) && !crate::statement::is_setup(&all[5].text));
+    assert!(is_setup(&all[0].text, Dialect::Mongodb) && !is_setup(&all[5].text, Dialect::Mongodb));
     assert_eq!((cursor(given(all[3])), cursors(&all[4].text, given(all[4]))), (Some(77), vec![77]));
     assert_eq!(database(given(all[3])), Some(&b"shop"[..]));
     // An answer's own code is an error only if it is no success.

@@ -1,0 +1,111 @@
+//! What a run tells its caller, and what it asks.
+
+use crate::plan::Plan;
+use crate::plan::budget::Fit;
+use crate::prepare::target::Target;
+use kurabe_core::Result;
+use kurabe_core::run::{CellRecord, Replanned, Resumption, Run, RunEnd, RunHeader, TrialRecord};
+use std::time::Duration;
+
+/// The caller of a run: it shows and records what happens, and answers what a run asks.
+pub trait Listener {
+    /// Shows or records what happens. A trial, a change of the plan, a resumption and the end are recorded before this
+    /// returns.
+    ///
+    /// # Errors
+    /// Any error ends the run.
+    fn event(&mut self, event: Event<'_>) -> Result<()>;
+
+    /// Decides whether a planned run is made. It may take cells out of the plan.
+    ///
+    /// # Errors
+    /// Any error ends the run.
+    fn start(&mut self, plan: &mut Plan, fit: Option<&Fit>, targets: &[Target]) -> Result<Start> {
+        let _ = (plan, fit, targets);
+        Ok(Start::Measure { warnings: Vec::new() })
+    }
+
+    /// Begins the record of a run. Returns the run's name there: that of the header, unless there was such a run.
+    ///
+    /// # Errors
+    /// Any error ends the run.
+    fn begins(&mut self, header: &RunHeader) -> Result<String> {
+        Ok(header.run.clone())
+    }
+
+    /// Whether a run that may add rounds needs no more: its question is answered.
+    fn is_decided(&mut self, run: &Run) -> bool {
+        let _ = run;
+        false
+    }
+}
+
+/// Shows and records nothing.
+impl Listener for () {
+    fn event(&mut self, _: Event<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether a planned run is made.
+pub enum Start {
+    /// Nothing is measured: only the plan was asked for.
+    PlanOnly,
+    /// It is made, and recorded with these warnings.
+    Measure { warnings: Vec<String> },
+}
+
+/// What happens in a run, in this order; trials repeat.
+pub enum Event<'a> {
+    /// What the run does for its targets, a sentence.
+    Note { text: &'a str },
+    /// A condition that could distort the results, a sentence.
+    Warning { text: &'a str },
+    /// The plan is complete; nothing was measured yet.
+    Planned { plan: &'a Plan, fit: Option<&'a Fit>, targets: &'a [Target] },
+    /// The tool's own cost is being measured.
+    MeasuringOverhead,
+    /// The targets are being claimed and cleared.
+    Preparing,
+    /// A recorded run goes on.
+    Resumed { header: &'a RunHeader, resumption: &'a Resumption },
+    /// Data is being loaded, before the first trial that needs it.
+    Loading { cell: &'a CellRecord },
+    /// Throwaway servers are being restarted, between two blocks of rounds.
+    Restarting,
+    /// A trial starts.
+    TrialBegins {
+        /// Its round, from 0.
+        round: u32,
+        cell: &'a CellRecord,
+        operation: &'a str,
+        /// Trials that have ended, including those recorded before a resume.
+        ended: usize,
+        /// The total number of planned trials.
+        planned: usize,
+        /// The estimated remaining time; `None` before the first trial has ended.
+        left: Option<Duration>,
+    },
+    /// A trial ended, successfully or not.
+    TrialEnds { record: &'a TrialRecord },
+    /// The run goes on without an agent of its fleet.
+    AgentLost {
+        /// Its name, and the reason, as a clause.
+        why: &'a str,
+    },
+    /// Some rounds will not be made, so that the run keeps to its budget.
+    Replanned {
+        plan: Replanned,
+        /// The number of rounds before.
+        planned: u32,
+        /// The time that those would have taken, since the start of the run.
+        expected: Duration,
+    },
+    /// A run that may add rounds ends undecided.
+    Undecided {
+        /// The reason, a sentence.
+        why: &'a str,
+    },
+    /// The run ended: as planned, or stopped by the user.
+    RunEnds { end: &'a RunEnd },
+}
