@@ -56,7 +56,7 @@ impl OneTable<'_> {
                 self.target.name
             );
             let object = format!("{}.{index}", table.name);
-            self.issues.push(Issue { kind: IssueKind::TextLength, object, detail, text: String::new() });
+            self.issues.push(Issue::new(IssueKind::TextLength, object, detail));
         }
         let native = table.native.as_ref().filter(|_| self.facts.same_server);
         let in_page: u64 = types.iter().map(|types| in_page(&types.mapped)).sum();
@@ -191,16 +191,10 @@ impl OneTable<'_> {
             self.list(column, *unfit, format!("{} values", units::count(*count)));
             let becomes = self.accepted.becomes(*unfit, &format!("{}.{}", table.name, column.name));
             let is_null = becomes == Becomes::Usual;
-            nullable |= is_null && !matches!(unfit, IssueKind::NulCharacter | IssueKind::Fraction);
+            nullable |= is_null && *unfit != IssueKind::NulCharacter;
             if becomes != Becomes::Itself {
                 mend.push((*unfit, becomes));
             }
-        }
-        // A type with fewer digits cuts all values.
-        let cuts = mapped.issue == Some(IssueKind::Fraction)
-            || target.dialect.cannot_hold(&mapped.stored).contains(&IssueKind::Fraction);
-        if cuts && !exact && !mend.iter().any(|(kind, _)| *kind == IssueKind::Fraction) {
-            mend.push((IssueKind::Fraction, Becomes::Usual));
         }
         if scanned.nulls > 0 {
             let why = format!(
@@ -251,7 +245,7 @@ impl OneTable<'_> {
 
     fn list(&mut self, column: &Column, kind: IssueKind, detail: String) {
         let object = format!("{}.{}", self.table.name, column.name);
-        self.issues.push(Issue { kind, object, detail, text: String::new() });
+        self.issues.push(Issue::new(kind, object, detail));
     }
 
     /// Lists values that no acceptance changes, and that the target refuses.

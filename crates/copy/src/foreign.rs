@@ -35,12 +35,7 @@ pub(crate) fn plan(
                     let name = Some(&key.name).filter(|name| !name.is_empty());
                     let name = name.map_or_else(|| format!("foreign key {}", number + 1), String::clone);
                     let object = format!("{}.{name}", table.name);
-                    plan.issues.push(Issue {
-                        kind: IssueKind::ForeignKey,
-                        object,
-                        detail,
-                        text: String::new(),
-                    });
+                    plan.issues.push(Issue::new(IssueKind::ForeignKey, object, detail));
                 }
                 (None, Some(native)) => {
                     foreign.extend(native.foreign.iter().filter(|known| known.name == key.name).cloned());
@@ -117,7 +112,7 @@ fn why_not(
 /// The clause or the statement that makes a foreign key.
 fn statement(target: &Engine, table: &Table, key: &ForeignKey, taken: &mut Names) -> Named {
     let name = taken.of(&table.name, &key.name, true);
-    let action = |word: &str, action: &str| match target.dialect.action(action) {
+    let action = |word: &str, action: &str| match action {
         "NO ACTION" | "" => String::new(),
         action => format!(" ON {word} {action}"),
     };

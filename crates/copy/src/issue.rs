@@ -83,6 +83,13 @@ pub struct Issue {
     pub text: String,
 }
 
+impl Issue {
+    /// One that is no object of its own.
+    pub fn new(kind: IssueKind, object: String, detail: String) -> Self {
+        Self { kind, object, detail, text: String::new() }
+    }
+}
+
 /// What a value becomes that the target cannot hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Becomes {

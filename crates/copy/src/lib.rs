@@ -20,7 +20,7 @@ pub mod classes;
 mod column_types;
 pub mod columns;
 pub mod ddl;
-mod defaults;
+pub mod defaults;
 pub mod engines;
 pub mod event;
 mod foreign;

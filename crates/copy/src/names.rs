@@ -59,10 +59,7 @@ impl Names {
         };
         let is_free =
             |taken: &HashSet<String>, name: &str| name.len() <= self.longest && !taken.contains(&scope(name));
-        let reserved = name.is_empty()
-            || name.starts_with("sqlite_")
-            || name.starts_with("RDB$")
-            || name.eq_ignore_ascii_case("primary");
+        let reserved = name.is_empty() || name.starts_with("sqlite_") || name.eq_ignore_ascii_case("primary");
         let mut chosen = name.clone();
         if reserved || !is_free(&self.taken, name) {
             let stem = if reserved { table.to_owned() } else { format!("{table}_{name}") };

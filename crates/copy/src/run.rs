@@ -126,7 +126,7 @@ impl<'a> Copy<'a> {
         let mut plan = plan(&mut self.source, self.target.engine, &facts, wanted, there.as_ref())?;
         for (object, why) in unheld {
             let detail = format!("it has no transactions, and may change while it is read: {why}");
-            plan.issues.push(Issue { kind: IssueKind::Unlocked, object, detail, text: String::new() });
+            plan.issues.push(Issue::new(IssueKind::Unlocked, object, detail));
         }
         Ok(plan)
     }

@@ -429,11 +429,6 @@ pub trait Dialect: Sync {
         true
     }
 
-    /// The action of a foreign key as this engine writes it.
-    fn action<'a>(&self, action: &'a str) -> &'a str {
-        action
-    }
-
     /// The statement after which the server gives numbers from `next` on; `None` if it needs none.
     fn restart_identity(&self, table: &str, column: &str, next: i128) -> Option<String> {
         let _ = (table, column, next);

@@ -287,7 +287,6 @@ impl Dialect for Mysql {
                 // Some character sets write zeros in every character.
                 Some(format!("LOCATE(x'00', CAST(CONVERT({column} USING utf8mb4) AS BINARY)) > 0"))
             }
-            IssueKind::Fraction if kind.n > 4 => Some(format!("MICROSECOND({column}) % 100 <> 0")),
             _ => None,
         }
     }

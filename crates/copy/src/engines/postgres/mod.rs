@@ -216,9 +216,6 @@ impl Dialect for Postgres {
                 Some(format!("{column}::text IN ('NaN', 'Infinity', '-Infinity')"))
             }
             (IssueKind::TimeRange, Class::Time) => Some(format!("{column} >= '24:00:00'")),
-            (IssueKind::Fraction, Class::Time | Class::Timestamp | Class::TimestampTz) if kind.n > 4 => {
-                Some(format!("EXTRACT(microseconds FROM {column})::int8 % 100::int8 <> 0"))
-            }
             _ => None,
         }
     }

@@ -221,9 +221,6 @@ impl Dialect for Sqlite {
             {
                 Some(format!("{column} IN (9e999, -9e999, 'NaN', 'Infinity', '-Infinity')"))
             }
-            IssueKind::Fraction if kind.n > 4 => {
-                Some(format!("{column} GLOB '*.[0-9][0-9][0-9][0-9]*[1-9]*'"))
-            }
             _ => None,
         }
     }
