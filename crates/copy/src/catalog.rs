@@ -1,6 +1,7 @@
 //! A schema, as the engines' catalogues describe it.
 
 use crate::issue::IssueKind;
+use crate::sql::{Row, text};
 
 /// What a database holds.
 #[derive(Clone, Debug, Default)]
@@ -211,15 +212,26 @@ impl Catalog {
         }
     }
 
-    /// Adds columns to a foreign key of a table, which is added if the key is new.
-    pub fn add_to_foreign_key(&mut self, table: &str, part: ForeignKey) {
-        let Some(table) = self.table_mut(table) else { return };
-        match table.foreign.iter_mut().find(|key| key.name == part.name) {
-            Some(key) => {
-                key.columns.extend(part.columns);
-                key.parent_columns.extend(part.parent_columns);
+    /// Adds the foreign keys of a query, each of whose rows is one of their columns: the table, the key's name, the column, the parent
+    /// or nothing if it is elsewhere, its column, the actions, and whether the server vouches that each row has its parent.
+    pub fn add_foreign_keys(&mut self, rows: &[Row]) {
+        for row in rows {
+            let field = |at: usize| text(row, at).to_owned();
+            let Some(table) = self.table_mut(text(row, 0)) else { continue };
+            if let Some(key) = table.foreign.iter_mut().find(|key| key.name == text(row, 1)) {
+                key.columns.push(field(2));
+                key.parent_columns.push(field(4));
+                continue;
             }
-            None => table.foreign.push(part),
+            table.foreign.push(ForeignKey {
+                name: field(1),
+                columns: vec![field(2)],
+                parent: field(3),
+                parent_columns: vec![field(4)],
+                on_update: field(5),
+                on_delete: field(6),
+                proven: text(row, 7) == "1",
+            });
         }
     }
 
@@ -354,44 +366,4 @@ pub fn read_default(text: &str, escapes: bool) -> DefaultValue {
         }
     }
     DefaultValue::Expression(text.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn defaults_are_values_or_expressions() {
-        let literal = |text: &str| DefaultValue::Literal(text.to_owned());
-        for (text, expected) in [
-            ("NULL", DefaultValue::Null),
-            ("NULL::character varying", DefaultValue::Null),
-            ("0", literal("0")),
-            ("(-1.5)", literal("-1.5")),
-            ("'it''s'", literal("it's")),
-            ("'new'::character varying(20)", literal("new")),
-            ("true", literal("1")),
-            ("CURRENT_TIMESTAMP", DefaultValue::Now),
-            ("current_timestamp(6)", DefaultValue::Now),
-            ("now()", DefaultValue::Now),
-        ] {
-            assert_eq!(read_default(text, false), expected, "{text}");
-        }
-        assert_eq!(read_default("'C:\\\\dir\\'s\\n'", true), literal("C:\\dir's\n"));
-        assert_eq!(read_default("'C:\\dir'", false), literal("C:\\dir"));
-        for text in [
-            "uuid()",
-            "'a' || 'b'",
-            "inf_thing",
-            "gen_random_uuid()",
-            "'ord-'::text || nextval('s'::regclass)",
-            "'2024-01-01'::date + make_interval(days => 1)",
-            "now() + '1 day'::interval",
-            "current_timestamp - 1",
-            "datetime('now', '+1 day')",
-            "'a'::text || (1)",
-        ] {
-            assert_eq!(read_default(text, true), DefaultValue::Expression(text.to_owned()), "{text}");
-        }
-    }
 }

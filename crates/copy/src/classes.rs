@@ -48,18 +48,3 @@ impl Mapped {
         Self { sql, stored, issue }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_engine_has_types_and_every_class_is_one_of_some_engine() {
-        for engine in crate::engines::ALL {
-            assert!(classes(engine).count() >= 17, "{}", engine.name);
-            for (name, class) in classes(engine) {
-                assert_eq!(kind_of(engine, name).class, class, "{name}");
-            }
-        }
-    }
-}

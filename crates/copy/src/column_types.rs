@@ -58,7 +58,7 @@ pub fn types(
         };
         let mut mapped = becomes(None)?;
         let most = target.longest_key.filter(|_| !exact && table.is_indexed(&column.name));
-        let limit = most.map(|most| most / texts_of_widest_index(table, &column.name, &kinds));
+        let limit = most.map(|most| share_of_index(most, table, &column.name, &kinds));
         let longest = limit.filter(|limit| may_exceed(&mapped.stored, *limit));
         if longest.is_some() {
             mapped = becomes(longest)?;
@@ -111,22 +111,41 @@ fn long_decimals(
     Ok(())
 }
 
-/// Makes columns of unlimited length out of the longest ones, until a row is short enough. They are stored elsewhere.
-fn widen(target: &Engine, table: &Table, casts: &Casts<'_>, all: &mut [ColumnTypes]) {
-    let Some(most) = target.longest_row else { return };
-    let bytes = |mapped: &Mapped| match mapped.stored.class {
+/// The bytes of a value in a row.
+fn in_row(mapped: &Mapped) -> u64 {
+    match mapped.stored.class {
         Class::Char | Class::Varchar => 4 * u64::from(mapped.stored.n) + 2,
         Class::Binary | Class::Varbinary => u64::from(mapped.stored.n) + 2,
+        Class::Bool | Class::Int8 | Class::Int16 => 2,
+        Class::Int32 | Class::Float32 | Class::Date => 4,
+        Class::Int64 | Class::UInt64 | Class::Float64 | Class::Time | Class::Timestamp => 8,
         _ => 16,
-    };
-    while all.iter().map(|types| bytes(&types.mapped)).sum::<u64>() > most {
-        let free = |at: &usize| bytes(&all[*at].mapped) > 16 && !table.is_indexed(&table.columns[*at].name);
-        let longest = (0..all.len()).filter(free).max_by_key(|at| bytes(&all[*at].mapped));
-        let Some(at) = longest else { return };
-        let long = Kind { n: UNLIMITED, ..all[at].kind.clone() };
-        match casts.becomes(&table.name, &table.columns[at], &long, None) {
-            Some(long) if bytes(&long) <= 16 => (all[at].mapped, all[at].is_widened) = (long, true),
-            _ => return,
+    }
+}
+
+/// The bytes of a value in the page of its row, which has the beginning of a long one only.
+pub(crate) fn in_page(mapped: &Mapped) -> u64 {
+    match (mapped.stored.class, in_row(mapped)) {
+        (Class::Text | Class::Blob | Class::Json | Class::Geometry, _) | (_, 258..) => 40,
+        (_, short) => short,
+    }
+}
+
+/// Makes columns of unlimited length out of the longest ones, until a row is short enough. They are stored elsewhere.
+fn widen(target: &Engine, table: &Table, casts: &Casts<'_>, all: &mut [ColumnTypes]) {
+    let Some([row, page]) = target.longest_row else { return };
+    for (most, bytes) in [(row, in_row as fn(&Mapped) -> u64), (page, in_page)] {
+        while all.iter().map(|types| bytes(&types.mapped)).sum::<u64>() > most {
+            let free = |at: &usize| !all[*at].is_widened && !table.is_indexed(&table.columns[*at].name);
+            let longest = (0..all.len()).filter(free).max_by_key(|at| bytes(&all[*at].mapped));
+            let Some(at) = longest else { return };
+            let long = Kind { n: UNLIMITED, ..all[at].kind.clone() };
+            match casts.becomes(&table.name, &table.columns[at], &long, None) {
+                Some(long) if bytes(&long) < bytes(&all[at].mapped) => {
+                    (all[at].mapped, all[at].is_widened) = (long, true);
+                }
+                _ => return,
+            }
         }
     }
 }
@@ -138,15 +157,18 @@ fn may_exceed(stored: &Kind, limit: u32) -> bool {
         || (class.is_text() || class.is_bytes()) && stored.n > limit
 }
 
-/// The number of columns of text or bytes in the index, of those with this column, that has most of them.
-fn texts_of_widest_index(table: &Table, column: &str, kinds: &[Kind]) -> u32 {
+/// The characters of an index that a column of text or bytes may have: the least of all indexes with it, each shared by its
+/// columns of text after four for each of the others.
+fn share_of_index(most: u32, table: &Table, column: &str, kinds: &[Kind]) -> u32 {
     let indexes = table.indexes.iter().map(|index| &index.columns);
     let keys = table.foreign.iter().map(|key| &key.columns);
-    let texts = |columns: &Vec<String>| {
+    let share = |columns: &Vec<String>| {
         let of = |name: &String| table.position(name).map(|at| kinds[at].class);
-        columns.iter().filter_map(of).filter(|class| class.is_text() || class.is_bytes()).count() as u32
+        let is_text = |class: &Class| class.is_text() || class.is_bytes() || *class == Class::Native;
+        let texts = columns.iter().filter_map(of).filter(is_text).count() as u32;
+        most.saturating_sub(4 * (columns.len() as u32 - texts)) / texts.max(1)
     };
     let all = indexes.chain(keys).chain([&table.primary]);
     let with = all.filter(|columns| columns.iter().any(|known| known == column));
-    with.map(texts).max().unwrap_or(1).max(1)
+    with.map(share).min().unwrap_or(most)
 }

@@ -2,7 +2,7 @@
 
 use crate::casts::Casts;
 use crate::catalog::{Collation, Column, Table};
-use crate::column_types::types;
+use crate::column_types::{in_page, types};
 use crate::ddl;
 use crate::defaults;
 use crate::engines::engine::Engine;
@@ -48,8 +48,27 @@ impl OneTable<'_> {
         self.check_names()?;
         let (table, made) = (self.table, self.made);
         let types = types(self.source, self.target, self.facts.same_server, table, self.casts)?;
-        let scanned = scan(self.source, self.target, table, &types)?;
+        let scanned = scan(self.source, self.target, self.facts, table, &types)?;
+        for (index, count) in &scanned.long_entries {
+            let (count, most) = (units::count(*count), self.target.longest_entry.unwrap_or_default());
+            let detail = format!(
+                "{count} rows have more than {most} bytes in this index, which {} may refuse",
+                self.target.name
+            );
+            let object = format!("{}.{index}", table.name);
+            self.issues.push(Issue::new(IssueKind::TextLength, object, detail));
+        }
         let native = table.native.as_ref().filter(|_| self.facts.same_server);
+        let in_page: u64 = types.iter().map(|types| in_page(&types.mapped)).sum();
+        if self.facts.longest_in_page.is_some_and(|most| in_page > most) && native.is_none() {
+            let (bytes, most) =
+                (units::count(in_page), units::count(self.facts.longest_in_page.unwrap_or(0)));
+            let what = format!(
+                "table {}: its rows may have {bytes} bytes in a page of {}, which takes {most}",
+                made.name, self.target.name
+            );
+            return Err(Error::unsupported(what).hint("leave the table out with --exclude"));
+        }
         let columns = table.columns.iter().zip(&types).zip(&scanned.columns);
         let columns = columns.map(|((column, types), scanned)| match native {
             Some(_) => Ok(self.native_column(column, types, scanned)),
@@ -168,20 +187,14 @@ impl OneTable<'_> {
         let mut mend = Vec::new();
         let mut nullable = column.nullable;
         self.list_refused(column, scanned);
-        for (unfit, count) in scanned.unfit.iter().filter(|(unfit, _)| *unfit != IssueKind::Enum) {
+        for (unfit, count) in &scanned.unfit {
             self.list(column, *unfit, format!("{} values", units::count(*count)));
             let becomes = self.accepted.becomes(*unfit, &format!("{}.{}", table.name, column.name));
             let is_null = becomes == Becomes::Usual;
-            nullable |= is_null && !matches!(unfit, IssueKind::NulCharacter | IssueKind::Fraction);
+            nullable |= is_null && *unfit != IssueKind::NulCharacter;
             if becomes != Becomes::Itself {
                 mend.push((*unfit, becomes));
             }
-        }
-        // A type with fewer digits cuts all values.
-        let cuts = mapped.issue == Some(IssueKind::Fraction)
-            || target.dialect.cannot_hold(&mapped.stored).contains(&IssueKind::Fraction);
-        if cuts && !exact && !mend.iter().any(|(kind, _)| *kind == IssueKind::Fraction) {
-            mend.push((IssueKind::Fraction, Becomes::Usual));
         }
         if scanned.nulls > 0 {
             let why = format!(
@@ -232,15 +245,13 @@ impl OneTable<'_> {
 
     fn list(&mut self, column: &Column, kind: IssueKind, detail: String) {
         let object = format!("{}.{}", self.table.name, column.name);
-        self.issues.push(Issue { kind, object, detail, text: String::new() });
+        self.issues.push(Issue::new(kind, object, detail));
     }
 
     /// Lists values that no acceptance changes, and that the target refuses.
     fn list_refused(&mut self, column: &Column, scanned: &ScannedColumn) {
-        for (kind, count) in scanned.unfit.iter().filter(|(unfit, _)| *unfit == IssueKind::Enum) {
-            let count = units::count(*count);
-            let why = format!("{count} values are no word of the type: the target refuses them (--reject)");
-            self.list(column, *kind, why);
+        for (kind, what) in &scanned.refused {
+            self.list(column, *kind, format!("{what}: the target refuses them (--reject)"));
         }
     }
 

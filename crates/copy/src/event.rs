@@ -48,6 +48,8 @@ pub struct TableDone {
     pub bytes: u64,
     /// Time of copying rows.
     pub copy: Duration,
+    /// Whether the servers' own digests showed that all values are the same.
+    pub by_servers: bool,
     /// Time of comparing values.
     pub verify: Duration,
     /// Time of making indexes.

@@ -35,12 +35,7 @@ pub(crate) fn plan(
                     let name = Some(&key.name).filter(|name| !name.is_empty());
                     let name = name.map_or_else(|| format!("foreign key {}", number + 1), String::clone);
                     let object = format!("{}.{name}", table.name);
-                    plan.issues.push(Issue {
-                        kind: IssueKind::ForeignKey,
-                        object,
-                        detail,
-                        text: String::new(),
-                    });
+                    plan.issues.push(Issue::new(IssueKind::ForeignKey, object, detail));
                 }
                 (None, Some(native)) => {
                     foreign.extend(native.foreign.iter().filter(|known| known.name == key.name).cloned());
@@ -81,6 +76,16 @@ fn why_not(
         return Ok(Some(format!("{} has no {action}{of}", target.name)));
     }
     let theirs = if key.parent_columns.is_empty() { &known.primary } else { &key.parent_columns };
+    let is_unique = |columns: &[String]| {
+        columns.len() == theirs.len()
+            && !columns.is_empty()
+            && columns.iter().all(|own| theirs.iter().any(|their| their.eq_ignore_ascii_case(own)))
+    };
+    let mut unique = known.indexes.iter().filter(|index| index.unique).map(|index| &index.columns);
+    if source.engine != target && !is_unique(&known.primary) && !unique.any(|columns| is_unique(columns)) {
+        let columns = theirs.join(", ");
+        return Ok(Some(format!("refers to {} ({columns}), of which no index is unique", known.name)));
+    }
     let mapped = |plan: &'_ TablePlan, name: &String| {
         named(&plan.columns, |column| &column.name, name).map(|column| column.mapped.clone())
     };
@@ -107,7 +112,7 @@ fn why_not(
 /// The clause or the statement that makes a foreign key.
 fn statement(target: &Engine, table: &Table, key: &ForeignKey, taken: &mut Names) -> Named {
     let name = taken.of(&table.name, &key.name, true);
-    let action = |word: &str, action: &str| match target.dialect.action(action) {
+    let action = |word: &str, action: &str| match action {
         "NO ACTION" | "" => String::new(),
         action => format!(" ON {word} {action}"),
     };

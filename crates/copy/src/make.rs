@@ -45,25 +45,61 @@ impl Copy<'_> {
         Ok(())
     }
 
+    /// What the target will refuse of a plan, by its own word: all that is new is made without a row and taken back, and no other
+    /// session sees it.
+    pub fn try_out(&mut self, plan: &Plan) -> Result<Vec<(String, Error)>> {
+        let there = self.target.engine.dialect.catalog(&mut self.target)?;
+        // An unfinished copy has made tables of these names.
+        if plan.parts == Parts::Data || there.names.iter().any(|name| name == state::NAME) {
+            return Ok(Vec::new());
+        }
+        let mut refused = self.rehearse(plan, &there, None)?;
+        if let Undo::Drop { .. } = self.target.engine.undo {
+            // What temporary tables do not have: a name that another table has, and foreign keys.
+            let is_taken = |name: &str| there.names.iter().any(|known| known == name);
+            let has_key = |name: &str| {
+                there
+                    .tables
+                    .iter()
+                    .flat_map(|table| &table.foreign)
+                    .any(|key| key.name.eq_ignore_ascii_case(name))
+            };
+            let error = |what: &str| Error::new(ErrorKind::NotOurs, what);
+            let tables = plan.tables.iter().filter(|table| is_taken(&table.to));
+            refused.extend(tables.map(|table| (table.to.clone(), error("a table of this name exists"))));
+            let keys = plan.tables.iter().flat_map(|table| table.foreign.iter().map(move |key| (table, key)));
+            let keys = keys.filter(|(_, key)| has_key(&key.name));
+            let named = |(table, key): (&TablePlan, &Named)| format!("{}.{}", table.to, key.name);
+            refused.extend(keys.map(|key| (named(key), error("a foreign key of this name exists"))));
+        }
+        Ok(refused)
+    }
+
     /// Makes all that is new, with its indexes and foreign keys and without a row, and takes it back. Returns what the target
-    /// refuses.
+    /// refuses. `state` records tables that a process which is killed would leave; without it, they are temporary where they would.
     pub(crate) fn rehearse(
         &mut self,
         plan: &Plan,
-        there: &[Named],
-        state: &State,
-        whole: &mut Whole,
+        there: &Catalog,
+        state: Option<(&State, &mut Whole)>,
     ) -> Result<Vec<(String, Error)>> {
         const SAVED: &str = "kurabe_copy_trial";
         let engine = self.target.engine;
         let in_transaction = engine.undo == Undo::Transaction;
         // By these, a table of a trial that did not end is known.
-        whole.columns.extend(plan.tables.iter().map(|table| (table.to.clone(), names_of(table))));
-        state.set_whole(&mut self.target, whole)?;
+        let state = match state {
+            None => None,
+            Some((state, whole)) => {
+                whole.columns.extend(plan.tables.iter().map(|table| (table.to.clone(), names_of(table))));
+                state.set_whole(&mut self.target, whole)?;
+                Some(state).filter(|_| !in_transaction)
+            }
+        };
+        let is_temporary = state.is_none() && !in_transaction;
         if in_transaction {
             self.target.control(&Operation::Begin)?;
         }
-        let is_new = |named: &&Named| !there.iter().any(|known| known.name == named.name);
+        let is_new = |named: &&Named| !there.before.iter().any(|known| known.name == named.name);
         let before = plan.before.iter().filter(is_new).map(|named| (None, &named.name, &named.sql));
         let tables = plan.tables.iter().map(|table| (Some(table), &table.to, &table.create));
         let rest = |of: fn(&TablePlan) -> &Vec<Named>| {
@@ -71,7 +107,8 @@ impl Copy<'_> {
                 plan.tables.iter().flat_map(move |table| of(table).iter().map(move |named| (table, named)));
             all.map(|(table, named)| (Some(table), &named.name, &named.sql))
         };
-        let later = rest(|table| &table.indexes).chain(rest(|table| &table.foreign));
+        let foreign = rest(|table| &table.foreign).filter(|_| !is_temporary);
+        let later = rest(|table| &table.indexes).chain(foreign);
         let (mut refused, mut made) = (Vec::new(), Vec::new());
         for (table, name, sql) in before.chain(tables).chain(later) {
             let is_table = table.is_some_and(|table| std::ptr::eq(&raw const table.create, sql));
@@ -82,31 +119,35 @@ impl Copy<'_> {
             self.check_stop()?;
             if in_transaction {
                 self.target.run(&format!("SAVEPOINT {SAVED}"))?;
-            } else if is_table {
+            } else if let Some(state) = state.filter(|_| is_table) {
                 state.set_table(&mut self.target, of, &OfTable::new(Phase::Making))?;
             }
-            match self.target.run(sql) {
+            let temporary =
+                (is_table && is_temporary).then(|| sql.replacen("CREATE TABLE", "CREATE TEMPORARY TABLE", 1));
+            match self.target.run(temporary.as_ref().unwrap_or(sql)) {
                 Ok(()) if is_table => made.push(of),
                 Ok(()) => {}
+                Err(error) if is_temporary && engine.undo.is_not_temporary(&error) => {}
                 Err(error) => {
                     let error = only_refused(error)?;
                     let dot = if of.is_empty() || is_table { String::new() } else { format!("{of}.") };
                     refused.push((format!("{dot}{name}"), error));
                     if in_transaction {
                         self.target.run(&format!("ROLLBACK TO SAVEPOINT {SAVED}"))?;
-                    } else if is_table {
+                    } else if let Some(state) = state.filter(|_| is_table) {
                         state.forget_table(&mut self.target, of)?;
                     }
                 }
             }
         }
         match engine.undo {
-            Undo::Drop([begin, end]) => {
+            Undo::Drop { between: [begin, end], .. } => {
+                let temporary = if is_temporary { "TEMPORARY " } else { "" };
                 self.target.run(begin)?;
                 for table in made.iter().rev() {
-                    let sql = format!("DROP TABLE {}", self.target.quoted(table));
+                    let sql = format!("DROP {temporary}TABLE {}", self.target.quoted(table));
                     self.target.run(&sql)?;
-                    state.forget_table(&mut self.target, table)?;
+                    state.map_or(Ok(()), |state| state.forget_table(&mut self.target, table))?;
                 }
                 self.target.run(end)?;
             }

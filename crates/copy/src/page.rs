@@ -81,16 +81,16 @@ impl Page {
 
     /// The value that was appended last.
     pub fn last(&self) -> Cell<'_> {
-        match self.slots.last() {
-            None | Some(Slot::Null) => Cell::Null,
-            Some(Slot::Int(number)) => Cell::Int(*number),
-            Some(Slot::Bytes(from, to)) => Cell::Bytes(self.bytes.get(*from..*to).unwrap_or_default()),
-        }
+        self.at(self.slots.len().wrapping_sub(1))
     }
 
     /// A value; null outside the page.
     pub fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        match self.slots.get(row * self.width + column) {
+        self.at(row * self.width + column)
+    }
+
+    fn at(&self, at: usize) -> Cell<'_> {
+        match self.slots.get(at) {
             None | Some(Slot::Null) => Cell::Null,
             Some(Slot::Int(number)) => Cell::Int(*number),
             Some(Slot::Bytes(from, to)) => Cell::Bytes(self.bytes.get(*from..*to).unwrap_or_default()),

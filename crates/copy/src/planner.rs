@@ -5,6 +5,7 @@ use crate::catalog::{Catalog, Named, Native, Table, Text};
 use crate::columns::{OneTable, differ_in_more_than_case};
 use crate::engines::engine::Engine;
 use crate::engines::facts::{Carried, TargetFacts};
+use crate::engines::queries::others;
 use crate::foreign;
 use crate::leftovers;
 use crate::names::{Names, differ};
@@ -32,7 +33,7 @@ pub fn plan(
     there: Option<&Catalog>,
 ) -> Result<Plan> {
     let mut catalog = source.engine.dialect.catalog(source)?;
-    let comments = others(source, &mut catalog, facts.same_server)?;
+    let comments = besides(source, &mut catalog, facts.same_server)?;
     let own = own(source, &catalog)?;
     let mut tables = chosen(source, &catalog, wanted, &own)?;
     let mut plan = Plan { parts: wanted.parts, ..Plan::default() };
@@ -135,20 +136,22 @@ fn check_table(
 
 /// Adds what the source has besides tables. Returns the statements that another server of the same kind gets, by the name of
 /// their table.
-fn others(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Named>> {
+fn besides(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Named>> {
     let mut made = Vec::new();
-    for others in source.engine.others {
-        for row in source.catalogue(others.sql)? {
+    for others in others(source.engine) {
+        for row in source.catalogue(&others.sql)? {
             let table = row.first().and_then(Option::as_deref);
             let own = source.engine.dialect.own_text(source, others.kind, &row)?;
             if same
                 && others.carried == Carried::ByText
                 && let Text::Remark { own: sql, .. } | Text::Statement(sql) = &own
+                && !sql.is_empty()
             {
                 made.push(Named { name: table.unwrap_or_default().to_owned(), sql: sql.clone() });
             }
             let left = catalog.leave_text(others.kind, table, text(&row, 1), own);
-            left.carried = others.carried != Carried::No;
+            left.carried = !matches!(others.carried, Carried::No | Carried::Internal);
+            left.internal = others.carried == Carried::Internal;
         }
     }
     Ok(made)

@@ -1,6 +1,7 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
 use crate::catalog::Catalog;
+use crate::engines::queries::settings;
 use crate::event::{Event, TableDone};
 use crate::foreign;
 use crate::issue::{Issue, IssueKind};
@@ -44,7 +45,7 @@ pub(crate) fn names_of(table: &TablePlan) -> Vec<String> {
 
 /// Gives a session the settings of its engine, and executes these statements.
 fn prepare(side: &mut Side, statements: &[&str]) -> Result<()> {
-    side.engine.dialect.set(side, side.engine.settings)?;
+    side.engine.dialect.set(side, settings(side.engine))?;
     statements.iter().try_for_each(|statement| side.run(statement))
 }
 
@@ -125,7 +126,7 @@ impl<'a> Copy<'a> {
         let mut plan = plan(&mut self.source, self.target.engine, &facts, wanted, there.as_ref())?;
         for (object, why) in unheld {
             let detail = format!("it has no transactions, and may change while it is read: {why}");
-            plan.issues.push(Issue { kind: IssueKind::Unlocked, object, detail, text: String::new() });
+            plan.issues.push(Issue::new(IssueKind::Unlocked, object, detail));
         }
         Ok(plan)
     }
@@ -214,7 +215,7 @@ impl<'a> Copy<'a> {
             begun.push(state.table(&mut self.target, &table.to)?);
         }
         if plan.parts != Parts::Data && begun.iter().all(Option::is_none) {
-            let refused = self.rehearse(plan, &there.before, &state, &mut whole)?;
+            let refused = self.rehearse(plan, &there, Some((&state, &mut whole)))?;
             if let Some(error) = refusals(None, &refused) {
                 state.close(&mut self.target)?;
                 return self.end(namespace, &mut whole, finished, &[]).and(Err(error));

@@ -3,11 +3,13 @@
 use crate::catalog::Table;
 use crate::classes::kind_of;
 use crate::engines::engine::Engine;
+use crate::engines::facts::{DocumentLimits, TargetFacts};
 use crate::issue::IssueKind;
+use crate::page::PageSize;
 use crate::script::quoted;
 use crate::sql::{Side, text};
 use crate::types::{Class, ColumnTypes, Correction, Kind};
-use kurabe_core::{ErrorKind, Result};
+use kurabe_core::{ErrorKind, Result, units};
 
 /// All kinds of values that depend on the value, not on the type.
 const OF_VALUES: &[IssueKind] = &[
@@ -27,6 +29,8 @@ pub struct Scanned {
     pub rows: u64,
     /// What it found in each column.
     pub columns: Vec<ScannedColumn>,
+    /// Indexes that the target may refuse, and in how many rows their entries are too long.
+    pub long_entries: Vec<(String, u64)>,
 }
 
 /// What a pass found in a column.
@@ -34,6 +38,8 @@ pub struct Scanned {
 pub struct ScannedColumn {
     /// Kinds of values that the target cannot hold, and how many there are.
     pub unfit: Vec<(IssueKind, u64)>,
+    /// Kinds of values that no acceptance changes and that the target refuses, with what is said of them.
+    pub refused: Vec<(IssueKind, String)>,
     /// The number of values that are longer than a key may be.
     pub too_long: u64,
     /// The number of nulls in a column that has none on the target.
@@ -124,10 +130,17 @@ enum What {
     Unfit(IssueKind),
     TooLong,
     Nulls,
+    LongEntry(String),
 }
 
 /// Counts a table's rows, and the values that will not map.
-pub fn scan(source: &mut Side, target: &Engine, table: &Table, types: &[ColumnTypes]) -> Result<Scanned> {
+pub fn scan(
+    source: &mut Side,
+    target: &Engine,
+    facts: &TargetFacts,
+    table: &Table,
+    types: &[ColumnTypes],
+) -> Result<Scanned> {
     let engine = source.engine;
     let mut conditions = Vec::new();
     let mut asked = Vec::new();
@@ -155,17 +168,158 @@ pub fn scan(source: &mut Side, target: &Engine, table: &Table, types: &[ColumnTy
             count(What::Nulls, format!("{name} IS NULL"));
         }
     }
+    for (name, condition) in target.longest_entry.iter().flat_map(|most| entries(engine, table, types, *most))
+    {
+        conditions.push(condition);
+        asked.push((0, What::LongEntry(name)));
+    }
     let (rows, counts) = count(source, table, &conditions)?;
-    let mut scanned = Scanned { rows, columns: vec![ScannedColumn::default(); table.columns.len()] };
+    let columns = vec![ScannedColumn::default(); table.columns.len()];
+    let mut scanned = Scanned { rows, columns, long_entries: Vec::new() };
     for ((at, what), number) in asked.into_iter().zip(counts).filter(|(_, number)| *number > 0) {
         let column = &mut scanned.columns[at];
         match what {
+            What::Unfit(IssueKind::Enum) => {
+                let what = format!("{} values are no word of the type", units::count(number));
+                column.refused.push((IssueKind::Enum, what));
+            }
             What::Unfit(kind) => column.unfit.push((kind, number)),
             What::TooLong => column.too_long = number,
             What::Nulls => column.nulls = number,
+            What::LongEntry(index) => scanned.long_entries.push((index, number)),
         }
     }
+    refused(source, target, facts, table, types, &mut scanned.columns)?;
     Ok(scanned)
+}
+
+/// The indexes with text or bytes, which the target makes as they are, and the condition that a row's entry is longer than this.
+fn entries(engine: &Engine, table: &Table, types: &[ColumnTypes], most: u64) -> Vec<(String, String)> {
+    let long = |column: &String| {
+        let at = table.position(column).filter(|at| !types[*at].exact)?;
+        let stored = &types[at].mapped.stored;
+        let may_be = stored.class.is_text() || stored.class.is_bytes() || stored.class == Class::Native;
+        let octets = (engine.octets)(&quoted(engine, column));
+        may_be.then(|| format!("COALESCE({octets}, 0)"))
+    };
+    let all = table.indexes.iter().map(|index| (&index.name, &index.columns));
+    let sums = all.map(|(name, columns)| (name, columns.iter().filter_map(long).collect::<Vec<_>>()));
+    let sums = sums.filter(|(_, sum)| !sum.is_empty());
+    sums.map(|(name, sum)| (name.clone(), format!("{} > {most}", sum.join(" + ")))).collect()
+}
+
+/// Counts values that the target refuses, and of which only the bytes show it: texts that are not UTF-8, which SQLite has, and
+/// documents beyond the limits of the target's server.
+fn refused(
+    source: &mut Side,
+    target: &Engine,
+    facts: &TargetFacts,
+    table: &Table,
+    types: &[ColumnTypes],
+    found: &mut [ScannedColumn],
+) -> Result<()> {
+    let engine = source.engine;
+    let (mut list, mut asked) = (Vec::new(), Vec::new());
+    for (at, (column, types)) in
+        table.columns.iter().zip(types).enumerate().filter(|(_, (_, types))| !types.exact)
+    {
+        let (name, stored) = (quoted(engine, &column.name), &types.mapped.stored);
+        let limits = target.dialect.document_limits(stored, &facts.edition);
+        let limits = limits.filter(|_| types.kind.class == Class::Json);
+        let is_loose = engine.storage_class.is_some() && !stored.class.is_bytes();
+        if limits.is_some() {
+            list.push(engine.dialect.read(&types.kind, &name));
+        } else if is_loose && (types.kind.class.is_text() || types.kind.class == Class::Json) {
+            // A text with other bytes than those of ASCII, or with a zero, after which patterns see nothing.
+            let other =
+                format!("{name} GLOB '*[^' || char(1) || '-' || char(127) || ']*' OR instr({name}, char(0))");
+            list.push(format!(
+                "CASE WHEN typeof({name}) = 'text' AND ({other}) THEN CAST({name} AS BLOB) END"
+            ));
+        } else {
+            continue;
+        }
+        asked.push((at, limits, [0_u64; 2]));
+    }
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let filter = table.filter.as_ref().map(|filter| format!(" WHERE ({filter})")).unwrap_or_default();
+    let sql = format!("SELECT {} FROM {}{filter}", list.join(", "), engine.from(table));
+    source.pages(&sql, &[], PageSize::default(), &mut |reply| {
+        for row in 0..reply.rows() {
+            for (at, (_, limits, counts)) in asked.iter_mut().enumerate() {
+                let Some(bytes) = reply.field_bytes(row, at) else { continue };
+                match std::str::from_utf8(bytes) {
+                    Err(_) => counts[0] += 1,
+                    Ok(text) => counts[1] += u64::from(limits.is_some_and(|limits| exceeds(text, limits))),
+                }
+            }
+        }
+        Ok(())
+    })?;
+    for (at, limits, [texts, documents]) in asked {
+        let refused = &mut found[at].refused;
+        if texts > 0 {
+            let what = format!("{} texts are not UTF-8 (--cast to a type of bytes)", units::count(texts));
+            refused.push((IssueKind::StorageClass, what));
+        }
+        if let Some(DocumentLimits { depth, has_doubles, has_zero }) = limits.filter(|_| documents > 0) {
+            let numbers = if has_doubles { ", numbers beyond those of 64 bits" } else { "" };
+            let zero = if has_zero { "" } else { ", \\u0000" };
+            let documents = units::count(documents);
+            let what = format!(
+                "{documents} documents have half a surrogate pair{zero}{numbers} or more than {depth} levels"
+            );
+            refused.push((IssueKind::Json, what));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a document, which is well formed, has what a server refuses.
+fn exceeds(document: &str, limits: DocumentLimits) -> bool {
+    let (mut depth, mut rest) = (0_usize, document);
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => {
+                let bytes = rest.as_bytes();
+                let mut end = 1;
+                while bytes.get(end).is_some_and(|byte| *byte != b'"') {
+                    end += if bytes[end] == b'\\' { 2 } else { 1 };
+                }
+                let word = rest.get(..=end).unwrap_or(rest);
+                // What is no text of Unicode is no string of Rust either.
+                let text = serde_json::from_str::<String>(word);
+                if text.map_or(true, |text| !limits.has_zero && text.contains('\0')) {
+                    return true;
+                }
+                word.len()
+            }
+            '-' | '0'..='9' => {
+                let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)));
+                let number = &rest[..end.unwrap_or(rest.len())];
+                if limits.has_doubles && number.parse::<f64>().is_ok_and(f64::is_infinite) {
+                    return true;
+                }
+                number.len()
+            }
+            '[' | '{' => {
+                depth += 1;
+                if depth > limits.depth {
+                    return true;
+                }
+                1
+            }
+            ']' | '}' => {
+                depth = depth.saturating_sub(1);
+                1
+            }
+            other => other.len_utf8(),
+        };
+        rest = &rest[length..];
+    }
+    false
 }
 
 /// The number of rows, and of those for which each condition holds.

@@ -21,7 +21,7 @@ pub const ROWS: &str = "kurabe_rows";
 pub type Row = Vec<Option<String>>;
 
 /// The parts of a text whose parameters are [`GAP`]s.
-pub(crate) fn pieces(sql: &str) -> Vec<RawPiece> {
+pub fn pieces(sql: &str) -> Vec<RawPiece> {
     let mut pieces = Vec::new();
     for (number, text) in sql.split(GAP).enumerate() {
         if number > 0 {

@@ -135,7 +135,7 @@ impl<'d> Worker<'d, '_> {
         if now.phase >= Phase::Copied && self.parts != Parts::Schema {
             let mut progress = |rows| (self.notify)(Event::Progress { table, step: Step::Verify, rows });
             let compare = |target: &mut Side| verify(source, target, table, &now, self.halt, &mut progress);
-            done.rows = in_transaction(target, compare)?;
+            (done.rows, done.by_servers) = in_transaction(target, compare)?;
             if now.phase == Phase::Copied {
                 now.phase = Phase::Verified;
                 self.state.set_table(target, &table.to, &now)?;

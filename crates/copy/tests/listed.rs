@@ -250,9 +250,178 @@ fn objects_of_any_kind_are_listed_by_the_servers_own_description() {
     );
     // What another query lists or carries is listed once.
     let lines = plan.issues.iter().filter(|issue| issue.kind.name() == "view").count();
-    assert_eq!(lines, 9 + ["s", "v"].len(), "{:#?}", plan.issues);
+    assert_eq!(lines, 9 + ["s", "v", "mood", "pair"].len(), "{:#?}", plan.issues);
     let text = plan.left_text(to.engine());
     assert!(text.contains("-- operator ===(integer,integer)"), "{text}");
+}
+
+/// The same of MySQL and MariaDB: what `information_schema` and the server's own texts have besides what is known.
+#[test]
+fn objects_of_any_kind_of_mysql_are_listed() {
+    let usual = "CREATE PROCEDURE p() SELECT 1; CREATE USER IF NOT EXISTS other@'%' IDENTIFIED BY 'x'; GRANT SELECT ON kurabe.* TO other@'%'; \
+                 GRANT EXECUTE ON PROCEDURE kurabe.p TO other@'%'; ALTER DATABASE kurabe DEFAULT CHARACTER SET latin1 COLLATE latin1_bin; ";
+    let of_both = [
+        ("grant", "to 'other'@'%' GRANT SELECT ON *"),
+        ("grant", "p to 'other'@'%' GRANT Execute ON PROCEDURE `p`"),
+    ];
+    let Some(to) = Place::new("postgres") else { return };
+    if let Some(from) = Place::new("mysql") {
+        from.ask(&format!(
+            "{usual} CREATE TABLE t (id int PRIMARY KEY, n int, g point NOT NULL SRID 4326, c varchar(10) COLUMN_FORMAT DYNAMIC) \
+             ROW_FORMAT=COMPRESSED; ANALYZE TABLE t UPDATE HISTOGRAM ON n WITH 4 BUCKETS"
+        ));
+        let plan = planned(&from, &to).unwrap();
+        assert_lists(&plan, &of_both);
+        assert_lists(
+            &plan,
+            &[
+                ("table-option", "t information_schema.COLUMN_STATISTICS"),
+                ("table-option", "t.g SRID 4326"),
+                ("table-option", "t.c COLUMN_FORMAT"),
+                ("table-option", "t ROW_FORMAT=COMPRESSED"),
+            ],
+        );
+        assert!(!lists(&plan, "table-option", "t.id"), "{:#?}", plan.issues);
+        let same = planned(&from, &Place::new("mysql").unwrap()).unwrap();
+        assert_lists(&same, &[("comment", "database latin1_bin")]);
+        from.ask("DROP USER other@'%'; ALTER DATABASE kurabe DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci");
+    }
+    if let Some(from) = Place::new("mariadb") {
+        from.ask(&format!(
+            "{usual} CREATE TABLE t (id int PRIMARY KEY, c varchar(200) COMPRESSED); CREATE SEQUENCE s START WITH 5; DO NEXTVAL(s)"
+        ));
+        let plan = planned(&from, &to).unwrap();
+        assert_lists(&plan, &of_both);
+        assert_lists(
+            &plan,
+            &[
+                ("table-option", "t.c COMPRESSED"),
+                ("view", "s CREATE SEQUENCE"),
+                ("view", "s SETVAL(`s`, 1005"),
+            ],
+        );
+        assert!(!lists(&plan, "type", "t.c") && !lists(&plan, "comment", "s.cycle"), "{:#?}", plan.issues);
+        from.ask("DROP USER other@'%'; ALTER DATABASE kurabe DEFAULT CHARACTER SET utf8mb4");
+    }
+}
+
+#[test]
+fn comments_privileges_and_settings_of_objects_of_postgres_are_listed() {
+    let Some(from) = Place::new("postgres") else { return };
+    from.ask(
+        "CREATE TABLE t (id int PRIMARY KEY, x text); CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; COMMENT ON FUNCTION f() IS 'fc'; \
+         CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'; CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW \
+         EXECUTE FUNCTION g(); COMMENT ON TRIGGER tr ON t IS 'tc'; ALTER TABLE t DISABLE TRIGGER tr; REVOKE EXECUTE ON FUNCTION f() FROM PUBLIC; \
+         CREATE SEQUENCE s; GRANT USAGE ON SEQUENCE s TO PUBLIC; ALTER DATABASE kurabe SET work_mem = '8MB'; CREATE TABLE i (n int); \
+         INSERT INTO i VALUES (1), (1); CREATE ACCESS METHOD own TYPE TABLE HANDLER heap_tableam_handler; CREATE TABLE a (id int) USING own",
+    );
+    // One that was not made to its end.
+    from.try_ask("CREATE UNIQUE INDEX CONCURRENTLY broken ON i (n)");
+    let plan = planned(&from, &Place::new("postgres").unwrap()).unwrap();
+    assert_lists(
+        &plan,
+        &[
+            ("comment", "f() fc"),
+            ("comment", "tr on public.t tc"),
+            ("trigger", "t.tr DISABLE TRIGGER tr"),
+            ("grant", "f() to PUBLIC REVOKE EXECUTE"),
+            ("grant", "s to PUBLIC GRANT USAGE ON SEQUENCE"),
+            ("comment", "work_mem a setting of the database: work_mem=8MB"),
+            ("index-option", "i.broken invalid:"),
+            ("table-option", "a USING own"),
+        ],
+    );
+    from.ask("DROP TABLE a; DROP ACCESS METHOD own; ALTER DATABASE kurabe RESET work_mem");
+}
+
+/// What a target refuses of a plan, without a change that stays.
+#[test]
+fn limits_of_the_target_are_known_without_a_change() {
+    let Some(from) = Place::new("postgres") else { return };
+    let columns = |count: usize, declared: &str| {
+        (0..count).map(|at| format!(", c{at} {declared}")).collect::<Vec<_>>().concat()
+    };
+    from.ask(&format!(
+        "CREATE TABLE many (id int PRIMARY KEY{}); CREATE TABLE short (id int PRIMARY KEY{}); \
+         CREATE TABLE keyed (id int PRIMARY KEY, a text, b text, n bigint, i inet); CREATE INDEX by_all ON keyed (a, b, n, i); \
+         CREATE TABLE kid (id int PRIMARY KEY, k int, CONSTRAINT fk FOREIGN KEY (k) REFERENCES keyed (id))",
+        columns(1_100, "int"),
+        columns(100, "varchar(40)"),
+    ));
+    for engine in ["mysql", "mariadb", "postgres", "sqlite"] {
+        let Some(to) = Place::new(engine) else { continue };
+        to.ask("CREATE TABLE mine (id int PRIMARY KEY)");
+        if engine.starts_with('m') {
+            to.ask("CREATE TABLE child (id int, CONSTRAINT fk FOREIGN KEY (id) REFERENCES mine (id)); CREATE TABLE keyed (id int)");
+        } else {
+            to.ask("CREATE INDEX by_all ON mine (id)");
+        }
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let [source, target] = [&from, &to].map(|place| crate::common::side(&place.url()));
+        let mut copy = kurabe_copy::run::Copy::new(source, target, &stop);
+        let plan = copy.plan(&crate::choices::all(), &mut []).unwrap();
+        let refused = copy.try_out(&plan).unwrap();
+        let names: Vec<&str> = refused.iter().map(|(name, _)| name.as_str()).collect();
+        match engine {
+            // Rows that are too long have got longer columns, and the index fits.
+            "mysql" | "mariadb" => assert_eq!(names, ["many", "keyed", "kid.fk"], "{engine}"),
+            _ => assert_eq!(names, ["keyed.by_all"], "{engine}"),
+        }
+        let (is_there, ..) = to.try_ask("SELECT * FROM short");
+        assert!(!is_there, "{engine}");
+    }
+    let Some(to) = Place::new("mysql") else { return };
+    from.ask(&format!("CREATE TABLE long (id int PRIMARY KEY{})", columns(300, "varchar(40)")));
+    let error = planned(&from, &to).unwrap_err().to_string();
+    assert!(error.contains("table long") && error.contains("in a page"), "{error}");
+}
+
+#[test]
+fn documents_beyond_the_targets_limits_are_listed_and_rejected() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let documents = [
+        "[1e400]".to_owned(),
+        "{\"s\": \"1e400 [\"}".to_owned(),
+        nested(31),
+        nested(32),
+        nested(100),
+        nested(101),
+        "[\"\\u0000\"]".to_owned(),
+        "[\"\\ud800\"]".to_owned(),
+        "[1e307]".to_owned(),
+    ];
+    let from = Place::sqlite();
+    from.ask("CREATE TABLE t (id INTEGER PRIMARY KEY, j JSON_TEXT)");
+    for (at, document) in documents.iter().enumerate() {
+        from.ask(&format!("INSERT INTO t VALUES ({at}, '{document}')"));
+    }
+    for (engine, refused) in [("mysql", &[0, 5, 7][..]), ("mariadb", &[3, 4, 5, 7]), ("postgres", &[6, 7])] {
+        let Some(to) = Place::new(engine) else { continue };
+        let words = format!("t.j {} documents (--reject)", refused.len());
+        assert_lists(&planned(&from, &to).unwrap(), &[("json", &words)]);
+        let folder = tempfile::tempdir().unwrap();
+        let rejected = kurabe_copy::reject::Rejects::open(&folder.path().join("rows")).unwrap();
+        let done = crate::choices::Done { rejected: Some(rejected), ..crate::choices::Done::default() };
+        done.copy(&from, &to, &crate::choices::all()).unwrap();
+        let kept: Vec<String> =
+            (0..documents.len()).filter(|at| !refused.contains(at)).map(|at| at.to_string()).collect();
+        assert_eq!(to.ask("SELECT id FROM t ORDER BY id"), kept.join("\n"), "{engine}");
+    }
+}
+
+#[test]
+fn long_entries_of_indexes_and_parents_that_are_not_unique_are_listed() {
+    let Some(to) = Place::new("postgres") else { return };
+    let from = Place::sqlite();
+    from.ask("CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT); CREATE INDEX by_x ON t (x); INSERT INTO t VALUES (1, hex(randomblob(3000))), (2, 'a')");
+    assert_lists(&planned(&from, &to).unwrap(), &[("text-length", "t.by_x 1 rows 2690 bytes")]);
+    let Some(from) = Place::new("mariadb") else { return };
+    from.ask(
+        "CREATE TABLE p (id int PRIMARY KEY, n int, KEY (n)); CREATE TABLE c (id int PRIMARY KEY, n int, CONSTRAINT fk FOREIGN KEY (n) \
+         REFERENCES p (n)); INSERT INTO p VALUES (1, 5), (2, 5); INSERT INTO c VALUES (1, 5)",
+    );
+    assert_lists(&planned(&from, &to).unwrap(), &[("foreign-key", "c.fk p (n) no index is unique")]);
+    copy_all(&from, &to).unwrap();
 }
 
 #[test]
@@ -267,6 +436,16 @@ fn numbers_of_a_file_of_sqlite_are_carried_or_listed() {
     let Some(other) = Place::new("postgres") else { return };
     let plan = copy_all(&from, &other).unwrap().0;
     assert_lists(&plan, &[("comment", "user_version 7"), ("comment", "application_id 252006674")]);
+    let kept = Place::sqlite();
+    kept.ask(
+        "PRAGMA encoding = 'UTF-16le'; PRAGMA auto_vacuum = 1; CREATE TABLE t (id INTEGER PRIMARY KEY, x); CREATE INDEX i ON t (x); \
+         INSERT INTO t VALUES (1, 2); ANALYZE; PRAGMA journal_mode = wal",
+    );
+    let plan = copy_all(&kept, &Place::sqlite()).unwrap().0;
+    for name in ["auto_vacuum", "encoding UTF-16le", "journal_mode wal", "sqlite_stat1 ANALYZE"] {
+        assert_lists(&plan, &[("comment", name)]);
+    }
+    assert_eq!(planned(&kept, &other).unwrap().issues.len(), 0);
 }
 
 /// What the target refuses is known before the first row, and nothing of the trial stays.

@@ -3,6 +3,7 @@
 
 mod choices;
 mod common;
+mod databases;
 mod faults;
 mod harm;
 mod keys;
@@ -15,3 +16,4 @@ mod pairs;
 mod random;
 mod settings;
 mod sqlite;
+mod units;

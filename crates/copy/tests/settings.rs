@@ -82,7 +82,12 @@ fn settings_of_the_sources_sessions_change_nothing() {
         for (name, value) in POSTGRES {
             from.ask(&format!("ALTER DATABASE kurabe SET {name} = {value}"));
         }
-        assert_eq!(copied("postgres", &from), usual);
+        let found = copied("postgres", &from);
+        // They are listed, each as a comment of its own.
+        let (settings, rest): (Vec<&str>, Vec<&str>) =
+            found.split("\n\n").partition(|part| part.contains("-- a setting of the database: "));
+        assert_eq!(rest.join("\n\n"), usual);
+        assert_eq!(settings.len(), POSTGRES.len());
     }
     for engine in ["mysql", "mariadb"] {
         let Some(from) = Place::new(engine) else { continue };

@@ -3,23 +3,26 @@
 //! One end is the target, the other its remote. The copy's target has an empty table of that name in the ownership table
 //! before each trial, so that what a trial leaves behind is removed however it ends.
 
+mod sample;
+
 use crate::axes::{choice, writes};
 use crate::content::{Content, Kind};
 use crate::fill;
 use crate::metrics::time;
 use crate::prelude::*;
 use crate::readback;
-use kurabe_copy::engines::{Engine, engine_of, which};
+use kurabe_copy::engines::Engine;
 use kurabe_copy::event::{Event, Step, TableDone};
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::Plan;
 use kurabe_copy::run::{Copy, How};
 use kurabe_copy::sql::Side;
+use kurabe_copy::state;
 use kurabe_copy::wanted::Wanted;
-use kurabe_copy::{sample, state};
 use kurabe_core::driver::{Capability, ConnectOptions, Driver};
 use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_core::remote::{RemoteCollection, RemoteServer};
+use sample::{engine_of, which};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const TABLE: &str = "table";

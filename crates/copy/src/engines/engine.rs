@@ -1,15 +1,15 @@
 //! An engine as data, what it does in its own way, and a session of it.
 
-use super::facts::{Documents, Identity, Others, TargetFacts};
+use super::facts::{DocumentLimits, Documents, Identity, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::{Cell, Encoded};
 use crate::sql::{Row, text};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
-use kurabe_core::Result;
 use kurabe_core::driver::Session;
 use kurabe_core::value::Value;
+use kurabe_core::{Error, Result};
 
 /// The placeholder of a parameter in the texts of this crate. No SQL contains it otherwise.
 pub const GAP: char = '\0';
@@ -38,8 +38,30 @@ pub enum Backslash {
 pub enum Undo {
     /// By the end of the transaction.
     Transaction,
-    /// They are dropped between these statements.
-    Drop([&'static str; 2]),
+    /// They are dropped between two statements. Where nothing may be changed, they are temporary, but for those whose statement
+    /// the server refuses by one of these codes.
+    Drop { between: [&'static str; 2], not_temporary: &'static [&'static str] },
+}
+
+impl Undo {
+    /// Whether a server refuses a temporary table by this error that it may have otherwise.
+    pub fn is_not_temporary(self, error: &Error) -> bool {
+        let Self::Drop { not_temporary, .. } = self else { return false };
+        error.server_code().is_some_and(|code| not_temporary.contains(&code))
+    }
+}
+
+/// How a server computes digests of rows.
+#[derive(Clone, Copy)]
+pub struct Sums {
+    /// The text of a row of these texts. Of those at the end that are null, an earlier one says it.
+    pub row: fn(&str) -> String,
+    /// The text, or this one if it is null.
+    pub or: fn(&str, &str) -> String,
+    /// The sum of the first 60 bits of the SHA-256 of this text, or of these bytes, in each row.
+    pub sum: fn(&str) -> String,
+    /// The bytes of a row for another server of the same kind, of these columns.
+    pub exact_row: Option<fn(&str) -> String>,
 }
 
 /// An SQL engine: what it has as data, and by its dialect what depends on more.
@@ -62,9 +84,6 @@ pub struct Engine {
     pub delimiter: Option<fn(&str, &str) -> String>,
     /// The statements with which a file for the engine's client begins.
     pub script: &'static str,
-    /// The settings of a session that change how definitions and values are written, read or found, with the values for every
-    /// session of a copy. Those that a server lacks are left out.
-    pub settings: &'static [(&'static str, &'static str)],
     /// Whether names have no characters beyond the first 65,536.
     pub has_narrow_names: bool,
     /// Statements more for a session that reads.
@@ -77,8 +96,6 @@ pub struct Engine {
     pub writing_into_keys: &'static [&'static str],
     /// Whether only one session can insert rows at a time.
     pub has_one_writer: bool,
-    /// What it has besides tables.
-    pub others: &'static [Others],
     /// Digits of a second if the type does not say.
     pub default_fraction: u32,
     /// Digits of a decimal number, and those after the point, if the type does not say.
@@ -104,6 +121,8 @@ pub struct Engine {
     /// The statement that takes rows as text ([`Bulk::load_text`](kurabe_core::driver::Bulk::load_text)), for a quoted
     /// table and its quoted columns; `None` if the engine has none. The text is that of PostgreSQL's `COPY`.
     pub load_text: Option<fn(&str, &str) -> String>,
+    /// How its server computes digests of rows; `None` if it has none that others have.
+    pub sums: Option<Sums>,
     /// The clause of a column that can be null, with a leading space.
     pub nullable: &'static str,
     /// The word by which a statement leaves out the rows of tables that inherit from a table, with a space; empty without any.
@@ -135,8 +154,11 @@ pub struct Engine {
     pub index_names_are_shared: bool,
     /// The maximum length of an unlimited text or of bytes in an index; `None` if it may be indexed as it is.
     pub longest_key: Option<u32>,
-    /// The bytes of a row, but for values of unlimited length; `None` if there is no limit.
-    pub longest_row: Option<u64>,
+    /// The bytes of an entry of an index, as they are before the server may compress them; `None` if there is no limit.
+    pub longest_entry: Option<u64>,
+    /// The bytes of a row, but for values of unlimited length, and those that are in its page, where a value that may have more
+    /// than 256 leaves 40; `None` if there is no limit.
+    pub longest_row: Option<[u64; 2]>,
     /// Whether the engine's own text of a table names collations, which the target may lack.
     pub names_collations: bool,
 }
@@ -167,14 +189,12 @@ impl Engine {
             has_brackets: false,
             delimiter: None,
             script: "",
-            settings: &[],
             has_narrow_names: false,
             reading: &[],
             begin_reading: None,
             writing: &[],
             writing_into_keys: &[],
             has_one_writer: false,
-            others: &[],
             default_fraction: 6,
             default_decimal: (UNLIMITED, 0),
             longest_decimal: None,
@@ -187,6 +207,7 @@ impl Engine {
             characters: |column| format!("CHAR_LENGTH({column})"),
             insert_limits: (500, 20_000),
             load_text: None,
+            sums: None,
             nullable: "",
             only: "",
             elsewhere: None,
@@ -201,6 +222,7 @@ impl Engine {
             undo: Undo::Transaction,
             index_names_are_shared: true,
             longest_key: None,
+            longest_entry: None,
             longest_row: None,
             names_collations: false,
         }
@@ -227,8 +249,8 @@ pub trait Dialect: Sync {
         kind.class
     }
 
-    /// Gives a session these [settings](Engine::settings), but for those that its server lacks.
-    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
+    /// Gives a session these [settings](super::queries::settings), but for those that its server lacks.
+    fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
         let _ = (side, settings);
         Ok(())
     }
@@ -257,7 +279,7 @@ pub trait Dialect: Sync {
         sides.iter_mut().try_for_each(|side| side.begin_reading())
     }
 
-    /// The text of one of [`Engine::others`](super::Engine::others), of which the query gave this row.
+    /// The text of one of [`others`](super::queries::others), of which the query gave this row.
     fn own_text(&self, side: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
         let _ = (side, kind);
         Ok(Text::Statement(text(row, 2).to_owned()))
@@ -280,6 +302,13 @@ pub trait Dialect: Sync {
     /// than [`Dialect::read`], and without regard to the session's settings. `exact`: the other side is a server of this
     /// kind, and has the same type.
     fn check(&self, kind: &Kind, exact: bool, column: &str) -> (Shape, String);
+
+    /// The text of a value that other servers write in the same way, without regard to the session's settings; `None` if they do not.
+    /// `exact`: the other side is a server of this kind, and has the same type.
+    fn agreed(&self, kind: &Kind, exact: bool, column: &str) -> Option<String> {
+        let _ = (kind, exact, column);
+        None
+    }
 
     /// What a copy does to the source's other users, a sentence; `None`: nothing.
     fn hinders(&self, source: &mut Side) -> Result<Option<&'static str>> {
@@ -352,6 +381,12 @@ pub trait Dialect: Sync {
         Documents::Kept
     }
 
+    /// What a server of this edition refuses in documents of this type.
+    fn document_limits(&self, stored: &Kind, edition: &str) -> Option<DocumentLimits> {
+        let _ = (stored, edition);
+        None
+    }
+
     /// The type of a new column like this one on a server of the same kind.
     fn same_type<'k>(&self, kind: &'k Kind) -> &'k str {
         &kind.declared
@@ -392,11 +427,6 @@ pub trait Dialect: Sync {
     fn has_action(&self, action: &str, nullable: bool) -> bool {
         let _ = (action, nullable);
         true
-    }
-
-    /// The action of a foreign key as this engine writes it.
-    fn action<'a>(&self, action: &'a str) -> &'a str {
-        action
     }
 
     /// The statement after which the server gives numbers from `next` on; `None` if it needs none.

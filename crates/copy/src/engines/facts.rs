@@ -1,22 +1,27 @@
 //! What engines and their servers have.
 
 use crate::issue::IssueKind;
+use serde::Deserialize;
 
 /// A kind of objects that are no tables, with their text.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Others {
     pub kind: IssueKind,
     /// What happens to them between servers of one kind.
     pub carried: Carried,
     /// The query: the table that each belongs to or null, its name, its text.
-    pub sql: &'static str,
+    pub sql: String,
 }
 
 /// How objects come to another server of the same kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Carried {
     /// They do not.
     No,
+    /// They do not, and no other engine has such a thing.
+    Internal,
     /// As a part of the table's own text.
     InTable,
     /// By their text, after all rows.
@@ -32,6 +37,17 @@ pub enum Documents {
     Parsed,
     /// And digits of numbers beyond 64 bits.
     Rounded,
+}
+
+/// What a server refuses in a JSON document that is well formed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DocumentLimits {
+    /// The most arrays and objects within one another.
+    pub depth: usize,
+    /// Whether a number is one of 64 bits, floating-point.
+    pub has_doubles: bool,
+    /// Whether a text may have the character of number zero.
+    pub has_zero: bool,
 }
 
 /// The declaration of a column whose numbers the server gives.
@@ -52,6 +68,8 @@ pub struct TargetFacts {
     pub by_bytes: String,
     /// The names of all collations.
     pub collations: Vec<String>,
+    /// The bytes that a row may have in its page, as the server counts them; `None` if it says so itself where nothing is changed.
+    pub longest_in_page: Option<u64>,
     /// Whether names of tables, and of columns, are the same without regard to case.
     pub folds_tables: bool,
     /// See `folds_tables`.

@@ -11,7 +11,7 @@ use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result};
 pub use read::{Read, Reader};
 use std::sync::mpsc::{Receiver, sync_channel};
-pub use write::{Writer, encode};
+pub use write::{Writer, encode, push_text};
 
 /// Reads pages in a thread of their own, two ahead of `work`, until the table ends, something fails or the user stops.
 pub fn stream<T>(

@@ -200,7 +200,10 @@ fn inserted(side: &Side, acknowledged: u64, rows: usize) -> Result<()> {
 }
 
 /// Appends a value in the text format of PostgreSQL's `COPY` (manual, "COPY", "Text Format").
-fn push_text(out: &mut Vec<u8>, value: Value<'_>) -> Result<()> {
+///
+/// # Errors
+/// [`Internal`](ErrorKind::Internal) for bytes, which are digits there.
+pub fn push_text(out: &mut Vec<u8>, value: Value<'_>) -> Result<()> {
     match value {
         Value::Null => out.extend_from_slice(b"\\N"),
         Value::Int(number) => {
@@ -224,23 +227,4 @@ fn push_text(out: &mut Vec<u8>, value: Value<'_>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loaded_text_has_escapes_where_the_format_needs_them() {
-        let text = |value| {
-            let mut out = Vec::new();
-            push_text(&mut out, value).unwrap();
-            String::from_utf8(out).unwrap()
-        };
-        assert_eq!(text(Value::Null), "\\N");
-        assert_eq!(text(Value::Int(i64::MIN)), i64::MIN.to_string());
-        assert_eq!(text(Value::Bool(true)), "t");
-        assert_eq!(text(Value::Text("a\tb\nc\rd\\N é")), "a\\tb\\nc\\rd\\\\N é");
-        assert_eq!(text(Value::Text("")), "");
-    }
 }

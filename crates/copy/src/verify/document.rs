@@ -16,7 +16,7 @@ const WORDS: [(&str, &str); 9] = [
 ];
 
 /// A number as its significant digits and an exponent; a truth as 1 or 0.
-pub(super) fn number(text: &str) -> Option<String> {
+pub fn number(text: &str) -> Option<String> {
     if let Some((_, form)) = WORDS.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)) {
         return Some((*form).to_owned());
     }

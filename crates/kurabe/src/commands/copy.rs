@@ -179,6 +179,7 @@ fn work(
         write_private(Path::new(path), text.as_bytes())?;
     }
     let refused = plan.refusal(&wanted.accepted);
+    let tried = if dry { Some(copy.try_out(&plan)?) } else { None };
     let both = [copy.source.name.clone(), copy.target.name.clone()];
     let page = options.export_html.as_ref();
     let written = |done: &[TableDone], outcome: &str| match page {
@@ -195,9 +196,15 @@ fn work(
         )?;
     }
     if json && (dry || refused.is_some()) {
-        output.result(&format!("{:#}", report(&plan, wanted, &both, &[], &plan.statements())))?;
+        let mut report = report(&plan, wanted, &both, &[], &plan.statements());
+        let tried = tried
+            .iter()
+            .flatten()
+            .map(|(object, why)| serde_json::json!({ "object": object, "why": why.to_string() }));
+        report["refused_by_target"] = tried.collect();
+        output.result(&format!("{report:#}"))?;
     } else if !json {
-        output.result(&described(&plan, &wanted.accepted, &copy, dry))?;
+        output.result(&described(&plan, &wanted.accepted, &copy, tried.as_deref()))?;
     }
     if let Some(what) = copy.source.engine.dialect.hinders(&mut copy.source)? {
         output.note(what);

@@ -1,12 +1,13 @@
 //! The catalogue of MySQL and MariaDB: `information_schema`.
 
+use super::super::queries::query;
 use super::MYSQL;
 use crate::catalog::{
-    Catalog, Collation, Column, DefaultValue, ForeignKey, Leftover, Named, Native, Table, Text, read_default,
+    Catalog, Collation, Column, DefaultValue, Leftover, Named, Native, Table, Text, read_default,
 };
 use crate::issue::IssueKind;
-use crate::script::{mask, quoted};
-use crate::sql::{Side, only_refused, text};
+use crate::script::{literal, mask, quoted};
+use crate::sql::{Row, Side, only_refused, text};
 use kurabe_core::Result;
 
 /// Reads the schema of the session's database.
@@ -15,11 +16,13 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     tables(side, &mut catalog)?;
     columns(side, &mut catalog)?;
     indexes(side, &mut catalog)?;
-    foreign_keys(side, &mut catalog)?;
+    // A session can turn the check off.
+    catalog.add_foreign_keys(&side.rows(query("mysql", "foreign_keys"))?);
     if side.number("SELECT @@lower_case_table_names")? != 0 {
         catalog.name_parents();
     }
     checks(side, &mut catalog)?;
+    rest(side, &mut catalog)?;
     let mut lossy = Vec::new();
     for table in &mut catalog.tables {
         let name = side.quoted(&table.name);
@@ -150,7 +153,8 @@ fn options(catalog: &mut Catalog, at: usize) {
         let columns = catalog.tables[at].columns.iter_mut().filter(|column| column.identity);
         columns.for_each(|column| column.next = next.parse().ok());
     }
-    for (line, masked) in lines(&create).into_iter().skip(1) {
+    // The last lines are options of the table.
+    for (line, masked) in lines(&create[..tail]).into_iter().skip(1) {
         part(catalog, &name, &quoted_name(line), line.trim(), masked.trim_start());
     }
     for key in later {
@@ -165,17 +169,13 @@ fn options(catalog: &mut Catalog, at: usize) {
     }
 }
 
-/// Lists what one line of a table's text has and other engines do not get. `masked` is its text without what is in quotes.
+/// Lists what one line of a table's text has and other engines do not get: whatever words it has besides those that are known.
+/// `masked` is its text without what is in quotes. The server writes its words in capital letters, and types and functions in small
+/// ones.
 fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str) {
     let name = if masked.starts_with("PRIMARY KEY") { "PRIMARY" } else { name };
-    if is_key(masked) || name == "PRIMARY" {
-        if ["` DESC", "INVISIBLE", " IGNORED"].iter().any(|word| masked.contains(word)) {
-            catalog.leave_to_others(IssueKind::IndexOption, table, name, sql);
-        }
-        if masked.contains(" WITHOUT OVERLAPS") {
-            catalog.leave_to_others(IssueKind::Constraint, table, name, sql);
-        }
-    } else if masked.starts_with("CONSTRAINT `") && masked.contains("` CHECK (") {
+    let is_index = is_key(masked) || name == "PRIMARY";
+    if masked.starts_with("CONSTRAINT `") && masked.contains("` CHECK (") {
         // The catalogue's text of it has escapes that no statement has.
         let is_it = |left: &&mut Leftover| {
             left.kind == IssueKind::Check && left.table.as_deref() == Some(table) && left.name == name
@@ -185,9 +185,100 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
             line[masked.find("CHECK (").unwrap_or(0)..].clone_into(&mut left.detail);
             left.with_statement(format!("ALTER TABLE {} ADD {line}", quoted(&MYSQL, table)));
         }
-    } else if masked.starts_with("PERIOD FOR `") {
-        catalog.leave_to_others(IssueKind::TableOption, table, name, sql);
+        return;
     }
+    // Of an index, its columns may be in an order.
+    let mut depth = 0;
+    let outside = |c: &char| {
+        depth += i32::from(*c == '(') - i32::from(*c == ')');
+        depth == 0 && *c != ')' || is_index
+    };
+    let masked: String = masked.chars().filter(outside).collect();
+    let known: Vec<&str> = query("mysql", "known_words").split_whitespace().collect();
+    let is_known = |word: &&str| {
+        let is_capital = word.len() > 1
+            && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
+            && word.bytes().any(|b| b != b'_');
+        !is_capital || known.contains(word) && !(is_index && *word == "INVISIBLE")
+    };
+    let mut words =
+        masked.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
+    if let Some(unknown) = words.find(|word| !is_known(word)) {
+        let kind = match is_index {
+            true if unknown == "WITHOUT" => IssueKind::Constraint,
+            true => IssueKind::IndexOption,
+            false => IssueKind::TableOption,
+        };
+        catalog.leave_to_others(kind, table, name, sql.trim_end_matches(','));
+    }
+}
+
+/// Lists what the database has besides what other queries know: the rest of `information_schema`, privileges of routines, and
+/// what is set for the database.
+fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+    let sql = query("mysql", "unread");
+    let rows = side.rows(sql)?;
+    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in rows.iter().filter(|row| {
+        !query("mysql", "read_tables")
+            .split_whitespace()
+            .any(|known| known.eq_ignore_ascii_case(text(row, 0)))
+    }) {
+        match kinds.last_mut().filter(|(kind, _)| *kind == text(row, 0)) {
+            Some((_, columns)) => columns.push(text(row, 1)),
+            None => kinds.push((text(row, 0), vec![text(row, 1)])),
+        }
+    }
+    for (kind, columns) in kinds {
+        let is_schema = |column: &&&str| column.ends_with("_SCHEMA") || **column == "SCHEMA_NAME";
+        let Some(schema) = columns.iter().find(is_schema) else { continue };
+        let stem = schema.trim_end_matches("_SCHEMA");
+        let own = columns.iter().find(|column| column.strip_suffix("_NAME").is_some_and(|own| own == stem));
+        let Some(name) = own.or_else(|| columns.iter().find(|column| !is_schema(column))) else { continue };
+        let sql = format!(
+            "SELECT DISTINCT {name} FROM information_schema.{kind} WHERE {schema} = DATABASE() ORDER BY 1"
+        );
+        for row in refusable(side, &sql)? {
+            let name = text(&row, 0);
+            let is_table = catalog.tables.iter().any(|table| table.name == name);
+            let own = if own.is_some() && !is_table {
+                own_text(side, stem, name)?
+            } else {
+                Text::Words(String::new())
+            };
+            let found = Text::Words(format!("{name}: information_schema.{kind}"));
+            let own = if matches!(own, Text::Words(_)) { found } else { own };
+            let kind = if is_table { IssueKind::TableOption } else { IssueKind::View };
+            catalog.leave_text(kind, is_table.then_some(name), name, own);
+        }
+    }
+    let sql = "SELECT routine_name, routine_type, proc_priv, user, host FROM mysql.procs_priv WHERE db = DATABASE() ORDER BY 1, 4, 5";
+    for row in refusable(side, sql)? {
+        let [what, name] = [1, 0].map(|at| text(&row, at));
+        let [user, host] = [3, 4].map(|at| literal(side.engine, text(&row, at)));
+        let (user, host, on) = (user?, host?, side.quoted(name));
+        let privileges = text(&row, 2).replace(",Grant", "");
+        let sql = format!("GRANT {privileges} ON {what} {on} TO {user}@{host}");
+        catalog.leave_text(IssueKind::Grant, None, &format!("{name} to {user}@{host}"), Text::Statement(sql));
+    }
+    let Some(name) = side.value("SELECT DATABASE()")? else { return Ok(()) };
+    let name = side.quoted(&name);
+    let made = side.rows(&format!("SHOW CREATE DATABASE {name}"))?;
+    let made = made.first().map_or("", |row| text(row, 1));
+    let usual = side.value("SELECT @@collation_server")?.unwrap_or_default();
+    let is_usual = made.contains(&format!("COLLATE {usual} "))
+        && !made.contains("ENCRYPTION='Y'")
+        && !made.contains(" COMMENT '");
+    if let Some((_, options)) = made.split_once(&name).filter(|_| !is_usual) {
+        let sql = format!("ALTER DATABASE {}", options.trim());
+        catalog.leave_text(IssueKind::Comment, None, "the database", Text::Statement(sql)).internal = true;
+    }
+    Ok(())
+}
+
+/// The rows of a query that the server may refuse, since the user may not read the table, or a version has none.
+fn refusable(side: &mut Side, sql: &str) -> Result<Vec<Row>> {
+    side.rows(sql).or_else(|error| only_refused(error).map(|_| Vec::new()))
 }
 
 /// The server's own text of a view, a trigger, a routine or an event.
@@ -221,8 +312,14 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             catalog.tables.push(Table { name: name.to_owned(), ..Table::default() });
         } else if kind != "VIEW" {
             let is_known = kind == "SEQUENCE";
-            let text = if is_known { own_text(side, kind, name)? } else { Text::Words(kind.to_owned()) };
-            catalog.leave_text(IssueKind::View, None, name, text);
+            let own = if is_known { own_text(side, kind, name)? } else { Text::Words(kind.to_owned()) };
+            catalog.leave_text(IssueKind::View, None, name, own);
+            let quoted = side.quoted(name);
+            let next = format!("SELECT CONCAT('DO SETVAL(', next_not_cached_value, ', 0)') FROM {quoted}");
+            for row in if is_known { refusable(side, &next)? } else { Vec::new() } {
+                let sql = text(&row, 0).replace('(', &format!("({quoted}, "));
+                catalog.leave_text(IssueKind::View, None, name, Text::Statement(sql));
+            }
         }
     }
     Ok(())
@@ -230,11 +327,11 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 
 fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let mariadb = is_mariadb(side)?;
-    let sql = "SELECT table_name, column_name, column_type, is_nullable, column_default, extra, collation_name, \
-               generation_expression FROM information_schema.columns WHERE table_schema = DATABASE() \
-               ORDER BY table_name, ordinal_position";
+    let sql = query("mysql", "columns");
     for row in side.rows(sql)? {
-        let (declared, extra) = (text(&row, 2), text(&row, 5).to_ascii_lowercase());
+        // How the server stores it is no part of the type.
+        let declared = text(&row, 2).split(" /*").next().unwrap_or_default();
+        let extra = text(&row, 5).to_ascii_lowercase();
         let is_expression = mariadb || extra.contains("default_generated");
         let default = match row.get(4).and_then(Option::as_deref) {
             None => DefaultValue::Null,
@@ -279,8 +376,7 @@ pub(super) fn is_mariadb(side: &mut Side) -> Result<bool> {
 
 fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     // MariaDB has no indexes on expressions, and no such column.
-    let sql = "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = 'information_schema' \
-               AND LOWER(table_name) = 'statistics' AND LOWER(column_name) = 'expression'";
+    let sql = query("mysql", "indexes");
     let expression = if side.number(sql)? > 0 { "expression" } else { "CAST(NULL AS CHAR)" };
     let sql = format!(
         "SELECT table_name, index_name, non_unique, column_name, sub_part, index_type, {expression} \
@@ -324,36 +420,9 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     Ok(())
 }
 
-fn foreign_keys(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT k.table_name, k.constraint_name, k.column_name, k.referenced_table_name, \
-               k.referenced_column_name, r.update_rule, r.delete_rule, k.referenced_table_schema = DATABASE() \
-               FROM information_schema.key_column_usage k JOIN information_schema.referential_constraints r \
-               ON r.constraint_schema = k.constraint_schema AND r.constraint_name = k.constraint_name \
-               AND r.table_name = k.table_name \
-               WHERE k.table_schema = DATABASE() AND k.referenced_table_name IS NOT NULL \
-               ORDER BY k.table_name, k.constraint_name, k.ordinal_position";
-    for row in side.rows(sql)? {
-        let part = ForeignKey {
-            name: text(&row, 1).to_owned(),
-            columns: vec![text(&row, 2).to_owned()],
-            parent: if text(&row, 7) == "1" { text(&row, 3).to_owned() } else { String::new() },
-            parent_columns: vec![text(&row, 4).to_owned()],
-            on_update: text(&row, 5).to_owned(),
-            on_delete: text(&row, 6).to_owned(),
-            // A session can turn the check off.
-            proven: false,
-        };
-        catalog.add_to_foreign_key(text(&row, 0), part);
-    }
-    Ok(())
-}
-
 /// Check constraints. MariaDB's JSON is a long text with the constraint that it is JSON.
 fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT t.table_name, c.constraint_name, c.check_clause FROM information_schema.check_constraints c \
-               JOIN information_schema.table_constraints t ON t.constraint_schema = c.constraint_schema \
-               AND t.constraint_name = c.constraint_name AND t.constraint_type = 'CHECK' \
-               WHERE c.constraint_schema = DATABASE() ORDER BY 1, 2";
+    let sql = query("mysql", "checks");
     // MariaDB names a column's constraint as the column: the table is needed too.
     let sql = if is_mariadb(side)? {
         sql.replace(" AND t.constraint_type", " AND t.table_name = c.table_name AND t.constraint_type")

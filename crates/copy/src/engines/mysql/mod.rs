@@ -2,8 +2,8 @@
 
 mod catalog;
 
-use super::engine::{Backslash, Dialect, Engine, Undo};
-use super::facts::{Carried, Documents, Identity, Others, TargetFacts};
+use super::engine::{Backslash, Dialect, Engine, Sums, Undo};
+use super::facts::{DocumentLimits, Documents, Identity, TargetFacts};
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::Cell;
@@ -13,90 +13,15 @@ use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
 
-const OTHERS: &[Others] = &[
-    Others {
-        kind: IssueKind::View,
-        carried: Carried::No,
-        sql: "SELECT CAST(NULL AS CHAR), table_name, 'VIEW' FROM information_schema.views \
-              WHERE table_schema = DATABASE() ORDER BY 2",
-    },
-    Others {
-        kind: IssueKind::Trigger,
-        carried: Carried::No,
-        sql: "SELECT event_object_table, trigger_name, 'TRIGGER' FROM information_schema.triggers \
-              WHERE trigger_schema = DATABASE() ORDER BY 1, 2",
-    },
-    Others {
-        kind: IssueKind::Routine,
-        carried: Carried::No,
-        sql: "SELECT CAST(NULL AS CHAR), routine_name, routine_type FROM information_schema.routines \
-              WHERE routine_schema = DATABASE() UNION ALL SELECT CAST(NULL AS CHAR), event_name, 'EVENT' \
-              FROM information_schema.events WHERE event_schema = DATABASE() ORDER BY 2",
-    },
-    Others {
-        kind: IssueKind::Comment,
-        carried: Carried::InTable,
-        sql: "SELECT table_name, table_name, 'TABLE', table_comment FROM information_schema.tables WHERE table_schema = DATABASE() \
-              AND table_comment <> '' AND table_type <> 'VIEW' UNION ALL SELECT table_name, column_name, 'COLUMN', column_comment \
-              FROM information_schema.columns WHERE table_schema = DATABASE() AND column_comment <> '' UNION ALL \
-              SELECT table_name, index_name, 'INDEX', index_comment FROM information_schema.statistics \
-              WHERE table_schema = DATABASE() AND index_comment <> '' AND seq_in_index = 1 ORDER BY 1, 2",
-    },
-    Others {
-        kind: IssueKind::Grant,
-        carried: Carried::No,
-        sql: "SELECT table_name, CONCAT('to ', grantee), GROUP_CONCAT(privilege_type SEPARATOR ', '), grantee FROM (SELECT table_name, \
-              grantee, privilege_type FROM information_schema.table_privileges WHERE table_schema = DATABASE() UNION ALL \
-              SELECT table_name, grantee, CONCAT(privilege_type, ' (`', REPLACE(column_name, '`', '``'), '`)') \
-              FROM information_schema.column_privileges WHERE table_schema = DATABASE()) AS g \
-              GROUP BY table_name, grantee ORDER BY 1, 2",
-    },
-];
-
 /// Collations that compare text by bytes, including trailing spaces: MariaDB since 10.2, MySQL since 8.0.17; then that
 /// of every version, which ignores trailing spaces.
 const BY_BYTES: [&str; 3] = ["utf8mb4_nopad_bin", "utf8mb4_0900_bin", "utf8mb4_bin"];
-
-/// Of the manuals' "Server System Variables" and "Server SQL Modes": how definitions and values are written and read, what is
-/// left out of an answer, what ends a statement that takes long, and what is checked. `old_mode` of MariaDB changes no text that
-/// is read here, and the meaning of `utf8` in those that are written.
-const SETTINGS: &[(&str, &str)] = &[
-    ("sql_mode", "''"),
-    ("time_zone", "'+00:00'"),
-    ("character_set_client", "utf8mb4"),
-    ("character_set_connection", "utf8mb4"),
-    ("character_set_results", "utf8mb4"),
-    ("lc_time_names", "'en_US'"),
-    ("div_precision_increment", "4"),
-    ("sql_quote_show_create", "1"),
-    ("show_create_table_verbosity", "0"),
-    ("show_create_table_skip_secondary_engine", "0"),
-    ("show_gipk_in_create_table_and_information_schema", "1"),
-    ("show_old_temporals", "0"),
-    // Creation times and other figures of the catalogue are those of now.
-    ("information_schema_stats_expiry", "0"),
-    ("group_concat_max_len", "16777216"),
-    // What is longer has no order.
-    ("max_sort_length", "16384"),
-    // Rows of the past.
-    ("system_versioning_asof", "DEFAULT"),
-    ("sql_auto_is_null", "0"),
-    ("sql_safe_updates", "0"),
-    ("sql_big_selects", "1"),
-    ("max_statement_time", "0"),
-    ("max_execution_time", "0"),
-    ("autocommit", "1"),
-    ("completion_type", "'NO_CHAIN'"),
-    ("unique_checks", "1"),
-    ("check_constraint_checks", "1"),
-];
 
 pub(super) static MYSQL: Engine = Engine {
     quote: '`',
     backslash: Backslash::Escape,
     delimiter: Some(|new, _| format!("DELIMITER {new}")),
     script: "SET NAMES utf8mb4;\nSET SESSION sql_mode = '';\n",
-    settings: SETTINGS,
     longest_name: 64,
     has_narrow_names: true,
     reading: &[
@@ -110,12 +35,17 @@ pub(super) static MYSQL: Engine = Engine {
     // when they are added.
     writing: &["SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'"],
     writing_into_keys: &["SET SESSION foreign_key_checks = 0"],
-    others: OTHERS,
     default_fraction: 0,
     default_decimal: (10, 0),
     longest_decimal: Some((35, 30)),
     octets: |column| format!("LENGTH({column})"),
     insert_limits: (500, 60_000),
+    sums: Some(Sums {
+        row: |texts| format!("CONCAT_WS('|', {texts})"),
+        or: |text, other| format!("COALESCE({text}, '{other}')"),
+        sum: |row| format!("CAST(SUM(CAST(CONV(LEFT(SHA2({row}, 256), 15), 16, 10) AS UNSIGNED)) AS CHAR)"),
+        exact_row: None,
+    }),
     // Without it, a TIMESTAMP of an older server is not null.
     nullable: " NULL",
     elsewhere: Some(|literal| {
@@ -133,12 +63,16 @@ pub(super) static MYSQL: Engine = Engine {
     }),
     identity_ends: Some("SELECT SLEEP(1.05 - MICROSECOND(NOW(6)) / 1e6)"),
     foreign_keys_have_one_type: true,
-    undo: Undo::Drop(["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"]),
+    undo: Undo::Drop {
+        between: ["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"],
+        // Partitions, full texts, versions, and options of storage.
+        not_temporary: &["1562", "1506", "1796", "4137", "3500", "3833", "1031", "1478"],
+    },
     index_names_are_shared: false,
     // An index entry has at most 3,072 bytes, and a character up to four.
     longest_key: Some(760),
-    // Of 65,535, some are of the table itself.
-    longest_row: Some(65_000),
+    // Of 65,535, and of the 8,126 of half a page of InnoDB, some are of the table itself.
+    longest_row: Some([65_000, 8_000]),
     ..Engine::of("MySQL", &["mysql", "mariadb"], &Mysql)
 };
 
@@ -149,13 +83,13 @@ fn is_vector(kind: &Kind) -> bool {
 }
 
 impl Dialect for Mysql {
-    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
+    fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
         // The list of variables is an answer that it limits, too.
         side.run("SET SESSION sql_select_limit = 18446744073709551615")?;
-        let names = settings.iter().map(|(name, _)| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        let names = settings.iter().map(|[name, _]| format!("'{name}'")).collect::<Vec<_>>().join(", ");
         let known = side.rows(&format!("SHOW SESSION VARIABLES WHERE Variable_name IN ({names})"))?;
-        let known = settings.iter().filter(|(name, _)| known.iter().any(|row| text(row, 0) == *name));
-        let known: Vec<String> = known.map(|(name, value)| format!("SESSION {name} = {value}")).collect();
+        let known = settings.iter().filter(|[name, _]| known.iter().any(|row| text(row, 0) == name));
+        let known: Vec<String> = known.map(|[name, value]| format!("SESSION {name} = {value}")).collect();
         side.run(&format!("SET {}", known.join(", ")))
     }
 
@@ -225,7 +159,8 @@ impl Dialect for Mysql {
                 let inner = whom.get(1..whom.len().saturating_sub(1)).unwrap_or_default();
                 let (user, host) = inner.rsplit_once("'@'").unwrap_or((inner, "%"));
                 let [user, host] = [user, host].map(|name| literal(side.engine, name));
-                Text::Statement(format!("GRANT {what} ON {} TO {}@{}", side.quoted(table), user?, host?))
+                let on = if table.is_empty() { "*".to_owned() } else { side.quoted(table) };
+                Text::Statement(format!("GRANT {what} ON {on} TO {}@{}", user?, host?))
             }
             _ => catalog::own_text(side, what, name)?,
         })
@@ -281,6 +216,31 @@ impl Dialect for Mysql {
         }
     }
 
+    /// Times as PostgreSQL sends them: since the year 2000, as signed integers of 32 and 64 bits.
+    fn agreed(&self, kind: &Kind, exact: bool, x: &str) -> Option<String> {
+        let sent = |digits: u32, number: String| {
+            // A date that no calendar has is no number of days.
+            Some(format!("COALESCE(RIGHT(LPAD(LOWER(HEX({number})), 16, '0'), {digits}), CONCAT({x}))"))
+        };
+        match kind.class {
+            Class::Date => sent(8, format!("DATEDIFF({x}, '2000-01-01')")),
+            // MariaDB's seconds have a fraction; of those before midnight, PostgreSQL has none.
+            Class::Time => sent(
+                16,
+                format!("IF({x} < '00:00:00', NULL, FLOOR(TIME_TO_SEC({x})) * 1000000 + MICROSECOND({x}))"),
+            ),
+            Class::Timestamp | Class::TimestampTz => {
+                sent(16, format!("TIMESTAMPDIFF(MICROSECOND, '2000-01-01', {x})"))
+            }
+            Class::Float32 | Class::Float64 => exact.then(|| format!("CONCAT({x} * 1e0)")),
+            // Without the zeros of ZEROFILL.
+            class if class.is_whole() || class == Class::Decimal => Some(format!("{x} + 0")),
+            class if class.is_bytes() => Some(format!("LOWER(HEX({x}))")),
+            class if class.is_text() || class == Class::Uuid => Some(format!("CONVERT({x} USING utf8mb4)")),
+            _ => None,
+        }
+    }
+
     fn write(&self, stored: &Kind) -> String {
         match stored.class {
             // As an unsigned integer, MySQL 9 reads the text of a number from 2^63 on as a negative one.
@@ -327,7 +287,6 @@ impl Dialect for Mysql {
                 // Some character sets write zeros in every character.
                 Some(format!("LOCATE(x'00', CAST(CONVERT({column} USING utf8mb4) AS BINARY)) > 0"))
             }
-            IssueKind::Fraction if kind.n > 4 => Some(format!("MICROSECOND({column}) % 100 <> 0")),
             _ => None,
         }
     }
@@ -335,6 +294,14 @@ impl Dialect for Mysql {
     /// MariaDB's JSON is a text.
     fn documents(&self, kind: &Kind, edition: &str) -> Documents {
         if kind.declared == "json" && edition != "MariaDB" { Documents::Rounded } else { Documents::Kept }
+    }
+
+    /// The depths are limits of the servers' own parsers.
+    fn document_limits(&self, stored: &Kind, edition: &str) -> Option<DocumentLimits> {
+        let is_mariadb = edition == "MariaDB";
+        let depth = if is_mariadb { 31 } else { 100 };
+        let limits = DocumentLimits { depth, has_doubles: !is_mariadb, has_zero: true };
+        (stored.declared == "json").then_some(limits)
     }
 
     fn same_type<'k>(&self, kind: &'k Kind) -> &'k str {
@@ -370,9 +337,12 @@ impl Dialect for Mysql {
             let is_on = found.first().is_some_and(|row| matches!(text(row, 1), "ON" | "1"));
             requires_keys = requires_keys.or(is_on.then_some(setting));
         }
+        // MariaDB counts less of values that are elsewhere.
+        let longest_in_page = (edition == "MySQL").then_some(8_126);
         Ok(TargetFacts {
             by_bytes,
             collations,
+            longest_in_page,
             folds_tables,
             folds_columns,
             edition,

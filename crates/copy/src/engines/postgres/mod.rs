@@ -5,8 +5,8 @@ mod catalog;
 mod later;
 mod renderings;
 
-use super::engine::{Backslash, Dialect, Engine};
-use super::facts::{Carried, Documents, Others, TargetFacts};
+use super::engine::{Backslash, Dialect, Engine, Sums};
+use super::facts::{DocumentLimits, Documents, TargetFacts};
 use crate::catalog::{Catalog, Collation, Text};
 use crate::issue::IssueKind;
 use crate::script::{literal, quoted};
@@ -15,118 +15,9 @@ use crate::types::{Class, Kind};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
 
-const OTHERS: &[Others] = &[
-    Others {
-        kind: IssueKind::View,
-        carried: Carried::No,
-        sql: "SELECT NULL, c.relname::text, 'CREATE ' || CASE c.relkind WHEN 'm' THEN 'MATERIALIZED ' ELSE '' END || 'VIEW ' \
-              || quote_ident(c.relname) || coalesce(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '') || ' AS ' \
-              || pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c \
-              WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('v', 'm') ORDER BY c.oid",
-    },
-    Others {
-        kind: IssueKind::Trigger,
-        carried: Carried::No,
-        sql: "SELECT coalesce((SELECT r.relname FROM pg_catalog.pg_class r \
-              WHERE r.oid = pg_catalog.pg_partition_root(c.oid)), c.relname)::text, t.tgname::text, \
-              pg_catalog.pg_get_triggerdef(t.oid, true)::text \
-              FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid \
-              WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace \
-              AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.objid = t.oid AND d.deptype = 'P') ORDER BY 1, 2",
-    },
-    Others {
-        kind: IssueKind::Routine,
-        carried: Carried::No,
-        sql: "SELECT NULL, p.proname || '(' || pg_catalog.pg_get_function_identity_arguments(p.oid) || ')', \
-              CASE WHEN p.prokind <> 'a' THEN d.head || quote_ident(p.proname) || substr(pg_catalog.pg_get_functiondef(p.oid), \
-              length(d.head || quote_ident(n.nspname) || '.' || quote_ident(p.proname)) + 1) END, \
-              pg_catalog.pg_describe_object('pg_proc'::regclass, p.oid, 0) \
-              FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace CROSS JOIN LATERAL (SELECT \
-              'CREATE OR REPLACE ' || CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE 'FUNCTION ' END AS head) d WHERE p.pronamespace = current_schema()::regnamespace AND NOT EXISTS (SELECT \
-              FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.classid = 'pg_proc'::regclass AND d.deptype IN ('e', 'i')) \
-              ORDER BY 2",
-    },
-    // All that depends on the schema or on something in it, of no kind that another query knows, and not by itself there.
-    Others {
-        kind: IssueKind::View,
-        carried: Carried::No,
-        sql: "WITH own AS (SELECT DISTINCT d.classid, d.objid FROM pg_catalog.pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass \
-              AND d.refobjid = current_schema()::regnamespace AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend e \
-              WHERE e.classid = d.classid AND e.objid = d.objid AND e.deptype = 'e')), found AS (SELECT classid, objid FROM own UNION \
-              SELECT d.classid, d.objid FROM pg_catalog.pg_depend d JOIN own o ON d.refclassid = o.classid AND d.refobjid = o.objid \
-              UNION SELECT 'pg_event_trigger'::regclass, oid FROM pg_catalog.pg_event_trigger \
-              UNION SELECT 'pg_publication'::regclass, oid FROM pg_catalog.pg_publication WHERE puballtables \
-              UNION SELECT 'pg_largeobject'::regclass, oid FROM pg_catalog.pg_largeobject_metadata) \
-              SELECT NULL, i.identity, NULL, pg_catalog.pg_describe_object(f.classid, f.objid, 0) FROM found f \
-              CROSS JOIN LATERAL pg_catalog.pg_identify_object(f.classid, f.objid, 0) i \
-              LEFT JOIN pg_catalog.pg_type t ON f.classid = 'pg_type'::regclass AND t.oid = f.objid \
-              WHERE (f.classid NOT IN ('pg_class'::regclass, 'pg_type'::regclass, 'pg_proc'::regclass, 'pg_constraint'::regclass, \
-              'pg_attrdef'::regclass, 'pg_trigger'::regclass, 'pg_rewrite'::regclass, 'pg_policy'::regclass, \
-              'pg_statistic_ext'::regclass, 'pg_extension'::regclass) OR t.typtype NOT IN ('c', 'd', 'e') AND t.typcategory <> 'A') \
-              AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = f.classid AND d.objid = f.objid \
-              AND d.deptype IN ('e', 'i')) ORDER BY 2, 4",
-    },
-    Others {
-        kind: IssueKind::Comment,
-        carried: Carried::ByText,
-        sql: "SELECT c.relname::text, coalesce(a.attname, c.relname)::text, 'COMMENT ON ' \
-              || CASE WHEN a.attname IS NOT NULL THEN 'COLUMN ' WHEN c.relkind = 'v' THEN 'VIEW ' \
-              WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW ' ELSE 'TABLE ' END || quote_ident(c.relname) \
-              || coalesce('.' || quote_ident(a.attname), '') || ' IS ' || quote_literal(d.description), \
-              CASE WHEN a.attname IS NOT NULL THEN 'COLUMN' WHEN c.relkind IN ('v', 'm') THEN 'VIEW' ELSE 'TABLE' END, d.description \
-              FROM pg_catalog.pg_description d JOIN pg_catalog.pg_class c ON c.oid = d.objoid \
-              LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid AND d.objsubid > 0 \
-              WHERE d.classoid = 'pg_class'::regclass AND c.relnamespace = current_schema()::regnamespace \
-              AND c.relkind IN ('r', 'p', 'v', 'm') AND NOT c.relispartition ORDER BY 1, d.objsubid",
-    },
-    Others {
-        kind: IssueKind::Grant,
-        carried: Carried::No,
-        sql: "SELECT c.relname::text, 'to ' || g.name, 'GRANT ' || string_agg(g.privilege_type || g.columns, ', ') || ' ON ' \
-              || quote_ident(c.relname) || ' TO ' || g.name FROM pg_catalog.pg_class c CROSS JOIN LATERAL (SELECT \
-              x.privilege_type, '' AS columns, CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END AS name \
-              FROM pg_catalog.aclexplode(c.relacl) x WHERE x.grantee <> c.relowner UNION ALL SELECT x.privilege_type, \
-              ' (' || quote_ident(a.attname) || ')', CASE x.grantee WHEN 0 THEN 'PUBLIC' ELSE x.grantee::regrole::text END \
-              FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL pg_catalog.aclexplode(a.attacl) x \
-              WHERE a.attrelid = c.oid AND NOT a.attisdropped) g \
-              WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition \
-              GROUP BY c.relname, g.name ORDER BY 1, 2",
-    },
-];
-
-/// Of the manual's chapters "Client Connection Defaults" and "Version and Platform Compatibility": how values, definitions and
-/// literals are written and read, what ends a statement that takes long, and what hides rows. `search_path` is the URL's.
-const SETTINGS: &[(&str, &str)] = &[
-    ("DateStyle", "ISO, YMD"),
-    ("IntervalStyle", "postgres"),
-    ("TimeZone", "UTC"),
-    ("timezone_abbreviations", "Default"),
-    ("extra_float_digits", "3"),
-    ("bytea_output", "hex"),
-    ("xmlbinary", "base64"),
-    ("xmloption", "content"),
-    ("lc_monetary", "C"),
-    ("quote_all_identifiers", "off"),
-    ("standard_conforming_strings", "on"),
-    ("backslash_quote", "safe_encoding"),
-    ("escape_string_warning", "off"),
-    ("array_nulls", "on"),
-    ("transform_null_equals", "off"),
-    // The server refuses to read a table of which a policy hides rows.
-    ("row_security", "off"),
-    ("gin_fuzzy_search_limit", "0"),
-    ("default_tablespace", ""),
-    ("default_table_access_method", "heap"),
-    ("statement_timeout", "0"),
-    ("lock_timeout", "0"),
-    ("idle_in_transaction_session_timeout", "0"),
-    ("transaction_timeout", "0"),
-];
-
 pub(super) static POSTGRES: Engine = Engine {
     backslash: Backslash::Marked,
     script: "SET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\nSET check_function_bodies = off;\n",
-    settings: SETTINGS,
     reading: &[
         // A whole table in the order of its key: the index gives its first rows at once, and needs no space.
         "SET enable_sort TO off",
@@ -134,14 +25,24 @@ pub(super) static POSTGRES: Engine = Engine {
         "SELECT pg_catalog.set_config(name, 'off', false) FROM pg_catalog.pg_settings WHERE name = 'jit'",
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     ],
-    others: OTHERS,
     // Also for columns whose numbers are always the server's.
     overriding: " OVERRIDING SYSTEM VALUE",
     bytes_as_hex: true,
     octets: |column| format!("pg_catalog.octet_length({column}::text)"),
     characters: |column| format!("pg_catalog.char_length({column}::text)"),
     load_text: Some(|table, columns| format!("COPY {table} ({columns}) FROM STDIN")),
+    sums: Some(Sums {
+        row: |texts| format!("pg_catalog.convert_to(pg_catalog.concat_ws('|', {texts}), 'UTF8')"),
+        or: |text, other| format!("coalesce(({text})::text, '{other}')"),
+        sum: |row| {
+            let digits = format!("pg_catalog.left(pg_catalog.encode(pg_catalog.sha256({row}), 'hex'), 15)");
+            format!("pg_catalog.sum(('x' || {digits})::bit(60)::int8)::text")
+        },
+        exact_row: Some(|columns| format!("pg_catalog.record_send(ROW({columns}))")),
+    }),
     only: "ONLY ",
+    // A third of a page holds 2,704 bytes, with the lengths of values.
+    longest_entry: Some(2_690),
     names_collations: true,
     elsewhere: Some(|literal| {
         format!(
@@ -185,9 +86,9 @@ fn written(format: &str, x: &str) -> String {
 struct Postgres;
 
 impl Dialect for Postgres {
-    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
+    fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
         let values =
-            settings.iter().map(|(name, value)| format!("('{name}', '{value}')")).collect::<Vec<_>>();
+            settings.iter().map(|[name, value]| format!("('{name}', '{value}')")).collect::<Vec<_>>();
         side.run(&format!(
             "SELECT pg_catalog.set_config(s.name, v.value, false) FROM (VALUES {}) AS v(name, value) \
              JOIN pg_catalog.pg_settings s ON s.name = v.name",
@@ -220,6 +121,7 @@ impl Dialect for Postgres {
     fn own_text(&self, _: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
         let (name, own, what) = (text(row, 1), text(row, 2).to_owned(), text(row, 3));
         Ok(match kind {
+            IssueKind::Comment if what.is_empty() => Text::Words(text(row, 4).to_owned()),
             IssueKind::Comment => {
                 let column = Some(name.to_owned()).filter(|_| what == "COLUMN");
                 Text::Remark { what: what.to_owned(), own, column, text: text(row, 4).to_owned() }
@@ -280,6 +182,22 @@ impl Dialect for Postgres {
         }
     }
 
+    /// Of times, what the server sends in binary: microseconds or days since the year 2000.
+    fn agreed(&self, kind: &Kind, _: bool, x: &str) -> Option<String> {
+        let sent = |of: &str| Some(format!("pg_catalog.encode(pg_catalog.{of}_send({x}), 'hex')"));
+        match kind.class {
+            Class::Bool => Some(format!("{x}::int")),
+            Class::Int16 | Class::Int32 | Class::Int64 | Class::Decimal => Some(x.to_owned()),
+            Class::Char | Class::Varchar | Class::Text | Class::Uuid => Some(format!("{x}::text")),
+            Class::Blob => Some(format!("pg_catalog.encode({x}, 'hex')")),
+            Class::Date => sent("date"),
+            Class::Time => sent("time"),
+            Class::Timestamp => sent("timestamp"),
+            Class::TimestampTz => sent("timestamptz"),
+            _ => None,
+        }
+    }
+
     fn cannot_hold(&self, stored: &Kind) -> &'static [IssueKind] {
         match stored.class {
             Class::Char | Class::Varchar | Class::Text | Class::Json => &[IssueKind::NulCharacter],
@@ -298,9 +216,6 @@ impl Dialect for Postgres {
                 Some(format!("{column}::text IN ('NaN', 'Infinity', '-Infinity')"))
             }
             (IssueKind::TimeRange, Class::Time) => Some(format!("{column} >= '24:00:00'")),
-            (IssueKind::Fraction, Class::Time | Class::Timestamp | Class::TimestampTz) if kind.n > 4 => {
-                Some(format!("EXTRACT(microseconds FROM {column})::int8 % 100::int8 <> 0"))
-            }
             _ => None,
         }
     }
@@ -314,6 +229,12 @@ impl Dialect for Postgres {
 
     fn documents(&self, kind: &Kind, _: &str) -> Documents {
         if kind.declared == "json" { Documents::Kept } else { Documents::Parsed }
+    }
+
+    /// As deep as the server's stack of two megabytes is.
+    fn document_limits(&self, stored: &Kind, _: &str) -> Option<DocumentLimits> {
+        let limits = DocumentLimits { depth: 6_000, has_doubles: false, has_zero: false };
+        (stored.declared == "jsonb").then_some(limits)
     }
 
     fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String {

@@ -1,5 +1,6 @@
 //! PostgreSQL's own text of tables, their columns, indexes and constraints.
 
+use super::super::queries::query;
 use crate::catalog::{Catalog, Named};
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};
@@ -31,9 +32,7 @@ pub(super) fn rendered(row: &Row) -> String {
 
 /// The text of each table, and of what is made after its rows.
 pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT c.relname::text, (c.relpersistence = 'u')::text, array_to_string(c.reloptions, ', ')::text \
-               FROM pg_catalog.pg_class c WHERE c.relnamespace = current_schema()::regnamespace \
-               AND c.relkind IN ('r', 'p') AND NOT c.relispartition";
+    let sql = query("postgresql", "options");
     for row in side.catalogue(sql)? {
         let (name, options) = (text(&row, 0), text(&row, 2));
         let unlogged = if text(&row, 1) == "true" { "UNLOGGED " } else { "" };
@@ -52,13 +51,7 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let native = table.native.get_or_insert_default();
         native.create = format!("CREATE {unlogged}TABLE {} ({}){with}", side.quoted(name), native.create);
     }
-    let sql = "SELECT t.relname::text, k.conname::text, k.contype::text, pg_catalog.pg_get_constraintdef(k.oid)::text, \
-               CASE k.contype WHEN 'p' THEN 'PRIMARY KEY (' ELSE 'UNIQUE (' END || (SELECT string_agg(quote_ident(a.attname), \
-               ', ' ORDER BY c.position) FROM unnest(k.conkey) WITH ORDINALITY AS c(attnum, position) \
-               JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = c.attnum) || ')' \
-               FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class t ON t.oid = k.conrelid \
-               WHERE t.relnamespace = current_schema()::regnamespace AND k.contype IN ('p', 'u', 'x', 'c', 'f') \
-               AND NOT t.relispartition ORDER BY k.contype <> 'p', 1, 2";
+    let sql = query("postgresql", "constraint_texts");
     for row in side.catalogue(sql)? {
         let (table, name, kind, definition) = (text(&row, 0), text(&row, 1), text(&row, 2), text(&row, 3));
         // Of these, another engine gets the columns and the actions.
@@ -88,18 +81,7 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let made = Named { name: name.to_owned(), sql };
         if kind == "f" { native.foreign.push(made) } else { native.later.push(made) }
     }
-    let sql = "SELECT t.relname::text, i.relname::text, pg_catalog.pg_get_indexdef(x.indexrelid, 0, true)::text, \
-               (pg_catalog.pg_get_indexdef(x.indexrelid, 0, true) <> 'CREATE ' || CASE WHEN x.indisunique THEN 'UNIQUE ' \
-               ELSE '' END || 'INDEX ' || quote_ident(i.relname) || ' ON ' || CASE WHEN t.relkind = 'p' THEN 'ONLY ' ELSE '' \
-               END || quote_ident(t.relname) || ' USING ' || m.amname || ' (' || (SELECT string_agg(quote_ident(a.attname), \
-               ', ' ORDER BY k.position) FROM unnest(x.indkey::int2[]) WITH ORDINALITY AS k(attnum, position) \
-               JOIN pg_catalog.pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum) || ')')::text, \
-               (x.indpred IS NULL AND x.indexprs IS NULL AND m.amname IN ('btree', 'hash'))::text \
-               FROM pg_catalog.pg_index x JOIN pg_catalog.pg_class i ON i.oid = x.indexrelid \
-               JOIN pg_catalog.pg_class t ON t.oid = x.indrelid JOIN pg_catalog.pg_am m ON m.oid = i.relam \
-               WHERE t.relnamespace = current_schema()::regnamespace AND NOT t.relispartition AND x.indisvalid \
-               AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.oid AND k.contype IN ('p', 'u', 'x')) \
-               ORDER BY 1, 2";
+    let sql = query("postgresql", "index_texts");
     for row in side.catalogue(sql)? {
         let (table, name, definition) = (text(&row, 0), text(&row, 1), text(&row, 2));
         // Those of other kinds are listed as such.

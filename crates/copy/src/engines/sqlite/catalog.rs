@@ -1,5 +1,6 @@
 //! The catalogue of SQLite: `sqlite_schema`, and pragmas as tables.
 
+use super::super::queries::query;
 use super::SQLITE;
 use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Named, Native, Table, Text, read_default,
@@ -16,10 +17,7 @@ use kurabe_core::sort;
 pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     let mut catalog = Catalog::default();
     // The tables in which a virtual table keeps its content are a part of it.
-    let sql = "SELECT s.name, s.type, s.tbl_name, s.sql, t.wr FROM sqlite_schema s \
-               LEFT JOIN pragma_table_list t ON t.schema = 'main' AND t.name = s.name \
-               WHERE substr(s.name, 1, 7) <> 'sqlite_' AND coalesce(t.type, '') <> 'shadow' \
-               ORDER BY s.type <> 'table', s.name";
+    let sql = query("sqlite", "read");
     for row in side.rows(sql)? {
         let (name, table, sql) = (text(&row, 0), text(&row, 2), text(&row, 3));
         catalog.names.push(name.to_owned());

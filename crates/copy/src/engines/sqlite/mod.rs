@@ -3,7 +3,7 @@
 mod catalog;
 
 use super::engine::{Dialect, Engine};
-use super::facts::{Carried, Identity, Others, TargetFacts};
+use super::facts::{Identity, TargetFacts};
 use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
@@ -18,25 +18,9 @@ use kurabe_core::{Error, ErrorKind, Result};
 /// What tells a table that a copy made from one that the user made anew: a comment in its text, which goes with it.
 const MARK: &str = "/* kurabe copy ";
 
-/// What programs keep in the file beside its tables.
-const OTHERS: &[Others] = &[Others {
-    kind: IssueKind::Comment,
-    carried: Carried::ByText,
-    sql: "SELECT NULL, 'user_version', 'PRAGMA user_version = ' || user_version FROM pragma_user_version WHERE user_version <> 0 \
-          UNION ALL SELECT NULL, 'application_id', 'PRAGMA application_id = ' || application_id FROM pragma_application_id \
-          WHERE application_id <> 0",
-}];
-
 pub(super) static SQLITE: Engine = Engine {
     longest_name: 1_000,
     has_brackets: true,
-    // Of the page "Pragma Statements": how conditions and definitions are read. None is kept in the file.
-    settings: &[
-        ("case_sensitive_like", "OFF"),
-        ("reverse_unordered_selects", "OFF"),
-        ("ignore_check_constraints", "OFF"),
-    ],
-    others: OTHERS,
     reading: &["PRAGMA query_only = ON"],
     // The driver's own takes the write lock.
     begin_reading: Some("BEGIN DEFERRED"),
@@ -67,8 +51,8 @@ pub(super) static SQLITE: Engine = Engine {
 struct Sqlite;
 
 impl Dialect for Sqlite {
-    fn set(&self, side: &mut Side, settings: &[(&str, &str)]) -> Result<()> {
-        settings.iter().try_for_each(|(name, value)| side.run(&format!("PRAGMA {name} = {value}")))
+    fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
+        settings.iter().try_for_each(|[name, value]| side.run(&format!("PRAGMA {name} = {value}")))
     }
 
     /// The file, whatever its names are.
@@ -236,9 +220,6 @@ impl Dialect for Sqlite {
                 if matches!(kind.class, Class::Float32 | Class::Float64 | Class::Decimal) =>
             {
                 Some(format!("{column} IN (9e999, -9e999, 'NaN', 'Infinity', '-Infinity')"))
-            }
-            IssueKind::Fraction if kind.n > 4 => {
-                Some(format!("{column} GLOB '*.[0-9][0-9][0-9][0-9]*[1-9]*'"))
             }
             _ => None,
         }

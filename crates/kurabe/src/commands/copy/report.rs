@@ -5,7 +5,7 @@ use kurabe_copy::issue::{Accepted, Issue, IssueKind};
 use kurabe_copy::plan::Plan;
 use kurabe_copy::run::Copy;
 use kurabe_copy::wanted::{Parts, Wanted};
-use kurabe_core::units;
+use kurabe_core::{Error, units};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) fn report(
         let done = done.map(|done| {
             serde_json::json!({
                 "rows": done.rows, "copied": done.copied, "rejected": done.rejected, "bytes": done.bytes,
-                "copy_s": done.copy.as_secs_f64(), "verify_s": done.verify.as_secs_f64(),
+                "copy_s": done.copy.as_secs_f64(), "verify_s": done.verify.as_secs_f64(), "by_servers": done.by_servers,
                 "index_s": done.index.as_secs_f64(),
             })
         });
@@ -47,7 +47,12 @@ pub(super) fn report(
 }
 
 /// What will be made, and what does not map.
-pub(super) fn described(plan: &Plan, accepted: &Accepted, copy: &Copy<'_>, dry: bool) -> String {
+pub(super) fn described(
+    plan: &Plan,
+    accepted: &Accepted,
+    copy: &Copy<'_>,
+    tried: Option<&[(String, Error)]>,
+) -> String {
     let rows: u64 = plan.tables.iter().map(|table| table.rows).sum();
     let mut text = format!(
         "{} to {}: {}, {}\n",
@@ -85,7 +90,10 @@ pub(super) fn described(plan: &Plan, accepted: &Accepted, copy: &Copy<'_>, dry: 
     for left in &plan.left {
         let _ = writeln!(text, "left out: {}", left.object);
     }
-    if dry {
+    for (object, why) in tried.unwrap_or_default() {
+        let _ = writeln!(text, "the target refuses {object}: {why}");
+    }
+    if tried.is_some() {
         text.push_str(&plan.statements());
     }
     text

@@ -1,17 +1,17 @@
-//! A generated table with a column of every type that engines have in common, for measurements and tests.
+//! A generated table with a column of every type that engines have in common, and statements that each engine writes in its own way.
 //!
 //! A cell is a function of its row and column. Each engine declares the columns by types of its own.
 
-use crate::engines::engine::Engine;
-use crate::engines::facts::TargetFacts;
-use crate::engines::{ALL, engine_of, of_each};
-use crate::page::{Cell, Encoded, Page};
-use crate::rows::encode;
-use crate::script::quoted;
-use crate::types::{Class, Mapped};
+use kurabe_copy::engines::{ALL, Engine, GAP, TargetFacts};
+use kurabe_copy::page::{Cell, Encoded, Page};
+use kurabe_copy::rows::encode;
+use kurabe_copy::script::quoted;
+use kurabe_copy::sql::pieces;
+use kurabe_copy::types::{Class, Mapped};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Session;
 use kurabe_core::operation::Operation;
+use kurabe_core::raw::{RawStatement, RawText};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, Result};
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The key, which counts the rows from 1.
 pub const KEY: &str = "id";
 
-/// The columns after the key: name, class, and the type on each of [`ALL`](crate::engines::ALL).
+/// The columns after the key: name, class, and the type on each of [`ALL`].
 const COLUMNS: &[(&str, Class, [&str; 4])] = &[
     ("c_bool", Class::Bool, ["BOOLEAN", "boolean", "tinyint(1)", "BOOLEAN"]),
     ("c_int8", Class::Int8, ["TINYINT", "smallint", "tinyint", "SMALLINT"]),
@@ -256,10 +256,46 @@ fn time(random: u64) -> String {
     format!("{hour:02}:{minute:02}:{second:02}.{}", 1 + (random >> 24) % 9)
 }
 
+/// The operation of a statement that each engine writes in its own way, for a collection of any server. All texts have
+/// the same parameters. An engine whose tables cannot be copied has no such statement.
+pub fn of_each(collection: &Arc<Collection>, text: impl Fn(&'static Engine) -> String) -> Operation {
+    let (mut texts, mut parameters) = (Vec::new(), 0);
+    for engine in ALL {
+        let sql = text(engine);
+        parameters = sql.matches(GAP).count();
+        texts.push(RawText {
+            engine: engine.schemes.first().map(|name| (*name).to_owned()),
+            pieces: pieces(&sql),
+        });
+    }
+    let collection = Some(Arc::clone(collection));
+    let statement = RawStatement { place: "a copy".to_owned(), texts, parameters, collection };
+    Operation::Raw { statement: Arc::new(statement) }
+}
+
+/// The operation by which a session's server names its engine.
+pub fn which(collection: &Arc<Collection>) -> Operation {
+    of_each(collection, |engine| format!("SELECT '{}'", engine.name))
+}
+
+/// The engine of a collection's server.
+///
+/// # Errors
+/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) if its tables cannot be copied; or the server's error.
+pub fn engine_of(session: &mut dyn Session, collection: &Arc<Collection>) -> Result<&'static Engine> {
+    let which = session.prepare(&which(collection))?;
+    let mut reply = Reply::new();
+    session.execute(&which, &[], &mut reply)?;
+    session.release(which)?;
+    let name = String::from_utf8_lossy(reply.field_bytes(0, 0).unwrap_or_default()).into_owned();
+    let found = ALL.iter().copied().find(|engine| engine.name == name.trim_end());
+    found.ok_or_else(|| Error::unsupported(format!("tables of '{name}' cannot be copied")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::canonical::{Reading, push as canonical};
+    use kurabe_copy::canonical::{Reading, push as canonical};
 
     #[test]
     fn every_engine_has_a_column_for_every_class() {

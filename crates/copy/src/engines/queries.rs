@@ -1,0 +1,61 @@
+//! The queries of the engines' catalogues, which are data: a file an engine.
+
+use super::engine::Engine;
+use super::facts::Others;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// A file of queries.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// The settings of a session that change how definitions and values are written, read or found, with the values for every
+    /// session of a copy. Those that a server lacks are left out.
+    #[serde(default)]
+    settings: Vec<[String; 2]>,
+    /// What the engine has besides tables.
+    others: Vec<Others>,
+    /// Those of the modules that read its catalogue, by their names there, and lists of words.
+    queries: BTreeMap<String, String>,
+}
+
+/// The files, by the names of the engines in lower case.
+static FILES: LazyLock<BTreeMap<&str, File>> = LazyLock::new(|| {
+    let files = [
+        ("mysql", include_str!("../../queries/mysql.toml")),
+        ("postgresql", include_str!("../../queries/postgresql.toml")),
+        ("sqlite", include_str!("../../queries/sqlite.toml")),
+    ];
+    // A test reads each of them.
+    files.into_iter().map(|(engine, text)| (engine, toml::from_str(text).unwrap_or_default())).collect()
+});
+
+/// A query of an engine's catalogue.
+pub(super) fn query(engine: &str, name: &str) -> &'static str {
+    let found = FILES.get(engine).and_then(|file| file.queries.get(name));
+    debug_assert!(found.is_some(), "{engine} has no query {name}");
+    found.map_or("", String::as_str)
+}
+
+/// What an engine has besides tables.
+pub(crate) fn others(engine: &Engine) -> &'static [Others] {
+    FILES.get(&*engine.name.to_lowercase()).map_or(&[], |file| &file.others)
+}
+
+/// The settings of all sessions of an engine.
+pub(crate) fn settings(engine: &Engine) -> &'static [[String; 2]] {
+    FILES.get(&*engine.name.to_lowercase()).map_or(&[], |file| &file.settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_engine_has_queries_of_what_it_has_besides_tables() {
+        for engine in super::super::ALL {
+            assert!(others(engine).len() >= 2, "{}", engine.name);
+        }
+    }
+}

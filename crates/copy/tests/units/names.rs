@@ -1,0 +1,37 @@
+//! [`kurabe_copy::names`].
+
+use kurabe_copy::catalog::Table;
+use kurabe_copy::names::{Names, is_of};
+
+#[test]
+fn patterns_have_any_text_and_any_character() {
+    for (pattern, names, others) in [
+        ("order*", &["order", "orders"][..], &["border", "Order"][..]),
+        ("*_log", &["a_log", "_log"], &["a_logs", "log"]),
+        ("t?", &["t1", "té"], &["t", "t12"]),
+        ("a*b*c", &["abc", "axxbyyc", "abbc"], &["ab", "acb"]),
+        ("plain", &["plain"], &["plain1"]),
+    ] {
+        assert!(names.iter().all(|name| is_of(pattern, name)), "{pattern} {names:?}");
+        assert!(!others.iter().any(|name| is_of(pattern, name)), "{pattern} {others:?}");
+    }
+}
+
+#[test]
+fn names_are_unique_and_short_enough() {
+    let find = |name| kurabe_copy::engines::of_scheme(name).unwrap();
+    let table = |name: &str| Table { name: name.to_owned(), ..Table::default() };
+    let mut names = Names::new(find("postgres"), &[table("orders"), table("items")]);
+    assert_eq!(names.of("orders", "by_day", false), "by_day");
+    assert_eq!(names.of("items", "by_day", false), "items_by_day");
+    assert_eq!(names.of("items", "BY_DAY", false), "items_BY_DAY_k2");
+    assert_eq!(names.of("orders", "items", false), "orders_items");
+    assert_eq!(names.of("orders", "sqlite_autoindex_orders_1", false), "orders_k1");
+    assert_eq!(names.of("orders", "", true), "orders_k2");
+    let long = "é".repeat(40);
+    let made = names.of("orders", &long, false);
+    assert!(made.len() <= 63 && made.starts_with("orders_é"), "{made}");
+    let mut names = Names::new(find("mysql"), &[table("orders"), table("items")]);
+    assert_eq!(names.of("orders", "by_day", false), "by_day");
+    assert_eq!(names.of("items", "by_day", false), "by_day");
+}
