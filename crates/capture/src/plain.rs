@@ -36,6 +36,13 @@ pub(crate) enum Expr {
     Changed(char, usize),
 }
 
+/// What an INSERT gives a column.
+enum Given {
+    Value(Expr),
+    /// What the table gives.
+    Default,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     Word(String),
@@ -74,7 +81,10 @@ pub(crate) fn read(form: &Form) -> Option<Plain> {
             if columns.len() != values.len() {
                 return None;
             }
-            let given = |(column, value): (String, Option<Expr>)| Some((column, value?));
+            let given = |(column, value)| match value {
+                Given::Value(value) => Some((column, value)),
+                Given::Default => None,
+            };
             let sets: Vec<(String, Expr)> = columns.into_iter().zip(values).filter_map(given).collect();
             let key = |(column, expr): &(String, Expr)| match expr {
                 Expr::Slot(slot) if column == commands::KEY => Some((column.clone(), *slot)),
@@ -195,13 +205,12 @@ impl Rest<'_> {
         Some(table)
     }
 
-    /// What is inserted into a column; `None` in it: what the table gives.
-    fn value(&mut self) -> Option<Option<Expr>> {
-        let slot = self.slot().map(Expr::Slot);
-        if slot.is_none() && self.keyword("default").is_some() {
-            return Some(None);
+    /// What is inserted into a column.
+    fn value(&mut self) -> Option<Given> {
+        if self.keyword("default").is_some() {
+            return Some(Given::Default);
         }
-        slot.or_else(|| self.now()).map(Some)
+        self.slot().map(Expr::Slot).or_else(|| self.now()).map(Given::Value)
     }
 
     fn now(&mut self) -> Option<Expr> {

@@ -245,7 +245,8 @@ impl<T> Waiting<T> {
 
     /// Takes away the request that was sent last, if this is known of it.
     pub(crate) fn pop_last(&mut self, is_known: impl Fn(&T) -> bool) -> Option<(T, Exchange)> {
-        let (known, request) = self.requests.pop_back_if(|(known, _)| is_known(known))?;
+        self.requests.back().filter(|(known, _)| is_known(known))?;
+        let (known, request) = self.requests.pop_back()?;
         self.size -= request.size();
         Some((known, request))
     }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The key of a table that is made, and whose own is not known.
 pub(super) const NUMBER: &str = "number";
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub(super) struct Writer<'a> {
     pub(super) analysis: &'a Analysis,
     /// Each form, if it is so simple.

@@ -39,6 +39,7 @@ pub(super) fn check_begin(pieces: &[Piece]) -> Result<()> {
 
 /// Why a statement asks for `--write` in a read-only session too; `None` if the server alone decides. `engine` names the
 /// engine of the statement; without one, it may be any.
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the method alone is of one lifetime only")]
 pub(super) fn asks_for_write(pieces: &[Piece], engine: Option<&str>) -> Option<String> {
     first_reason(&text(pieces), engine, |statement| statement.asks_for_write())
 }

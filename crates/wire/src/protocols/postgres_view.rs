@@ -46,17 +46,17 @@ struct Statement {
 }
 
 /// A statement as it was before a message that the server may refuse or pass over.
-type Before = Box<(Vec<u8>, Option<Statement>)>;
+type Before = (Vec<u8>, Option<Statement>);
 
 /// What the server has to answer.
 enum Expected {
     /// Parse without a record of its own, Bind, Close: one message.
-    Short(Option<Before>),
+    Short(Option<Box<Before>>),
     /// Describe of the statement with this name, or of a portal: its columns.
     Describe(Option<Vec<u8>>),
     Request,
     /// Parse of a named statement.
-    Prepare(Before),
+    Prepare(Box<Before>),
     Sync,
 }
 
@@ -152,7 +152,7 @@ impl Postgres {
                     return self.expect(Expected::Short(None));
                 }
                 let exchange = Exchange { text, step: Step::Prepare, cut, ..Exchange::default() };
-                self.enter(Expected::Prepare(before), exchange, now)
+                self.enter(Expected::Prepare(Box::new(before)), exchange, now)
             }
             Request::Bind(bind) => {
                 let bound = self.bound(bind, cut);
@@ -180,7 +180,7 @@ impl Postgres {
                     Target::Statement(name) => {
                         let before = self.before(name);
                         self.statements.remove(&name.to_vec());
-                        Some(before)
+                        Some(Box::new(before))
                     }
                     Target::Portal(name) => {
                         self.portals.remove(&name.to_vec());
@@ -241,7 +241,7 @@ impl Postgres {
 
     /// A statement of this name as it is now.
     fn before(&self, name: &[u8]) -> Before {
-        Box::new((name.to_vec(), self.statements.get(&name.to_vec()).cloned()))
+        (name.to_vec(), self.statements.get(&name.to_vec()).cloned())
     }
 
     /// Enters a request.
