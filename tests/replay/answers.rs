@@ -59,7 +59,8 @@ fn planted_wrong_answer_is_found_whatever_words_its_statement_has() {
             (
                 "UPDATE random SET now = 'n9' WHERE uuid = 4",
                 "UPDATE random SET now = 'other' WHERE uuid = 4",
-                "4 rows changed instead of 3 for 'UPDATE",
+                // MySQL's client counts otherwise than a replay does: what it changed is not compared.
+                if is_postgres { "4 rows changed instead of 3 for 'UPDATE" } else { "for 'SELECT uuid, now" },
             ),
             (
                 "UPDATE random SET credit_limit = 35 WHERE uuid = 1",

@@ -20,6 +20,8 @@ const KEYS: [&str; 14] = [
 ];
 /// The lengths of texts that may be keys, in bytes.
 const LENGTHS: std::ops::RangeInclusive<usize> = 20..=2_000;
+/// The length up to which a text without such a beginning may be one.
+const SHORT: usize = 128;
 /// The entropy from which a text looks like a key, in bits for each character.
 const RANDOM: f64 = 4.3;
 
@@ -125,7 +127,9 @@ pub(crate) fn looks_random(value: &[u8]) -> bool {
     }
     let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
     let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
-    KEYS.iter().any(|start| text.starts_with(start)) || is_mixed && entropy(text.as_bytes()) >= RANDOM
+    let is_short = text.len() <= SHORT;
+    KEYS.iter().any(|start| text.starts_with(start))
+        || is_short && is_mixed && entropy(text.as_bytes()) >= RANDOM
 }
 
 /// The entropy of bytes, in bits for each.

@@ -138,7 +138,7 @@ fn recorded(totals: &Totals, refused: u64, path: &Path, output: &Output) -> Resu
         output.note(&show::left_out(totals.cut, totals.requests));
     }
     if totals.suspect > 0 {
-        output.warning(&format!(
+        output.note(&format!(
             "{} has {} requests with values that look like keys or tokens, which nothing beside them says: they are recorded; \
              --values hash replaces them",
             path.display(),
