@@ -328,7 +328,7 @@ fn judge_pair(
         further_rounds: None,
         lower_bound: false,
         margin: rule.margin,
-        disturbed: cells.iter().flatten().any(|cell| cell.disturbed.is_some()),
+        disturbed: cells.iter().flatten().find_map(|cell| cell.disturbed.clone()),
     };
     let [Some(a), Some(b)] = cells.map(ok) else {
         verdict.why = sides.iter().zip(cells).find_map(|(side, cell)| why_no_results(side, cell));

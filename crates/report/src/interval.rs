@@ -26,7 +26,7 @@ impl Interval {
     /// Whether its ends are so far apart that they say nothing: by a factor of 100 or more.
     pub(crate) fn is_vast(&self) -> bool {
         const VAST: f64 = 100.0;
-        self.ends().is_some_and(|(low, high)| !(high < low * VAST))
+        self.ends().is_some_and(|(low, high)| high >= low * VAST)
     }
 
     /// The ratio seen from the other side.

@@ -195,9 +195,9 @@ pub struct Verdict {
     /// Differences below this do not matter.
     #[serde(skip)]
     pub(crate) margin: f64,
-    /// Whether the machine had other load during one of the sides.
+    /// The machine's other load during one of the sides, as a clause.
     #[serde(skip)]
-    pub(crate) disturbed: bool,
+    pub(crate) disturbed: Option<String>,
     /// The bottlenecks of the two sides.
     #[serde(skip)]
     pub(crate) limits: [Option<Limit>; 2],
@@ -212,11 +212,14 @@ impl Verdict {
     /// Why its interval says nothing: from how many rounds it is, and whether there was other load. `None` if it
     /// says something.
     pub(crate) fn says_nothing(&self, language: Language) -> Option<String> {
-        self.interval().filter(|interval| interval.is_vast())?;
+        self.interval().filter(Interval::is_vast)?;
         let rounds = rounds(self.rounds);
         let n = self.rounds;
-        let load =
-            if self.disturbed { say!(language, ", other load", "、他の負荷") } else { String::new() };
+        let load = if self.disturbed.is_some() {
+            say!(language, ", other load", "、他の負荷")
+        } else {
+            String::new()
+        };
         Some(say!(language, "undecided: {rounds}{load}", "未決: {n} ラウンド{load}"))
     }
 }

@@ -198,6 +198,20 @@ mod tests {
     }
 
     #[test]
+    fn predicted_rounds_add_their_degrees_of_freedom_to_those_that_are_shared() {
+        let settings = IntervalSettings::default();
+        for freedom in [2.0, 20.0] {
+            let ratio = PairedRatio::new(0.0, Some(0.04), freedom, 3, &settings);
+            let further = further_rounds(&ratio, 0.05, None, &settings).unwrap();
+            let half = |further: usize| {
+                let rounds = (3 + further) as f64;
+                settings.student(freedom + further as f64) * 0.04 * (3.0 / rounds).sqrt()
+            };
+            assert!(half(further) <= 0.05_f64.ln_1p() && half(further - 1) > 0.05_f64.ln_1p(), "{further}");
+        }
+    }
+
+    #[test]
     fn a_narrow_interval_needs_fewer_rounds_than_a_wide_one() {
         let settings = IntervalSettings::default();
         let more = |ratio: &PairedRatio| further_rounds(ratio, 0.05, None, &settings);

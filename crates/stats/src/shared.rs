@@ -176,6 +176,18 @@ mod tests {
     }
 
     #[test]
+    fn few_comparisons_that_look_alike_are_not_taken_for_alike() {
+        let columns = [[1.0, -1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0], [1.0, -1.0, -1.0, 1.0]];
+        let freedom = |count: usize| {
+            let family: Vec<Vec<f64>> = columns[..count].iter().map(|one| one.to_vec()).collect();
+            SharedVariance::of(&family).unwrap().freedom
+        };
+        // Equal variances do not scatter at all; what chance might hide are 0.71 and 0.5 of ψ₁(3 ÷ 2) = 0.935.
+        assert!((3.7..4.2).contains(&freedom(2)), "{}", freedom(2));
+        assert!((4.9..5.5).contains(&freedom(3)), "{}", freedom(3));
+    }
+
+    #[test]
     fn variance_lies_between_its_own_and_that_of_the_family_and_outliers_keep_theirs() {
         // Independent: columns of a Hadamard matrix.
         let columns = [[1.0, -1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0], [1.0, -1.0, -1.0, 1.0]];

@@ -299,8 +299,7 @@ impl Shared {
         let mut family = Vec::new();
         for a in 0..targets {
             for b in a + 1..targets {
-                for cell in 0..cells {
-                    let ((a, a_truth), (b, b_truth)) = (&sides[a][cell], &sides[b][cell]);
+                for ((a, a_truth), (b, b_truth)) in sides[a].iter().zip(&sides[b]) {
                     let minus = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect();
                     family.push((minus(a, b), minus(a_truth, b_truth)));
                 }

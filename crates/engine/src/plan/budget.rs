@@ -135,18 +135,20 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
     if free.restarts && adds_rounds {
         cost = add_restarts(plan, targets, cost, budget);
     }
-    while adds_rounds {
-        let before = plan.spec.rounds;
-        plan.spec.rounds += plan.spec.blocks();
-        let more = Cost::of(plan, targets);
-        if plan.spec.rounds > usual.most.max(MAX_PER_BLOCK * plan.spec.blocks())
-            || more.trial(budget) < usual.long_trial
-            || more.min() > budget
-        {
-            plan.spec.rounds = before;
-            break;
+    if adds_rounds {
+        loop {
+            let before = plan.spec.rounds;
+            plan.spec.rounds += plan.spec.blocks();
+            let more = Cost::of(plan, targets);
+            if plan.spec.rounds > usual.most.max(MAX_PER_BLOCK * plan.spec.blocks())
+                || more.trial(budget) < usual.long_trial
+                || more.min() > budget
+            {
+                plan.spec.rounds = before;
+                break;
+            }
+            cost = more;
         }
-        cost = more;
     }
     let trial = cost.trial(budget);
     plan.spec.duration_ns = Some(trial.as_nanos() as u64);

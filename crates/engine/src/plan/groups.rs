@@ -56,7 +56,7 @@ pub(crate) fn groups(plan: &Plan) -> Vec<Vec<TrialId>> {
         let has_same =
             |group: &Group| group.trials.iter().any(|(cell, _)| plan.cells[*cell].record.axes == *axes);
         let found = groups.iter().position(|group| fits(group) && has_same(group));
-        let found = found.or_else(|| groups.iter().position(|group| fits(group)));
+        let found = found.or_else(|| groups.iter().position(fits));
         if let Some(group) = found.map(|at| &mut groups[at]) {
             group.trials.push((cell, operation));
             group.data.push(data);
