@@ -122,7 +122,7 @@ fn state(folder: &Path, database: &Path) -> (BTreeMap<String, Vec<u8>>, String) 
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
         // The log's index has the readers, and an empty log has nothing.
-        if !name.ends_with("-shm") && !(name.ends_with("-wal") && entry.metadata().unwrap().len() == 0) {
+        if !(name.ends_with("-shm") || name.ends_with("-wal") && entry.metadata().unwrap().len() == 0) {
             files.insert(name, std::fs::read(entry.path()).unwrap());
         }
     }

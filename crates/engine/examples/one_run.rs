@@ -42,7 +42,7 @@ pub(crate) fn main() -> Result<()> {
     let mut targets = [Target::new("sqlite", driver, facts)];
     let plan = Plan::draft(experiment, spec, &[false])?;
     let run = kurabe_engine::run(NewRun::new(plan), &mut targets, &Conditions::default(), &mut Printer)?;
-    for (trial, measured) in run.iter().flat_map(|run| run.figures()) {
+    for (trial, measured) in run.iter().flat_map(kurabe_core::run::Run::figures) {
         println!("cell {}: {:.0} reads per second, all verified", trial.cell, measured.ops_per_second());
     }
     Ok(())

@@ -201,16 +201,12 @@ pub(crate) fn may_write(urls: &[String], workload: &WorkloadOptions) -> bool {
 /// The built-in script of this name, or the only one whose name begins so, as pgbench takes it.
 fn builtin(name: &str, weight: u64) -> Result<CustomFile> {
     let mut begin = BUILTIN.iter().filter(|(known, _)| known.starts_with(name));
-    match (begin.next(), begin.next()) {
-        (Some((known, text)), None) => {
-            Ok(CustomFile { name: (*known).to_owned(), text: (*text).to_owned(), weight })
-        }
-        _ => {
-            let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
-            Err(Error::usage(format!("pgbench has no script '{name}'"))
-                .hint(units::suggestion(name, &names, "there are")))
-        }
+    if let (Some((known, text)), None) = (begin.next(), begin.next()) {
+        return Ok(CustomFile { name: (*known).to_owned(), text: (*text).to_owned(), weight });
     }
+    let names: Vec<&str> = BUILTIN.iter().map(|(name, _)| *name).collect();
+    Err(Error::usage(format!("pgbench has no script '{name}'"))
+        .hint(units::suggestion(name, &names, "there are")))
 }
 
 /// A script's name and weight: `mine.sql@3`.

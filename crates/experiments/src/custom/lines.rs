@@ -101,15 +101,17 @@ impl Seen {
                     "end" if is_body => self.blocks = self.blocks.saturating_sub(1),
                     _ => {}
                 }
-                const FIRST: [&str; 5] = ["create", "or", "replace", "function", "procedure"];
                 if self.initials.len() < 4 {
-                    let known = FIRST.contains(&name.as_str());
+                    let known = BEFORE_BODY.contains(&name.as_str());
                     self.initials.push(name.chars().next().filter(|_| known).unwrap_or('-'));
                 }
             }
         }
     }
 }
+
+/// The words with which a statement begins that may have a body (`CREATE OR REPLACE FUNCTION`).
+const BEFORE_BODY: [&str; 5] = ["create", "or", "replace", "function", "procedure"];
 
 /// Adds a statement, unless it is blank, and begins the next.
 fn push<'a>(text: &'a str, from: usize, to: usize, seen: &mut Seen, out: &mut Vec<(usize, Line<'a>)>) {

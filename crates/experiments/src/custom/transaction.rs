@@ -260,7 +260,7 @@ impl State {
         for (slot, was) in &mut self.begun[self.program] {
             was.copy(&self.values.slots[*slot]);
         }
-        let (began, limit) = (Instant::now(), kurabe_core::driver::ConnectOptions::default().timeout);
+        let (started, limit) = (Instant::now(), kurabe_core::driver::ConnectOptions::default().timeout);
         let mut tried = 0;
         loop {
             let Err(error) = self.run(program, session) else { return Ok(()) };
@@ -269,7 +269,7 @@ impl State {
             match program.retries {
                 _ if !is_retried => return Err(error),
                 Some(retries) if tried >= retries => return Err(error),
-                None if began.elapsed() > limit => {
+                None if started.elapsed() > limit => {
                     let what = format!(
                         "tried {} times in {}, the limit of --timeout",
                         tried + 1,

@@ -17,7 +17,7 @@ const BUILT_IN: [(&str, char, &str); 2] =
 
 /// pgbench's options (its manual, versions 11 to 18) that are refused: the long name, the short one, and what to write. It takes the
 /// others, but for `-v` and `-h`, which are those of this program.
-const REFUSED: [(&str, Option<char>, &str); 25] = [
+const REFUSED: [(&str, Option<char>, &str); 27] = [
     (
         "latency-limit",
         Some('L'),
@@ -59,6 +59,8 @@ const REFUSED: [(&str, Option<char>, &str); 25] = [
     ("partitions", None, TABLES),
     ("partition-method", None, TABLES),
     ("unlogged-tables", None, TABLES),
+    ("tablespace", None, TABLES),
+    ("index-tablespace", None, TABLES),
 ];
 const URL: &str = "the target is a URL: postgres://user@host:port/database";
 const TABLES: &str = "--init makes the tables as 'pgbench -i' does without it; make your own tables with 'pgbench -i', and leave out --init";
@@ -70,23 +72,17 @@ pub(super) fn refused(words: &[&str]) -> Option<Error> {
         let mut all = command.get_arguments();
         all.any(|arg| arg.get_short() == Some(short) && arg.get_action().takes_values())
     };
-    let found = words.iter().find_map(|word| match word.strip_prefix("--") {
-        Some(long) => {
+    let found = words.iter().find_map(|word| {
+        if let Some(long) = word.strip_prefix("--") {
             let name = long.split('=').next().unwrap_or_default();
-            REFUSED
-                .iter()
-                .find(|(known, ..)| *known == name)
-                .or_else(|| name.ends_with("tablespace").then_some(&REFUSED[20]))
+            return REFUSED.iter().find(|(known, ..)| *known == name);
         }
-        None => {
-            let letters = word.strip_prefix('-')?.chars();
-            let mut letters = letters.take_while(|letter| letter.is_ascii_alphabetic());
-            loop {
-                let letter = letters.next()?;
-                let found = REFUSED.iter().find(|(_, short, _)| *short == Some(letter));
-                if found.is_some() || takes_value(letter) {
-                    break found;
-                }
+        let mut letters = word.strip_prefix('-')?.chars().take_while(char::is_ascii_alphabetic);
+        loop {
+            let letter = letters.next()?;
+            let found = REFUSED.iter().find(|(_, short, _)| *short == Some(letter));
+            if found.is_some() || takes_value(letter) {
+                break found;
             }
         }
     });

@@ -197,11 +197,7 @@ fn work(
     }
     if json && (dry || refused.is_some()) {
         let mut report = report(&plan, wanted, &both, &[], &plan.statements());
-        let tried = tried
-            .iter()
-            .flatten()
-            .map(|(object, why)| serde_json::json!({ "object": object, "why": why.to_string() }));
-        report["refused_by_target"] = tried.collect();
+        report["refused_by_target"] = tried.iter().flatten().map(refused_object).collect();
         output.result(&format!("{report:#}"))?;
     } else if !json {
         output.result(&described(&plan, &wanted.accepted, &copy, tried.as_deref()))?;
@@ -265,6 +261,11 @@ fn work(
     }
     on_page?;
     ended(done, copy.begun, output)
+}
+
+/// An object that the target refuses, and why.
+fn refused_object((object, why): &(String, Error)) -> serde_json::Value {
+    serde_json::json!({ "object": object, "why": why.to_string() })
 }
 
 /// The exit code of a copy, which can be continued if it has begun.
