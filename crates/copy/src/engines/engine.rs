@@ -249,7 +249,7 @@ pub trait Dialect: Sync {
         kind.class
     }
 
-    /// Gives a session these [settings](super::queries::settings), but for those that its server lacks.
+    /// Gives a session these settings, but for those that its server lacks.
     fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
         let _ = (side, settings);
         Ok(())
@@ -279,7 +279,7 @@ pub trait Dialect: Sync {
         sides.iter_mut().try_for_each(|side| side.begin_reading())
     }
 
-    /// The text of one of [`others`](super::queries::others), of which the query gave this row.
+    /// The text of one of the other objects, of which the query gave this row.
     fn own_text(&self, side: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
         let _ = (side, kind);
         Ok(Text::Statement(text(row, 2).to_owned()))

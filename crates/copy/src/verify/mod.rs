@@ -3,7 +3,7 @@
 //! Both servers count their rows. Both sides are read whole, by one query each without a key or an order, as the texts that
 //! `Dialect::check` has the server write, which [`form`] parses. Each row adds its digest of 128 bits to one of `CHUNKS`
 //! sums, that of its key. Equal sums are equal rows, in whatever order they came. Where sums differ, the rows of the first
-//! such chunk are read again, to name a row that differs. Where both servers can compute the same digests, [`servers`] asks them first,
+//! such chunk are read again, to name a row that differs. Where both servers can compute the same digests, `servers` asks them first,
 //! and no row is read of a table whose digests are equal.
 
 mod document;
