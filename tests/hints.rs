@@ -111,7 +111,7 @@ const WRONG: Lines = &[
     ("report --anonymise --published", &["cannot be used with"]),
     ("run webapp sqlite: --postal-codes /nowhere/at/all.csv", &["cannot be read"]),
     ("run webapp sqlite: --postal-codes 0", &["out of range"]),
-    ("run pgbench sqlite: -b tpcb-lik", &["did you mean 'tpcb-like'?"]),
+    ("run pgbench sqlite: -b tpcb-lyk", &["did you mean 'tpcb-like'?"]),
     ("run pgbench sqlite: -f a.sql@x", &["'x' is not a script weight"]),
     // Fleets.
     ("run point-read sqlite: --agents 2", &["--agents needs --fleet"]),

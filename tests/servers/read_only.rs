@@ -72,7 +72,7 @@ fn user_who_may_only_select_reads_without_a_table_or_a_lease() {
                     &format!("CREATE USER {at} IDENTIFIED BY 'a'; GRANT {what} ON kurabe.* TO {at};"),
                 );
             }
-            "no privilege CREATE on database kurabe"
+            "the user has no privileges CREATE, DROP, INDEX, INSERT, UPDATE, DELETE on database kurabe"
         };
         let url = by(&server, "reader:a", "kurabe");
         check_reads(&place, engine, &url);

@@ -22,6 +22,8 @@ impl Standby {
         let primary = testing::own_server_with("postgres", |options| {
             options.set("wal_level", "replica").set("max_wal_senders", 4)
         })?;
+        // Only such a role may copy a server.
+        testing::make_superuser(&primary);
         let programs = primary.program().parent().unwrap().to_owned();
         if !programs.join("pg_basebackup").exists() {
             skip("there is no program pg_basebackup");

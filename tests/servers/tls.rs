@@ -183,7 +183,7 @@ fn postgres_decides_as_psql() {
         }
         psql.env("PGPASSWORD", server.password().unwrap());
         psql.args(["--no-psqlrc", "--command", "SELECT 1"]).arg(format!(
-            "host=127.0.0.1 port={} user=postgres dbname=kurabe sslmode={mode}{given}",
+            "host=127.0.0.1 port={} user=kurabe dbname=kurabe sslmode={mode}{given}",
             server.port()
         ));
         let given = given.replace(' ', "&");
