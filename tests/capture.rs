@@ -160,8 +160,8 @@ fn values_are_those_that_were_sent_and_are_replaced_or_dropped_where_wished() {
     place.file("a.sql", "SELECT :n::int + 1, length(:word), NULL::text\n");
     place.file("data", "1\tAlice\n2\t\\N\n");
     let script = format!(
-        "cd '{}'; pgbench -n -M prepared -t 2 -D n=4711 -D \"word=it's Alice\" -f a.sql; \
-         psql -qXc \"SELECT 'Alice' AS a, 4711 -- Alice\" -c 'CREATE TEMP TABLE t (a int, b text)' \
+        "cd '{}'; pgbench -n -M prepared -t 2 -D n=471147114 -D \"word=it's Alice\" -f a.sql; \
+         psql -qXc \"SELECT 'Alice' AS a, 471147114 -- Alice\" -c 'CREATE TEMP TABLE t (a int, b text)' \
          -c '\\copy t FROM data' -c \"SELECT 1 / 0\" || true",
         place.home().display()
     );
@@ -173,13 +173,13 @@ fn values_are_those_that_were_sent_and_are_replaced_or_dropped_where_wished() {
     for (text, request) in bound {
         assert_eq!(text.trim(), "SELECT $1::int + 1, length($2), NULL::text");
         let values: Vec<_> = request.parameters.iter().map(|one| one.value.clone()).collect();
-        assert_eq!(values, [value("4711"), value("it's Alice")]);
+        assert_eq!(values, [value("471147114"), value("it's Alice")]);
         assert_eq!((request.rows, &request.error), (1, &None));
     }
     let of = |part: &str| {
         &found.iter().find(|(text, _)| text.contains(part)).unwrap_or_else(|| panic!("{found:#?}")).1
     };
-    assert_eq!(of("SELECT 'Alice' AS a, 4711 -- Alice").rows, 1);
+    assert_eq!(of("SELECT 'Alice' AS a, 471147114 -- Alice").rows, 1);
     assert_eq!(of("COPY  t FROM STDIN").affected, 2);
     assert_eq!(of("1 / 0").error.as_deref(), Some("22012"));
     let data: Vec<u8> = records(&path)
@@ -191,7 +191,7 @@ fn values_are_those_that_were_sent_and_are_replaced_or_dropped_where_wished() {
     for values in ["hash", "drop"] {
         let path = captured(&place, values, &["--values", values], server.url(), &script);
         let all = format!("{:?}", records(&path));
-        assert!(!all.contains("Alice") && !all.contains("4711"), "{all}");
+        assert!(!all.contains("Alice") && !all.contains("471147114"), "{all}");
         assert_eq!(requests(&path).len(), found.len());
     }
 }
