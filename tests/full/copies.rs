@@ -1,8 +1,10 @@
-//! `kurabe copy` at length: 2,000 random tables and keys of every type between all engines, and a hundred copies that are killed.
+//! `kurabe copy` at length: 2,000 random tables, 2,000 copies of random databases, and keys of every type between all engines, and a hundred copies that are killed.
 
 #[path = "../../crates/copy/tests/common/mod.rs"]
 #[allow(dead_code)]
 mod common;
+#[path = "../../crates/copy/tests/databases.rs"]
+mod databases;
 #[path = "../../crates/copy/tests/keys.rs"]
 mod keys;
 #[path = "../copy/kills.rs"]
@@ -20,11 +22,17 @@ fn seed() -> u64 {
 #[test]
 fn two_thousand_random_tables_arrive_as_they_were_or_as_the_plan_said() {
     let first = seed();
-    // Each batch has 20 tables of each of five engines, which go to five engines each.
-    for seed in first..first + 5 {
+    // Each batch has 20 tables of each of four engines, which go to four engines each.
+    for seed in first..first + 7 {
         let checked = random::check(seed, 20, &|_, _| true);
         assert!(checked > 200, "{checked}");
     }
+}
+
+#[test]
+fn each_row_and_definition_of_two_thousand_copied_databases_is_carried_or_listed() {
+    // Databases of each of four engines, which go to four engines each.
+    databases::all_pairs(seed(), 125, &|_, _| true);
 }
 
 #[test]

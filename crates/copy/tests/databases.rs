@@ -3,9 +3,9 @@
 //!
 //! Each name and each text has a tag of its own, so that what became of it can be found in any text of a catalogue.
 
-use crate::choices::all;
-use crate::common::{Place, driver, side};
-use crate::random::draw::Draw;
+use super::common::{Place, driver, side, wanted_all};
+use super::random::draw::Draw;
+use kurabe_copy::page::PageSize;
 use kurabe_copy::plan::Plan;
 use kurabe_copy::run::{Copy, How};
 use kurabe_core::ErrorKind;
@@ -293,7 +293,7 @@ fn check(from: &Place, database: &Database<'_>, to: &'static str) -> Option<Stri
     target.ask("CREATE TABLE bait (id int); INSERT INTO bait VALUES (7)");
     let stop = AtomicBool::new(false);
     let mut copy = Copy::new(side(&from.url()), side(&target.url()), &stop);
-    let wanted = all();
+    let wanted = wanted_all(PageSize::default());
     let plan: Plan = match copy.plan(&wanted, &mut []) {
         Ok(plan) => plan,
         // It names what no acceptance maps, and nothing was made.
@@ -341,7 +341,7 @@ fn check(from: &Place, database: &Database<'_>, to: &'static str) -> Option<Stri
 }
 
 /// Draws `count` databases of each engine, and copies each to every engine that `is_chosen` has.
-fn all_pairs(seed: u64, count: u64, is_chosen: &dyn Fn(u64, usize) -> bool) {
+pub fn all_pairs(seed: u64, count: u64, is_chosen: &dyn Fn(u64, usize) -> bool) {
     let (mut wrong, mut copied) = (Vec::new(), 0);
     for (number, engine) in (0..count).flat_map(|number| ENGINES.map(|engine| (number, engine))) {
         let Some(from) = Place::new(engine) else { continue };
@@ -361,22 +361,4 @@ fn all_pairs(seed: u64, count: u64, is_chosen: &dyn Fn(u64, usize) -> bool) {
         }
     }
     assert!(wrong.is_empty(), "{} of {copied}:\n{}", wrong.len(), wrong.join("\n\n"));
-}
-
-fn seed() -> u64 {
-    std::env::var("KURABE_COPY_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
-}
-
-#[test]
-fn each_row_and_definition_of_a_random_database_is_carried_or_listed() {
-    // Each pair of engines once.
-    all_pairs(seed(), 4, &|number, to| number as usize == to);
-}
-
-/// 2,000 copies.
-#[test]
-#[ignore = "it takes an hour"]
-fn each_row_and_definition_of_many_random_databases_is_carried_or_listed() {
-    let count = std::env::var("KURABE_COPY_COUNT").ok().and_then(|text| text.parse().ok()).unwrap_or(125);
-    all_pairs(seed(), count, &|_, _| true);
 }

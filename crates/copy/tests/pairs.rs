@@ -1,7 +1,13 @@
-//! A few random tables, and keys of each type to two engines; the full tier has two thousand, and all pairs.
+//! A few random tables and databases, and keys of each type to two engines; the full tier has two thousand, and all pairs.
 
+use crate::databases;
 use crate::keys::{ENGINES, sweep};
 use crate::random::check;
+
+/// The number that a variable gives.
+fn given(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
 
 /// Tables of the engine go to another database of its kind, and to one other engine.
 fn keys_of(at: usize) {
@@ -31,9 +37,14 @@ fn all_rows_of_every_key_of_mariadb_arrive() {
 /// Each engine's tables go to one other engine, which the seed chooses.
 #[test]
 fn random_tables_arrive_as_they_were_or_as_the_plan_said() {
-    let given = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = given("KURABE_COPY_SEED").unwrap_or(4);
     let tables = given("KURABE_COPY_TABLES").unwrap_or(4) as usize;
     let step = 1 + (seed % 4) as usize;
     assert!(check(seed, tables, &|from, to| (from + step) % 5 == to) > 0);
+}
+
+#[test]
+fn each_row_and_definition_of_a_random_database_is_carried_or_listed() {
+    // Each pair of engines once.
+    databases::all_pairs(given("KURABE_COPY_SEED").unwrap_or(5), 4, &|number, to| number as usize == to);
 }
