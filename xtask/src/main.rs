@@ -5,6 +5,7 @@ mod apt;
 mod attack;
 mod bench;
 mod client_drivers;
+mod dist;
 mod ferretdb;
 mod fetch;
 mod fuzzing;
@@ -36,6 +37,11 @@ const TASKS: &[Task] = &[
         "bench",
         "reproduce the numbers of the documentation: overhead, aa, app, drivers, peers, suites",
         bench::run,
+    ),
+    (
+        "dist",
+        "the program as an archive, a wheel, a .deb and an .rpm; --check: tries each as an ordinary user",
+        dist::run,
     ),
     (
         "lint",

@@ -10,9 +10,9 @@ use crate::programs;
 use crate::spec::Database;
 use crate::stack::{self, HOW, MYSQL, SQL, Stack, Variant};
 
-const APP: &str = include_str!("../../../stacks/java/App.java");
+const APP: &str = include_str!("../stacks/java/App.java");
 /// `DIGEST  NAME` a line, as `sha256sum` writes them: the libraries that set-up installs.
-const LIBRARIES: &str = include_str!("../../../stacks/java/checksums.sha256");
+const LIBRARIES: &str = include_str!("../stacks/java/checksums.sha256");
 
 /// The lowest version of Java.
 const MIN: (u32, u32) = (17, 0);

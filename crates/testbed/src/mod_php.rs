@@ -6,7 +6,7 @@ use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::stack::Stack;
 use crate::{TestbedError, apache, php, programs};
 
-const APACHE: &str = include_str!("../../../stacks/php/apache.conf");
+const APACHE: &str = include_str!("../stacks/php/apache.conf");
 
 pub(crate) static MOD_PHP: Stack = Stack {
     engine: Engine { prepare, ..apache::engine("mod_php", find, command, |spec| MOD_PHP.check(spec)) },

@@ -8,7 +8,7 @@ use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::programs;
 use crate::stack::{self, HOW_MORE, MYSQL, POSTGRES, Stack, Variant};
 
-const APP: &str = include_str!("../../../stacks/node/app.js");
+const APP: &str = include_str!("../stacks/node/app.js");
 
 /// The lowest version, of `os.availableParallelism`.
 const MIN: (u32, u32) = (18, 14);

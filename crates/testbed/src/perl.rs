@@ -6,8 +6,8 @@ use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::stack::{MYSQL, POSTGRES, SQL, Stack, Variant};
 use crate::{TestbedError, apache, environment, programs};
 
-const APP: &str = include_str!("../../../stacks/perl/App.pm");
-const APACHE: &str = include_str!("../../../stacks/perl/apache.conf");
+const APP: &str = include_str!("../stacks/perl/App.pm");
+const APACHE: &str = include_str!("../stacks/perl/apache.conf");
 const APACHE_DBI: &str = "apache-dbi";
 const MEMCACHED: &str = "memcached";
 

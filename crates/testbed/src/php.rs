@@ -14,12 +14,12 @@ use crate::{environment, programs};
 
 /// The application; `@NAME@` stands in files of configuration for what is known when it starts.
 const FILES: [(&str, &str); 3] = [
-    ("index.php", include_str!("../../../stacks/php/index.php")),
-    ("sql.php", include_str!("../../../stacks/php/sql.php")),
-    ("documents.php", include_str!("../../../stacks/php/documents.php")),
+    ("index.php", include_str!("../stacks/php/index.php")),
+    ("sql.php", include_str!("../stacks/php/sql.php")),
+    ("documents.php", include_str!("../stacks/php/documents.php")),
 ];
-const NGINX: &str = include_str!("../../../stacks/php/nginx.conf");
-const FPM: &str = include_str!("../../../stacks/php/php-fpm.conf");
+const NGINX: &str = include_str!("../stacks/php/nginx.conf");
+const FPM: &str = include_str!("../stacks/php/php-fpm.conf");
 
 /// The lowest version, of `mysqli::execute_query`.
 const MIN: (u32, u32) = (8, 2);

@@ -8,7 +8,7 @@ use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::stack::{self, HOW_MORE, MYSQL, POSTGRES, Stack, Variant};
 use crate::{TestbedError, environment, programs};
 
-const APP: &str = include_str!("../../../stacks/python/app.py");
+const APP: &str = include_str!("../stacks/python/app.py");
 
 /// The lowest version, of `match`.
 const MIN: (u32, u32) = (3, 10);

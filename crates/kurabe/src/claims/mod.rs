@@ -15,14 +15,14 @@ pub(crate) use targets::{Resolved, on_this_machine, resolve};
 
 /// The files that ship, by name.
 static FILES: &[(&str, &str)] = &[
-    ("session", include_str!("../../../../claims/session.toml")),
-    ("web", include_str!("../../../../claims/web.toml")),
-    ("connect", include_str!("../../../../claims/connect.toml")),
-    ("webapp", include_str!("../../../../claims/webapp.toml")),
-    ("bulk", include_str!("../../../../claims/bulk.toml")),
-    ("link", include_str!("../../../../claims/link.toml")),
-    ("net", include_str!("../../../../claims/net.toml")),
-    ("engine", include_str!("../../../../claims/engine.toml")),
+    ("session", include_str!("../../claims/session.toml")),
+    ("web", include_str!("../../claims/web.toml")),
+    ("connect", include_str!("../../claims/connect.toml")),
+    ("webapp", include_str!("../../claims/webapp.toml")),
+    ("bulk", include_str!("../../claims/bulk.toml")),
+    ("link", include_str!("../../claims/link.toml")),
+    ("net", include_str!("../../claims/net.toml")),
+    ("engine", include_str!("../../claims/engine.toml")),
 ];
 
 /// The name of the suite that runs of claims have which ship.
