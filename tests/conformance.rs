@@ -71,6 +71,7 @@ fn sqlite_in_a_named_file_with_other_settings() {
     assert_eq!(left, ["a file.db"]);
 }
 
+#[cfg(feature = "full")]
 #[test]
 fn lmdb() {
     conforms("lmdb:");

@@ -114,11 +114,17 @@ const WRONG: Lines = &[
     ("run pgbench sqlite: -b tpcb-lyk", &["did you mean 'tpcb-like'?"]),
     ("run pgbench sqlite: -f a.sql@x", &["'x' is not a script weight"]),
     // Fleets.
+    #[cfg(feature = "full")]
     ("run point-read sqlite: --agents 2", &["--agents needs --fleet"]),
+    #[cfg(feature = "full")]
     ("run point-read sqlite: --agent-label a=b", &["--agent-label needs --fleet"]),
+    #[cfg(feature = "full")]
     ("run point-read sqlite: --on-lost-agent fail", &["--on-lost-agent needs --fleet"]),
+    #[cfg(feature = "full")]
     ("run point-read sqlite: --fleet nats://h --on-lost-agent retry", &["write fail or continue"]),
+    #[cfg(feature = "full")]
     ("run point-read sqlite: --fleet http://h", &["no address of a broker"]),
+    #[cfg(feature = "full")]
     ("run point-read sqlite: --fleet nats://h --interleave=5ms", &["--interleave cannot be combined"]),
     // Servers of ours.
     ("serve --listen nowhere", &["nowhere"]),
@@ -148,8 +154,11 @@ const UNUSABLE: Lines = &[
     ("run session sqlite:/no/such/folder/x.db", &["there is no folder"]),
     ("run kv --via stack:php/mysqli --db up:postgres", &["for postgres there are"]),
     ("up app postgres://127.0.0.1:1/x", &["nothing listens at 127.0.0.1:1"]),
+    #[cfg(feature = "full")]
     ("run point-read sqlite: --fleet nats://127.0.0.1:1 --dry-run", &["within the coordinator's process"]),
+    #[cfg(feature = "full")]
     ("run cache-aside null: --fleet nats://127.0.0.1:1 --dry-run", &["run it without --fleet"]),
+    #[cfg(feature = "full")]
     ("run net null: --fleet nats://127.0.0.1:1 --dry-run", &["run it without --fleet"]),
     ("run webapp sqlite: --clients 201 --records 200", &["are too few for 201 clients"]),
     ("run net sqlite:", &["takes a listener"]),

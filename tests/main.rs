@@ -14,6 +14,7 @@ mod custom;
 mod durability;
 mod exit_codes;
 mod first_steps;
+#[cfg(feature = "full")]
 mod fleet;
 mod hangs;
 mod hints;

@@ -45,6 +45,7 @@ fn secret_in_an_unreadable_target_is_in_no_output() {
             &["run", "kv", "sqlite:", "--payload", target],
             &["run", "kv", "sqlite:", target, "--lang", "ja"],
             &["run", "kv", "--via", target],
+            #[cfg(feature = "full")]
             &["run", "kv", "sqlite:", "--fleet", target],
             &["run", "pgbench", "--init", "sqlite:", target],
             &["run", "-f", &custom, target, "--log-format", "json"],

@@ -60,6 +60,7 @@ fn what_an_imported_run_names_starts_nothing_and_opens_nothing() {
         ("setting", Box::new(target(format!("up:postgres?archive_command={canary}")))),
         ("stack", Box::new(target(format!("stack:php/pdo?db=up:postgres%3Fprograms={home}")))),
         ("file", Box::new(target(format!("sqlite:{home}/chosen.db")))),
+        #[cfg(feature = "full")]
         ("folder-of-data", Box::new(target(format!("lmdb:{home}/chosen")))),
         ("server", Box::new(target(format!("redis://127.0.0.1:{port}")))),
         ("observer", Box::new(target(format!("memcached://127.0.0.1:{port}?observe=evil")))),
@@ -75,6 +76,7 @@ fn what_an_imported_run_names_starts_nothing_and_opens_nothing() {
             "setup",
             Box::new(|header| header["spec"]["setup"] = json!({ "from": "/dev/zero", "digest": "1-0" })),
         ),
+        #[cfg(feature = "full")]
         ("fleet", Box::new(|header| header["spec"]["fleet"] = json!({ "url": "ssh:evil" }))),
         (
             "workload",

@@ -47,6 +47,7 @@ fn page_and_its_runs_tell_nobody_passwords_of_targets() {
     assert_none("serve", &found);
 }
 
+#[cfg(feature = "full")]
 #[test]
 fn agents_that_a_run_starts_are_its_users_alone() {
     let Some(accounts) = Accounts::get() else { return };
@@ -98,6 +99,7 @@ fn listener_between(to: u16) -> (u16, Arc<Mutex<Vec<u8>>>) {
     (port, heard)
 }
 
+#[cfg(feature = "full")]
 #[test]
 fn agent_sends_its_passwords_to_no_host_that_another_account_names() {
     let Some(accounts) = Accounts::get() else { return };

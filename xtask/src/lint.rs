@@ -1,10 +1,10 @@
 //! `cargo xtask lint`: clippy and the documentation, where a warning is an error.
 //!
-//! Both use the selection of packages and features of the tests, and so the same artefacts of `cargo check`. What people
-//! build has other features: the default ones, which clippy reads too, so that nothing is left over there, or few engines.
+//! Both read all features. What people build, and the default tier of the tests, has the default ones, which clippy reads too, so that
+//! nothing is left over there, or few engines.
 
 use crate::shell::{Outcome, cargo};
-use crate::test::{FULL, Tier, named_only, repository, selection};
+use crate::test::{FULL, Tier, named_only, read_by_lint, repository};
 
 /// The program with its default features.
 const PROGRAM: [&str; 3] = ["--locked", "-p", "kurabe"];
@@ -19,15 +19,15 @@ pub fn run(args: &[String]) -> Outcome {
     };
     let warnings = ["--", "-D", "warnings"].map(str::to_owned);
     let all = ["--all-targets".to_owned()];
-    step("clippy", &[&selection(tier), &all[..], &warnings].concat(), &[])?;
+    step("clippy", &[&read_by_lint(tier), &all[..], &warnings].concat(), &[])?;
     let named = named_only();
     if tier == Tier::Full && !named.is_empty() {
         let named: Vec<String> = named.into_iter().flat_map(|name| ["--test".to_owned(), name]).collect();
-        step("clippy", &[&selection(tier), &named, &warnings[..]].concat(), &[])?;
+        step("clippy", &[&read_by_lint(tier), &named, &warnings[..]].concat(), &[])?;
     }
     step(
         "doc",
-        &[&selection(tier)[..], &["--no-deps".to_owned()]].concat(),
+        &[&read_by_lint(tier)[..], &["--no-deps".to_owned()]].concat(),
         &[("RUSTDOCFLAGS", "-Dwarnings")],
     )?;
     let program = PROGRAM.map(str::to_owned);

@@ -15,6 +15,7 @@ mod licences;
 #[cfg(test)]
 mod links;
 mod lint;
+mod mutants;
 mod mysql55;
 mod others;
 mod pouchdb;
@@ -47,6 +48,11 @@ const TASKS: &[Task] = &[
         "lint",
         "clippy and the documentation, without any warning; --full: also of the full tier's tests",
         lint::run,
+    ),
+    (
+        "mutants",
+        "changes files one place at a time, and lists the changes that no test sees; --help",
+        mutants::run,
     ),
     (
         "setup",

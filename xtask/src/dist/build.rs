@@ -10,7 +10,10 @@ pub fn program(release: &Release, system: &System) -> Result<PathBuf, String> {
     println!("dist: building {} of {}; ten minutes on two processors", release.version, release.commit);
     let target = format!("{}.{GLIBC}", release.triple());
     let mut build = system.tool("cargo-zigbuild");
-    build.args(["zigbuild", "--profile", "dist", "--locked", "-p", "kurabe", "--features", "full", "--target", &target]);
+    build.args([
+        "zigbuild", "--profile", "dist", "--locked", "-p", "kurabe", "--features", "full", "--target",
+        &target,
+    ]);
     run(build.env("KURABE_COMMIT", &release.commit), "cargo zigbuild")?;
     Ok(format!("target/{}/dist/kurabe", release.triple()).into())
 }
@@ -37,6 +40,10 @@ mod tests {
 
     #[test]
     fn versions_are_compared_as_numbers() {
-        assert!(number("2.4") < number("2.31") && number("2.2.5") < number("2.31") && number("2.34") > number("2.31"));
+        assert!(
+            number("2.4") < number("2.31")
+                && number("2.2.5") < number("2.31")
+                && number("2.34") > number("2.31")
+        );
     }
 }

@@ -20,16 +20,25 @@ pub fn all(release: &Release, made: &Packages) -> Outcome {
     let bookworm = work.debian("bookworm")?;
     copy(&made.deb, &bookworm.join("tmp/kurabe.deb"))?;
     run(Command::new("chroot").arg(&bookworm).args(["dpkg", "-i", "/tmp/kurabe.deb"]), "dpkg -i")?;
-    try_out("the .deb on Debian 12", &Place { root: Some(bookworm.clone()), bin: "/usr/bin".into(), share: "/usr/share".into() })?;
+    try_out(
+        "the .deb on Debian 12",
+        &Place { root: Some(bookworm.clone()), bin: "/usr/bin".into(), share: "/usr/share".into() },
+    )?;
     run(Command::new("chroot").arg(&bookworm).args(["dpkg", "--purge", "kurabe"]), "dpkg --purge")?;
     if bookworm.join("usr/bin/kurabe").exists() {
         return Err("the .deb was removed, and left /usr/bin/kurabe".to_owned());
     }
     // No Fedora can be had from Debian's packages; rpm itself installs it.
     let mut rpm = Command::new("rpm");
-    rpm.arg("--root").arg(&bookworm).args(["--install", "--nodeps", "--ignorearch"]).arg(absolute(&made.rpm)?);
+    rpm.arg("--root")
+        .arg(&bookworm)
+        .args(["--install", "--nodeps", "--ignorearch"])
+        .arg(absolute(&made.rpm)?);
     run(&mut rpm, "rpm --install")?;
-    try_out("the .rpm's files", &Place { root: Some(bookworm), bin: "/usr/bin".into(), share: "/usr/share".into() })?;
+    try_out(
+        "the .rpm's files",
+        &Place { root: Some(bookworm), bin: "/usr/bin".into(), share: "/usr/share".into() },
+    )?;
     let bullseye = work.debian("bullseye")?;
     let home = bullseye.join("opt");
     run(Command::new("tar").arg("-xzf").arg(&made.archive).arg("-C").arg(&home), "tar")?;
@@ -81,7 +90,11 @@ fn try_out(what: &str, place: &Place) -> Outcome {
     let failed = |error: String| format!("{what}: {error}");
     let expect = |line: &str, part: &str| {
         let said = place.user(line).map_err(failed)?;
-        if said.contains(part) { Ok(()) } else { Err(format!("{what}: '{line}' does not say '{part}':\n{said}")) }
+        if said.contains(part) {
+            Ok(())
+        } else {
+            Err(format!("{what}: '{line}' does not say '{part}':\n{said}"))
+        }
     };
     expect("kurabe --version", env!("CARGO_PKG_VERSION"))?;
     expect("kurabe run session --budget 20s --no-html", "SQLite")?;
@@ -94,7 +107,10 @@ fn try_out(what: &str, place: &Place) -> Outcome {
     );
     expect(&complete, "session")?;
     expect(&format!("man --manpath={} kurabe | cat", place.share.join("man").display()), "SYNOPSIS")?;
-    println!("dist: {what}: run session, doctor, completion and the manual work ({:.0} s)", started.elapsed().as_secs_f32());
+    println!(
+        "dist: {what}: run session, doctor, completion and the manual work ({:.0} s)",
+        started.elapsed().as_secs_f32()
+    );
     Ok(())
 }
 

@@ -70,7 +70,15 @@ fn wheel(release: &Release, tree: &Tree, system: &System) -> Result<PathBuf, Str
     let out = fs::canonicalize(&release.folder).map_err(|error| error.to_string())?;
     let tag = format!("manylinux_{}", GLIBC.replace('.', "_"));
     let mut maturin = system.tool("maturin");
-    maturin.args(["build", "--zig", "--target", &release.triple(), "--compatibility", &tag, "--manifest-path"]);
+    maturin.args([
+        "build",
+        "--zig",
+        "--target",
+        &release.triple(),
+        "--compatibility",
+        &tag,
+        "--manifest-path",
+    ]);
     maturin.arg("crates/kurabe/Cargo.toml").arg("--out").arg(&out).env("KURABE_COMMIT", &release.commit);
     run(&mut maturin, "maturin")?;
     let wheels = fs::read_dir(&release.folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -103,7 +111,10 @@ fn rpm(release: &Release, tree: &Tree) -> Result<PathBuf, String> {
     write(&spec, &template(release, "kurabe.spec", release.architecture)?, 0o644)?;
     let from = fs::canonicalize(&tree.root).map_err(|error| error.to_string())?;
     let mut pack = Command::new("rpmbuild");
-    pack.arg("-bb").args(["--target", release.architecture]).arg("--define").arg(format!("_topdir {}", top.display()));
+    pack.arg("-bb")
+        .args(["--target", release.architecture])
+        .arg("--define")
+        .arg(format!("_topdir {}", top.display()));
     pack.arg("--define").arg(format!("tree {}", from.display())).arg(&spec);
     run(&mut pack, "rpmbuild")?;
     let name = format!("kurabe-{}-1.{}.rpm", release.version, release.architecture);
@@ -123,7 +134,10 @@ fn image(made: &Packages) -> Outcome {
     };
     let deb = format!("KURABE_DEB={}", made.deb.display());
     let mut build = Command::new(program);
-    run(build.args(["build", "-t", "kurabe", "-f", "deploy/Containerfile", "--build-arg", &deb, "."]), program)?;
+    run(
+        build.args(["build", "-t", "kurabe", "-f", "deploy/Containerfile", "--build-arg", &deb, "."]),
+        program,
+    )?;
     println!("dist: image kurabe ({program})");
     Ok(())
 }

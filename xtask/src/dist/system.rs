@@ -19,14 +19,24 @@ impl System {
     /// Installs what is missing. `trials`: also what tries packages.
     pub fn prepare(trials: bool) -> Result<Self, String> {
         let root = Root::find();
-        let mut needed = vec![("python3", "python3-venv"), ("rpmbuild", "rpm"), ("dpkg-deb", "dpkg"), ("readelf", "binutils")];
+        let mut needed = vec![
+            ("python3", "python3-venv"),
+            ("rpmbuild", "rpm"),
+            ("dpkg-deb", "dpkg"),
+            ("readelf", "binutils"),
+        ];
         if trials {
             if root != Root::Us {
                 return Err("--check makes root folders of Debian, so that it needs root".to_owned());
             }
-            needed.extend([("debootstrap", "debootstrap"), ("unshare", "util-linux"), ("setpriv", "util-linux")]);
+            needed.extend([
+                ("debootstrap", "debootstrap"),
+                ("unshare", "util-linux"),
+                ("setpriv", "util-linux"),
+            ]);
         }
-        let missing: Vec<&str> = needed.iter().filter(|(program, _)| !on_path(program)).map(|(_, of)| *of).collect();
+        let missing: Vec<&str> =
+            needed.iter().filter(|(program, _)| !on_path(program)).map(|(_, of)| *of).collect();
         if !missing.is_empty() {
             match apt::cannot(root) {
                 Some(why) => return Err(format!("{} missing: {why}", missing.join(", "))),

@@ -39,11 +39,14 @@ impl Tree {
             let script = run(Command::new(&program).args(["completions", shell]), "kurabe completions")?;
             tree.put(path, script.as_bytes(), 0o644)?;
         }
-        let unit = String::from_utf8_lossy(&read("deploy/systemd/kurabe-agent.service".as_ref())?).into_owned();
+        let unit =
+            String::from_utf8_lossy(&read("deploy/systemd/kurabe-agent.service".as_ref())?).into_owned();
         let unit = unit.replace("/usr/local/bin/", "/usr/bin/");
         tree.put("usr/lib/systemd/system/kurabe-agent.service", unit.as_bytes(), 0o644)?;
         let licences = LICENCES.iter().map(|file| read(file.as_ref())).collect::<Result<Vec<_>, _>>()?;
-        let copyright = [b"Licensed under Apache-2.0 or MIT, as you like.\n\n".to_vec(), licences.join(&b"\n"[..])].concat();
+        let copyright =
+            [b"Licensed under Apache-2.0 or MIT, as you like.\n\n".to_vec(), licences.join(&b"\n"[..])]
+                .concat();
         tree.put("usr/share/doc/kurabe/copyright", &copyright, 0o644)?;
         tree.put("usr/share/doc/kurabe/changelog.gz", &compressed(&read("CHANGELOG.md".as_ref())?)?, 0o644)?;
         Ok(tree)
@@ -75,7 +78,8 @@ fn compressed(content: &[u8]) -> Result<Vec<u8>, String> {
         let mut child = gzip.spawn()?;
         let mut input = child.stdin.take();
         let content = content.to_vec();
-        let writer = std::thread::spawn(move || input.as_mut().map_or(Ok(()), |pipe| pipe.write_all(&content)));
+        let writer =
+            std::thread::spawn(move || input.as_mut().map_or(Ok(()), |pipe| pipe.write_all(&content)));
         let output = child.wait_with_output()?;
         writer.join().map_err(|_| std::io::ErrorKind::BrokenPipe)??;
         Ok::<_, std::io::Error>(output.stdout)

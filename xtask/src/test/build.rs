@@ -15,29 +15,41 @@ pub enum Tier {
 
 /// The option of the full tier.
 pub const FULL: &str = "--full";
-/// The package whose tests need heavy libraries: only the full tier builds it.
-const HEAVY: &str = "kurabe-fulltests";
+/// Packages that only the full tier builds: a third of all libraries is theirs, and a default build has none of them.
+const HEAVY: [&str; 4] = [TESTS, "kurabe-fleet", "kurabe-lmdb", "kurabe-oracle"];
+/// The package whose tests need heavy libraries, which also clippy reads in the full tier alone.
+const TESTS: &str = "kurabe-fulltests";
 
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
-/// The packages and features of a tier, as arguments of cargo. Clippy, the documentation and the tests use the same
-/// selection: with another one, cargo would compile dependencies again with other features.
+/// The packages and features of a tier, as arguments of cargo.
 pub fn selection(tier: Tier) -> Vec<String> {
-    let mut args = vec!["--locked".to_owned(), "--workspace".to_owned()];
-    if tier == Tier::Default {
-        args.extend(["--exclude", HEAVY].map(str::to_owned));
+    match tier {
+        Tier::Default => workspace_without(&HEAVY),
+        Tier::Full => [workspace_without(&[]), all_features()].concat(),
     }
-    let features: Vec<String> = manifests()
-        .iter()
-        .filter(|text| has_full(text))
-        .filter_map(|text| Some(format!("{}/full", package(text)?)))
-        .collect();
-    if !features.is_empty() {
-        args.extend(["--features".to_owned(), features.join(",")]);
-    }
-    args
+}
+
+/// What clippy and the documentation read: all features in each tier, so that one step of CI compiles what only the full tier
+/// tests.
+pub fn read_by_lint(tier: Tier) -> Vec<String> {
+    let left_out: &[&str] = if tier == Tier::Full { &[] } else { &[TESTS] };
+    [workspace_without(left_out), all_features()].concat()
+}
+
+fn workspace_without(packages: &[&str]) -> Vec<String> {
+    let excluded = packages.iter().flat_map(|package| ["--exclude", package]);
+    ["--locked", "--workspace"].into_iter().chain(excluded).map(str::to_owned).collect()
+}
+
+/// The feature `full` of each package that has it.
+fn all_features() -> Vec<String> {
+    let manifests = manifests();
+    let full = manifests.iter().filter(|text| has_full(text)).filter_map(|text| package(text));
+    let features: Vec<String> = full.map(|package| format!("{package}/full")).collect();
+    if features.is_empty() { Vec::new() } else { vec!["--features".to_owned(), features.join(",")] }
 }
 
 /// The test programs of the full tier that cargo builds only if they are named (`test = false`).
@@ -182,10 +194,15 @@ mod tests {
     }
 
     #[test]
-    fn heavy_package_exists_and_only_the_full_tier_selects_it() {
-        assert!(manifests().iter().any(|text| package(text) == Some(HEAVY)));
-        assert!(selection(Tier::Default).windows(2).any(|pair| pair == ["--exclude", HEAVY]));
-        assert!(!selection(Tier::Full).iter().any(|arg| arg == HEAVY));
+    fn heavy_packages_exist_and_only_the_full_tier_selects_them() {
+        let (default, full) = (selection(Tier::Default), selection(Tier::Full));
+        for heavy in HEAVY {
+            assert!(manifests().iter().any(|text| package(text) == Some(heavy)), "{heavy}");
+            assert!(default.windows(2).any(|pair| pair == ["--exclude", heavy]), "{heavy}");
+        }
+        assert!(!full.iter().any(|arg| arg == "--exclude") && !default.iter().any(|arg| arg == "--features"));
+        assert!(full.last().unwrap().contains("kurabe/full"), "{full:?}");
+        assert_eq!(read_by_lint(Tier::Default).iter().filter(|arg| *arg == "--exclude").count(), 1);
     }
 
     /// The test files of a folder, and the folders with a `mod.rs`: names of modules.

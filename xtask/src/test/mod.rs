@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use crate::setup::{self, Extent};
 use crate::shell::{Outcome, cargo};
 use crate::{fuzzing, others};
-pub use build::{FULL, Program, Tier, named_only, repository, selection};
+pub use build::{FULL, Program, Tier, named_only, read_by_lint, repository, selection};
 pub use runner::Options;
 pub use summary::Report;
 
