@@ -25,9 +25,10 @@ const WORKERS_BY_DEFAULT: u64 = 16;
 const MAX_WORKERS: u64 = 1_000;
 
 /// How to install what PHP under php-fpm and Java need.
-pub(crate) const HOW: &str = "on Debian run `cargo xtask setup` as root";
+pub(crate) const HOW: &str = "in a checkout of Kurabe on Debian run `cargo xtask setup` as root";
 /// How to install what the other stacks need.
-pub(crate) const HOW_MORE: &str = "on Debian run `cargo xtask setup --stacks` as root";
+pub(crate) const HOW_MORE: &str =
+    "in a checkout of Kurabe on Debian run `cargo xtask setup --stacks` as root";
 
 /// The databases of drivers for MySQL.
 pub(crate) const MYSQL: &[&str] = &["mysql", "mariadb"];

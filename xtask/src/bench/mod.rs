@@ -12,6 +12,7 @@
 //! `copy`: a table copied from MySQL to PostgreSQL, beside pgloader.
 //! `fleet`: the rate of one agent of a fleet beside that of a run without a fleet; and what 1,000 simulated agents cost.
 //! `net`: experiment net beside iperf3.
+//! `profiles`: the program as people build it, beside the published one.
 //! `peers`: point reads beside sysbench, pgbench and memcaslap.
 //! `stacks`: the rate of application stacks, beside ab.
 //! `suites`: whole transactions compared with pgbench and sysbench: traffic, and transactions per second.
@@ -32,6 +33,7 @@ mod options;
 mod pairs;
 mod peers;
 mod process;
+mod profiles;
 mod run;
 mod server;
 mod serving;
@@ -43,7 +45,7 @@ use crate::shell::Outcome;
 type Benchmark = fn(&[String]) -> Outcome;
 
 /// The benchmarks, by name.
-const ALL: [(&str, Benchmark); 13] = [
+const ALL: [(&str, Benchmark); 14] = [
     ("overhead", |_| run::cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"])),
     ("aa", aa::run),
     ("app", app::run),
@@ -55,6 +57,7 @@ const ALL: [(&str, Benchmark); 13] = [
     ("fleet", fleet::run),
     ("net", net::run),
     ("peers", peers::run),
+    ("profiles", profiles::run),
     ("stacks", stacks::run),
     ("suites", suites::run),
 ];
