@@ -92,6 +92,23 @@ fn server_refuses_writes_unless_they_are_allowed() {
     }
 }
 
+/// A view is read as a table is, and may call a function that writes.
+#[test]
+fn view_that_writes_is_refused_where_only_fields_are_read() {
+    let place = Place::new();
+    let text = "[table.seen]\nkey = 'id'\nfields = { id = 'int', n = 'int' }\n[transaction.t]\n\
+                steps = [ { get = 'seen', key = 1, fields = ['n'] } ]\n";
+    let path = place.file("view.toml", text);
+    for server in sql_servers() {
+        let Some(_) = with_functions(&server) else { continue };
+        sql(&server, "", "CREATE VIEW seen AS SELECT id, charge() AS n FROM theirs");
+        let answer = run(&place, &path, &["--requests", "3", "--rounds", "1", server.url()]);
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        assert!(answer.err.contains("may change data"), "{answer:?}");
+        assert_eq!(sql(&server, "", "SELECT SUM(n) FROM theirs").unwrap().trim(), "10");
+    }
+}
+
 #[test]
 fn existing_table_without_statistics_is_reported_before_run() {
     let place = Place::new();

@@ -4,6 +4,7 @@
 use super::*;
 use kurabe_capture::file::{self, About, Known};
 use kurabe_capture::record::{Parameter, Record, Request, Value as Recorded};
+use kurabe_testbed::StartOptions;
 use kurabe_wire::view::{Step, Transaction};
 use std::path::Path;
 
@@ -154,6 +155,198 @@ fn replay_on_mysql_and_mariadb_ends_when_its_session_may_write() {
             &mut state,
         );
     }
+}
+
+/// Asserts that a replay of these reads is refused, or executed, where something has been made that a read-only session does not hold back.
+#[track_caller]
+fn is_held(place: &Place, server: &Server, url: &str, reads: &[Made<'_>], not_held: Option<&str>) {
+    let engine = url.split_once(':').unwrap().0;
+    let before = sql(server, "", "SELECT MAX(n) FROM victim").unwrap();
+    let answer = replay(place, &made(place, engine, &[], reads), &[url]);
+    assert_eq!(sql(server, "", "SELECT MAX(n) FROM victim").unwrap(), before, "{not_held:?}: {answer:?}");
+    match not_held {
+        None => assert_eq!(answer.code, Some(0), "{answer:?}"),
+        Some(what) => {
+            assert_eq!(answer.code, Some(2), "{what}: {answer:?}");
+            for part in ["does not hold back", what, "--write", "up:"] {
+                assert!(answer.err.contains(part), "{part}: {answer:?}");
+            }
+        }
+    }
+}
+
+/// A read-only session of PostgreSQL knows nothing of what a function does by another connection, in another process or on the server's
+/// disk, wherever that function is called from.
+#[test]
+#[expect(clippy::too_many_lines, reason = "one server, and each kind of code there")]
+fn replay_is_refused_where_postgres_has_code_that_works_outside_of_its_transaction() {
+    let Some(server) = testing::own_server("postgres") else { return };
+    let place = Place::new();
+    let by_dblink = |body: &str| {
+        format!(
+            "SELECT dblink_exec('host={} port={} user=kurabe dbname=kurabe', 'UPDATE victim SET n = n + 1'){body}",
+            server.socket().unwrap().parent().unwrap().display(),
+            server.port()
+        )
+    };
+    let text_of = by_dblink("").replace('\'', "''");
+    let made = "CREATE TABLE victim (n int); INSERT INTO victim VALUES (1); CREATE ROLE app LOGIN PASSWORD 'pw'; \
+                GRANT SELECT ON victim TO app; CREATE EXTENSION pgcrypto; CREATE EXTENSION hstore; \
+                CREATE EXTENSION moddatetime; CREATE EXTENSION pg_stat_statements; \
+                CREATE FUNCTION twice(int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 2 * $1; END'";
+    sql(&server, "", made).unwrap();
+    let app = crate::servers::common::by(&server, "app:pw", "kurabe");
+    let read = [text("SELECT twice(n), digest('a', 'md5') FROM victim")];
+    is_held(&place, &server, &app, &read, None);
+    is_held(&place, &server, server.url(), &read, None);
+    // Each is made, judged and removed again.
+    let trap =
+        format!("CREATE EXTENSION dblink; CREATE FUNCTION trap() RETURNS text LANGUAGE sql AS '{text_of}'");
+    let cases: [(&str, &str, &str, Option<&str>); 15] = [
+        (
+            &trap,
+            "SELECT trap() FROM victim",
+            "DROP EXTENSION dblink CASCADE; DROP FUNCTION IF EXISTS trap()",
+            Some("dblink"),
+        ),
+        (
+            &format!(
+                "CREATE EXTENSION dblink; CREATE VIEW seen AS {}; GRANT SELECT ON seen TO app",
+                by_dblink(" AS done")
+            ),
+            "TABLE seen",
+            "DROP EXTENSION dblink CASCADE",
+            Some("dblink"),
+        ),
+        (
+            // Nobody but the owner may call dblink.
+            &format!(
+                "{trap}; ALTER FUNCTION trap() SECURITY DEFINER; REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC; \
+                 GRANT EXECUTE ON FUNCTION trap() TO app; GRANT EXECUTE ON FUNCTION twice(int) TO app"
+            ),
+            "SELECT trap() FROM victim",
+            "DROP FUNCTION trap()",
+            Some("dblink"),
+        ),
+        (
+            "SELECT 1",
+            "SELECT twice(n) FROM victim",
+            "DROP EXTENSION dblink; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO PUBLIC",
+            None,
+        ),
+        (
+            "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw; \
+             CREATE FOREIGN TABLE program (n text) SERVER files OPTIONS (program 'touch /tmp/x'); GRANT SELECT ON program TO app",
+            "TABLE program",
+            "DROP EXTENSION file_fdw CASCADE",
+            Some("foreign table public.program"),
+        ),
+        (
+            "CREATE FUNCTION trap() RETURNS boolean LANGUAGE sql AS 'SELECT pg_terminate_backend(1)'",
+            "SELECT trap()",
+            "DROP FUNCTION trap()",
+            Some("function public.trap()"),
+        ),
+        (
+            "CREATE FUNCTION trap() RETURNS boolean BEGIN ATOMIC SELECT pg_cancel_backend(1); END",
+            "SELECT trap()",
+            "DROP FUNCTION trap()",
+            Some("function public.trap()"),
+        ),
+        (
+            "CREATE VIEW seen AS SELECT pg_cancel_backend(1)",
+            "TABLE seen",
+            "DROP VIEW seen",
+            Some("view public.seen"),
+        ),
+        (
+            "CREATE OPERATOR === (FUNCTION = pg_cancel_backend, RIGHTARG = int)",
+            "SELECT === n FROM victim",
+            "DROP OPERATOR === (NONE, int)",
+            Some("operator public.===(NONE,integer)"),
+        ),
+        (
+            "CREATE TYPE own AS (n int); CREATE FUNCTION to_own(int) RETURNS own LANGUAGE sql AS \
+             'SELECT ROW(pg_cancel_backend($1)::int)::own'; CREATE CAST (int AS own) WITH FUNCTION to_own(int)",
+            "SELECT n::own FROM victim",
+            "DROP TYPE own CASCADE",
+            Some("function public.to_own(integer)"),
+        ),
+        (
+            "CREATE DOMAIN checked AS int CHECK (VALUE > 0 OR pg_cancel_backend(VALUE))",
+            "SELECT n::checked FROM victim",
+            "DROP DOMAIN checked",
+            Some("domain public.checked"),
+        ),
+        (
+            "CREATE POLICY p ON victim USING (pg_cancel_backend(n) OR true)",
+            "TABLE victim",
+            "DROP POLICY p ON victim",
+            Some("policy of public.victim"),
+        ),
+        (
+            "CREATE FUNCTION trap() RETURNS text LANGUAGE plpgsql AS 'BEGIN EXECUTE ''COPY victim TO '' || ''PROGRAM cat''; \
+             RETURN 1; END'; GRANT pg_execute_server_program TO app",
+            "SELECT trap()",
+            "REVOKE pg_execute_server_program FROM app",
+            Some("function public.trap()"),
+        ),
+        // Without that right it is the transaction's.
+        ("SELECT 1", "SELECT twice(n) FROM victim", "DROP FUNCTION trap()", None),
+        (
+            // A role that the user can become.
+            "CREATE EXTENSION dblink; CREATE ROLE powerful; GRANT powerful TO app; \
+             REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC; \
+             GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO powerful",
+            "SELECT 1",
+            "DROP EXTENSION dblink",
+            Some("dblink"),
+        ),
+    ];
+    for (make, read, remove, not_held) in cases {
+        sql(&server, "", make).unwrap();
+        is_held(&place, &server, &app, &[text(read)], not_held);
+        sql(&server, "", remove).unwrap();
+    }
+}
+
+#[test]
+fn replay_is_refused_where_mariadb_has_tables_or_functions_that_work_elsewhere() {
+    let with_connect = |options: StartOptions| StartOptions {
+        settings: vec![("plugin_load_add".into(), "ha_connect".into())],
+        ..options
+    };
+    let Some(server) = testing::own_server_with("mariadb", with_connect) else { return };
+    let place = Place::new();
+    let url = server.url();
+    let made = "CREATE TABLE victim (n INT); INSERT INTO victim VALUES (1); CREATE FUNCTION twice(n INT) RETURNS INT DETERMINISTIC RETURN 2 * n";
+    if sql(&server, "", made).is_none() {
+        return;
+    }
+    let read = [text("SELECT twice(n) FROM victim")];
+    is_held(&place, &server, url, &read, None);
+    for (make, remove, not_held) in [
+        (
+            "CREATE TABLE far (n INT) ENGINE=CONNECT TABLE_TYPE=MYSQL CONNECTION='mysql://a@127.0.0.1:1/a/b'",
+            "DROP TABLE far",
+            "table kurabe.far of engine CONNECT",
+        ),
+        (
+            "CREATE FUNCTION spider_direct_sql RETURNS INT SONAME 'ha_spider.so'",
+            "DROP FUNCTION spider_direct_sql",
+            "function spider_direct_sql of library ha_spider.so",
+        ),
+        (
+            "CREATE FUNCTION trap() RETURNS INT DETERMINISTIC BEGIN SELECT 1 INTO OUTFILE '/tmp/no'; RETURN 1; END",
+            "DROP FUNCTION trap",
+            "routine kurabe.trap",
+        ),
+    ] {
+        sql(&server, "", &format!("DELIMITER |\n{make}|\n")).unwrap();
+        is_held(&place, &server, url, &read, Some(not_held));
+        sql(&server, "", remove).unwrap();
+    }
+    is_held(&place, &server, url, &read, None);
 }
 
 /// What a server answers to lines, up to a last one.

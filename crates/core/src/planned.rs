@@ -4,7 +4,7 @@
 use crate::collection::Collection;
 use crate::compression::Compression;
 use crate::cpus::CpuAllotment;
-use crate::driver::{Access, Capability, ConnectOptions};
+use crate::driver::{Access, Capability, ConnectOptions, Driver, Support};
 use crate::error::{Error, ErrorKind, Result};
 use crate::experiment::workload::Workload;
 use crate::job::Job;
@@ -142,9 +142,14 @@ impl PlannedCell {
         reads && self.creates_nothing()
     }
 
-    /// How its connections are opened.
-    pub fn connect_options(&self) -> ConnectOptions {
-        let LoopPolicy { compression, access, .. } = self.policy;
+    /// How its connections to this driver's server are opened. Where it reads tables of others only, which may be views, the server
+    /// refuses writes if it can.
+    pub fn connect_options(&self, driver: &dyn Driver) -> ConnectOptions {
+        let LoopPolicy { compression, mut access, .. } = self.policy;
+        let reads = || self.only_reads() && self.all_operations().any(|one| one.collection().is_some());
+        if reads() && driver.capabilities().read_only_sessions == Support::Native {
+            access = Access::ReadOnly;
+        }
         let trial = statements::new_trial();
         ConnectOptions { compression, access, trial, ..ConnectOptions::default() }
     }

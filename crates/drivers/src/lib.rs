@@ -31,6 +31,8 @@ pub mod mongodb;
 pub mod mysql;
 mod nothing;
 pub mod null;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod own_code;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redis")]

@@ -24,6 +24,7 @@ mod version;
 
 use crate::charset;
 use crate::dump::ProgramDump;
+use crate::own_code::OwnCode;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::link::{LinkSession, Query, Supports, value};
@@ -99,7 +100,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         proxy: OnceLock::new(),
         unusual,
         requires_keys,
-        has_code: OnceLock::new(),
+        own_code: OwnCode::default(),
     }))
 }
 
@@ -127,8 +128,8 @@ struct Mysql {
     unusual: OnceLock<session::Unusual>,
     /// The setting by which the server refuses tables without a primary key, if it does, once it was asked.
     requires_keys: OnceLock<String>,
-    /// Whether the server has functions, or views of the database, once it was asked.
-    has_code: OnceLock<bool>,
+    /// Functions of the server, and views of the database.
+    own_code: OwnCode,
 }
 
 impl Mysql {
@@ -137,13 +138,10 @@ impl Mysql {
         if let Some(unusual) = self.unusual.get() {
             unusual.reset(&mut lean)?;
         }
-        if options.access == Access::ReadOnly {
-            let known = self.has_code.get().copied();
-            let has_code = known.map_or_else(|| lean::has_code(&mut lean), Ok)?;
-            let _ = self.has_code.set(has_code);
-            if has_code {
-                lean.arm_always();
-            }
+        if options.access == Access::ReadOnly
+            && self.own_code.check(options.trial, || lean::ask(&mut lean))?
+        {
+            lean.arm_always();
         }
         // Kurabe's own sessions are idle while clients work. A client is as the application would be.
         if options.trial == 0 && self.closes_idle.load(Ordering::Relaxed) {

@@ -27,6 +27,7 @@ mod values;
 
 use crate::charset;
 use crate::dump::ProgramDump;
+use crate::own_code::OwnCode;
 use crate::prelude::*;
 use crate::sql::{self, Dialect};
 use crate::wire::link::{LinkSession, Query};
@@ -95,7 +96,7 @@ fn open(url: &TargetUrl) -> Result<Box<dyn Driver>> {
         remotes: Vec::new(),
         closes_idle: AtomicBool::new(false),
         pooler: OnceLock::new(),
-        has_code: OnceLock::new(),
+        own_code: OwnCode::default(),
     }))
 }
 
@@ -108,8 +109,8 @@ struct Postgres {
     closes_idle: AtomicBool,
     /// What stands before the server, if something does, once it was asked.
     pooler: OnceLock<Option<Pooler>>,
-    /// Whether the database has functions of its own, or what calls some without naming them, once it was asked.
-    has_code: OnceLock<bool>,
+    /// Functions of the database, and what calls some without naming them.
+    own_code: OwnCode,
 }
 
 impl Postgres {
@@ -130,13 +131,10 @@ impl Postgres {
 
     fn lean(&self, options: &ConnectOptions) -> Result<Lean<Stream>> {
         let mut lean = Lean::connect(self.hosts.get()?, options)?;
-        if options.access == Access::ReadOnly {
-            let known = self.has_code.get().copied();
-            let has_code = known.map_or_else(|| read_only::has_code(&mut lean), Ok)?;
-            let _ = self.has_code.set(has_code);
-            if has_code {
-                lean.check_all()?;
-            }
+        if options.access == Access::ReadOnly
+            && self.own_code.check(options.trial, || read_only::ask(&mut lean))?
+        {
+            lean.check_all()?;
         }
         // Kurabe's own sessions are idle while clients work. A client is as the application would be.
         if options.trial == 0 && self.closes_idle.load(Ordering::Relaxed) && self.sharing().is_none() {

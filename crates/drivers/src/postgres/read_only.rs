@@ -41,9 +41,19 @@ const HAS_CODE: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_proc WHERE oid 
      OR EXISTS (SELECT FROM pg_catalog.pg_policy) \
      OR EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE contypid <> 0 AND oid >= 16384)";
 
-/// As [`HAS_CODE`] says.
-pub(super) fn has_code(link: &mut dyn Query) -> Result<bool> {
-    Ok(value(link, HAS_CODE)?.as_deref() != Some("f"))
+/// Whether there is code, as [`HAS_CODE`] says, and the first thing that the session does not hold back. Nobody else's functions and
+/// operators are found by these queries.
+pub(super) fn ask(link: &mut dyn Query) -> Result<(bool, Option<String>)> {
+    link.query("BEGIN", &mut Reply::new())?;
+    link.query("SET LOCAL search_path TO pg_catalog", &mut Reply::new())?;
+    let has_code = value(link, HAS_CODE)?.as_deref() != Some("f");
+    let found = match value(link, include_str!("not_held.sql")) {
+        // Another product, without these tables.
+        Err(error) if error.server_code().is_some_and(|code| code.starts_with("42")) => None,
+        found => found?,
+    };
+    link.query("ROLLBACK", &mut Reply::new())?;
+    Ok((has_code, found))
 }
 
 /// Whether a text may need the check: all but what begins, ends or sets something, after which a query would be too early for

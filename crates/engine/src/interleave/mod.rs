@@ -19,7 +19,6 @@ use crate::trial::{Failure, Trial, caught, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::Workload;
 use kurabe_core::observation::{Endpoint, Member, MonitorGuard, Observation};
-use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::{Measurement, Outcome, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
@@ -74,8 +73,9 @@ impl Runner<'_> {
             ready.push(made);
         }
         let options_of = |id: &TrialId| {
-            let cell = self.plan.cells[id.0].available();
-            cell.map_or_else(ConnectOptions::default, PlannedCell::connect_options)
+            let run_cell = &self.plan.cells[id.0];
+            let driver = self.targets[run_cell.record.target].driver_of(&run_cell.record);
+            run_cell.available().map_or_else(ConnectOptions::default, |cell| cell.connect_options(driver))
         };
         let options: Vec<ConnectOptions> = group.iter().map(options_of).collect();
         let trials: Vec<_> = group

@@ -16,7 +16,7 @@ use crate::run::runner::{Fixtures, Runner};
 use crate::run::throwaway::Restricted;
 use crate::trial::rate_search::RateSearch;
 use crate::trial::{Clients, Failure, LoadModel, Trial, caught};
-use kurabe_core::driver::{Access, Namespace, Session};
+use kurabe_core::driver::{Namespace, Session};
 use kurabe_core::experiment::{DatasetState, OperationInfo, Stop};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::planned::{Need, PlannedCell, Work};
@@ -154,7 +154,7 @@ impl Runner<'_> {
     /// Ends the run if a trial failed because the server refused to write in a session that the cell wants to be
     /// read-only: nothing was changed, and no later trial would do better.
     fn check_refused_write(&self, cell: &RunCell, outcome: &Outcome) -> Result<()> {
-        let reads = cell.available().is_some_and(|cell| cell.policy.access == Access::ReadOnly);
+        let reads = cell.available().is_some_and(PlannedCell::only_reads);
         match outcome {
             Outcome::Failed { kind: ErrorKind::ReadOnly, reason, .. } if reads => {
                 let target = &self.targets[cell.record.target].name;
@@ -242,7 +242,7 @@ impl Runner<'_> {
         let conditions = Conditions { cpu_partition, ..self.conditions };
         let connected = || restricted.as_ref().map_or(Ok(()), Restricted::connected);
         let seed = DrawSeed::new(self.plan.spec.seed, round, &run_cell.record, operation.name, rerun);
-        let options = cell.connect_options();
+        let options = cell.connect_options(self.targets[run_cell.record.target].driver_of(&run_cell.record));
         let ordered = CellOrder::new(&self.plan.spec, run_cell, self.plan.largest_answer());
         let mut probes = 0;
         let stood_still = Cell::new(Duration::ZERO);

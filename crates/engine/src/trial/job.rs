@@ -42,7 +42,7 @@ impl Runner<'_> {
         fixture.before(cell, operation.name, cancel, |trial| job.before(trial))?;
         let (state, session) = fixture.lend(cell)?;
         let driver = self.targets[run_cell.record.target].driver_of(&run_cell.record);
-        let options = cell.connect_options();
+        let options = cell.connect_options(driver);
         let run = || -> Result<Ran> {
             cpu_partition::pin_thread(partition.map_or(&[], |cpu_partition| &cpu_partition.clients))?;
             let mut context = JobContext::new(driver, &options, cancel, progress);

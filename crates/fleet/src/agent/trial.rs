@@ -179,7 +179,8 @@ fn run(
     if let Some(class) = order.cell.durability {
         driver.require_durability(class)?;
     }
-    let (options, workload, observer) = (cell.connect_options(), cell.workload()?, Monitor::of_clients());
+    let (options, workload, observer) =
+        (cell.connect_options(&*driver), cell.workload()?, Monitor::of_clients());
     let commands = Mutex::new(commands);
     let next = || commands.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
     let lost = || Error::new(ErrorKind::Interrupted, "the coordinator ended the trial");

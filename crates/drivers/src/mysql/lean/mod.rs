@@ -34,7 +34,7 @@ use kurabe_protocol::mysql::frame::{MAX, Packet};
 use kurabe_protocol::mysql::message::{PrepareOk, answer as first, command};
 use packets::{Agreed, Packets};
 use read_only::LastPacket;
-pub(super) use read_only::has_code;
+pub(super) use read_only::ask;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

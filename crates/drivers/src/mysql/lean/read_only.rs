@@ -21,9 +21,21 @@ pub(super) const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
 const HAS_CODE: &str = "SELECT EXISTS (SELECT 1 FROM information_schema.routines WHERE routine_schema NOT IN ('mysql', 'sys')) \
      OR EXISTS (SELECT 1 FROM information_schema.views WHERE table_schema = DATABASE())";
 
-/// As [`HAS_CODE`] says.
-pub(in crate::mysql) fn has_code(link: &mut dyn Query) -> Result<bool> {
-    Ok(value(link, HAS_CODE)?.as_deref() != Some("0"))
+/// Whether there is code, as [`HAS_CODE`] says, and the first thing that the session does not hold back.
+pub(in crate::mysql) fn ask(link: &mut dyn Query) -> Result<(bool, Option<String>)> {
+    let has_code = value(link, HAS_CODE)?.as_deref() != Some("0");
+    for query in include_str!("../not_held.sql").lines().filter(|line| !line.starts_with("--")) {
+        match value(link, query) {
+            // What this user may not see, or this product does not have.
+            Err(error) if error.server_code().is_some() => {}
+            found => {
+                if let Some(found) = found? {
+                    return Ok((has_code, Some(found)));
+                }
+            }
+        }
+    }
+    Ok((has_code, None))
 }
 
 /// Has the server report changes of all settings: this one's name differs between versions.

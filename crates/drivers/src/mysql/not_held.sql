@@ -1,0 +1,8 @@
+-- What a read-only session of MySQL or MariaDB does not hold back, one row for each, a statement a line. The manuals: "Loadable
+-- Functions", CONNECT ("TABLE_TYPE", EXECSRC), SPIDER, FEDERATED, "SELECT ... INTO", "SET". Of tables and views
+-- that the user may not see nothing is found.
+SELECT CONCAT('function ', name, ' of library ', dl) FROM mysql.func
+SELECT CONCAT('table ', table_schema, '.', table_name, ' of engine ', engine, ', which another server or a program answers') FROM information_schema.tables WHERE engine IN ('CONNECT', 'FEDERATED', 'SPIDER', 'SPHINX', 'MONGODB', 'CASSANDRA') LIMIT 1
+SELECT CONCAT('routine ', routine_schema, '.', routine_name, ', whose body this user may not see (SHOW_ROUTINE, or SELECT on mysql.proc)') FROM information_schema.routines WHERE routine_schema NOT IN ('mysql', 'sys') AND security_type = 'DEFINER' AND definer <> CURRENT_USER() AND routine_definition IS NULL LIMIT 1
+SELECT CONCAT('routine ', routine_schema, '.', routine_name, ', whose body names what works outside of its transaction') FROM information_schema.routines WHERE routine_schema NOT IN ('mysql', 'sys') AND routine_definition REGEXP '(^|[^a-z0-9_$])(outfile|dumpfile|kill|shutdown|get_lock|spider_direct_sql|spider_bg_direct_sql|spider_copy_tables|(set|,)[^;]*[^a-z0-9_$](global|persist|persist_only))([^a-z0-9_$]|$)' LIMIT 1
+SELECT CONCAT('view ', table_schema, '.', table_name, ', which calls what works outside of its transaction') FROM information_schema.views WHERE table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') AND view_definition REGEXP '(^|[^a-z0-9_$])(get_lock|spider_direct_sql|spider_bg_direct_sql|spider_copy_tables)([^a-z0-9_$]|$)' LIMIT 1
