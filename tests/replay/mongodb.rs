@@ -182,10 +182,10 @@ pub(crate) fn recorded(place: &Place, name: &str, server: &Server, act: impl FnO
     let (scheme, _) = server.url().split_once(':').unwrap();
     let about = About { protocol: scheme.to_owned(), ..About::default() };
     let to = Address::Tcp("127.0.0.1".to_owned(), server.port());
-    let listen = SocketAddr::from(([127, 0, 0, 1], 0)).into();
+    let listen = &SocketAddr::from(([127, 0, 0, 1], 0)).into();
     let recorder =
         Recorder::start(listen, to, of_scheme(scheme).unwrap(), Path::new(&path), &about, None).unwrap();
-    act(recorder.address());
+    act(recorder.at().to_string().parse().unwrap());
     let totals = recorder.finish(Path::new(&path)).unwrap();
     assert!(totals.unreadable.is_empty(), "{totals:?}");
     path

@@ -32,7 +32,10 @@ fn relay_lends_nobody_the_identity_of_its_user() {
     let (socket, folder, certificate) = (server.by_socket(), server.by_folder(), server.by_certificate());
     let names = [user.account.name.as_str(), "kurabe", "root"];
     let mut found = Vec::new();
+    // In a folder that everybody may enter.
+    let at_socket = format!("unix:{}", user.signals().display());
     for (name, args) in [
+        ("wire at a Unix socket", ["wire", &folder, "--listen", &at_socket].to_vec()),
         ("capture of a peer", ["capture", &socket, "-o", &user.at("peer.capture")].to_vec()),
         (
             "capture of a certificate",
@@ -48,6 +51,7 @@ fn relay_lends_nobody_the_identity_of_its_user() {
         );
         relay.end();
     }
+    assert!(!user.signals().join(".s.PGSQL.5432").exists(), "the socket is left");
     found.extend(holes(&accounts, &[], &[user.home().to_owned()]));
     assert_none("relays", &found);
 }
@@ -56,13 +60,22 @@ fn relay_lends_nobody_the_identity_of_its_user() {
 fn psql_through(intruder: &Account, user: &User, relay: &Running) -> Vec<String> {
     let mut found = Vec::new();
     for listener in scene::listeners(&scene::tree(relay.id())) {
-        let Address::Tcp(address) = &listener.address else { continue };
-        let (host, port) = address.rsplit_once(':').unwrap();
+        let (address, host, port) = match &listener.address {
+            Address::Tcp(address) => {
+                let (host, port) = address.rsplit_once(':').unwrap();
+                (address.clone(), host.to_owned(), port.to_owned())
+            }
+            Address::Path(path) => {
+                let port = path.extension().unwrap().to_string_lossy().into_owned();
+                (path.display().to_string(), path.parent().unwrap().display().to_string(), port)
+            }
+            Address::Abstract(_) => continue,
+        };
         for role in [user.account.name.as_str(), "kurabe"] {
             for mode in ["disable", "require"] {
                 let mut psql: Command = intruder.command("psql");
                 psql.args([
-                    "-XAtqw", "-h", host, "-p", port, "-U", role, "-d", "postgres", "-c",
+                    "-XAtqw", "-h", &host, "-p", &port, "-U", role, "-d", "postgres", "-c",
                     "SELECT current_user",
                 ]);
                 psql.env("PGSSLMODE", mode).env("PGCONNECT_TIMEOUT", "5");

@@ -5,14 +5,13 @@ use crate::Totals;
 use crate::file::About;
 use crate::tape::{Shared, Tape, Taped};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_relay::{End, Ends, Hook, Listen, Refused, Relay, Server, Socket, Way, forward_both, lock};
+use kurabe_relay::{At, End, Ends, Hook, Listen, Refused, Relay, Server, Socket, Way, forward_both, lock};
 use kurabe_wire::decoder::{TlsRefusal, TlsStart};
 use kurabe_wire::registry::Protocol;
 use kurabe_wire::relay::cannot_listen;
 use kurabe_wire::terminate::{Begun, Failure, Terminator};
 use std::collections::HashSet;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -49,7 +48,7 @@ impl Recorder {
     /// # Errors
     /// If the file exists, or the address is in use.
     pub fn start(
-        listen: Listen,
+        listen: &Listen,
         server: Server,
         protocol: &'static Protocol,
         path: &Path,
@@ -62,7 +61,7 @@ impl Recorder {
         let ended =
             ending.map(|ending| Arc::new(Ended { ending, start: protocol.start, told: Mutex::default() }));
         let start = if ended.is_some() { Relay::start } else { Relay::on_shared_threads };
-        let relay = start(listen, server, move |number| {
+        let relay = start(listen.clone(), server, move |number| {
             let taped = shared.connection(number as u64);
             let live = Live { taped, refusal: refusal.map(|make| make()), has_asked: false, is_over: false };
             let (shared, ended) = (Arc::clone(&shared), ended.clone());
@@ -72,14 +71,14 @@ impl Recorder {
         let relay = relay.map_err(|error| {
             // Nothing was recorded into the file, which did not exist before.
             let _ = std::fs::remove_file(path);
-            cannot_listen(listen, &error)
+            cannot_listen(&listen.at, &error)
         })?;
         Ok(Self { relay, tape })
     }
 
     /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.relay.address()
+    pub fn at(&self) -> &At {
+        self.relay.at()
     }
 
     /// The connections that were refused so far.

@@ -126,6 +126,11 @@ pub fn count(n: u64) -> String {
     text
 }
 
+/// A count with its noun: `1 connection`, `1,234 connections`.
+pub fn counted(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// Formats a number with three significant digits, without trailing zeros: `1.5`, `12.3`, `123`.
 fn short(value: f64) -> String {
     let text = match value {
@@ -158,6 +163,13 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn one_thing_has_no_plural() {
+        for (n, expected) in [(0, "0 connections"), (1, "1 connection"), (1_234, "1,234 connections")] {
+            assert_eq!(counted(n, "connection"), expected);
+        }
+    }
 
     #[test]
     fn common_spellings_of_sizes_are_parsed() {

@@ -7,6 +7,7 @@ mod hook;
 mod late;
 mod listener;
 mod lock;
+mod own_socket;
 mod pump;
 mod queue;
 mod socket;
@@ -16,7 +17,7 @@ mod tls;
 pub use admission::{Clients, Refused};
 pub use hook::{End, Ends, Hook, Through, forward_both, on_piece};
 pub use late::Late;
-pub use listener::{Listen, Listener};
+pub use listener::{At, Listen, Listener};
 pub use lock::lock;
 pub use queue::Queue;
 pub use socket::{Socket, Way};
@@ -28,7 +29,7 @@ use listener::POLL;
 use pump::{Passing, Pump};
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -119,6 +120,11 @@ impl Relay {
     }
 
     /// Where it listens.
+    pub fn at(&self) -> &At {
+        self.listener.at()
+    }
+
+    /// Its address of TCP, or [`LOOPBACK`] if it listens at a Unix socket.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
@@ -152,8 +158,8 @@ impl Drop for Relay {
 }
 
 impl Shared {
-    fn run(&self, number: usize, client: TcpStream, hook: &Arc<dyn Hook>) {
-        let connected = Socket::connect(&self.server).and_then(|server| Ok((Socket::tcp(client)?, server)));
+    fn run(&self, number: usize, client: Socket, hook: &Arc<dyn Hook>) {
+        let connected = Socket::connect(&self.server).map(|server| (client, server));
         let cloned = |(client, server): (Socket, Socket)| {
             let kept = vec![client.try_clone()?, server.try_clone()?];
             Ok::<_, io::Error>((kept, client, server))
@@ -188,7 +194,7 @@ fn close(open: &Mutex<HashMap<usize, Open>>, number: usize, hook: &dyn Hook) {
 mod tests {
     use super::*;
     use std::io::{BufRead as _, ErrorKind, Read, Write};
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
     use std::os::unix::process::CommandExt as _;
     use std::process::Stdio;
 
@@ -210,7 +216,7 @@ mod tests {
         listener.set_nonblocking(true).unwrap();
         let server = listener.local_addr().unwrap().into();
         let relay =
-            Relay::start(Listen { address: LOOPBACK, clients }, server, |_| Arc::new(Through)).unwrap();
+            Relay::start(Listen { at: LOOPBACK.into(), clients }, server, |_| Arc::new(Through)).unwrap();
         // One that closes at once, as `echo FLUSHALL > /dev/tcp/…` does, and one that waits for an answer.
         let port = relay.address().port();
         let script = format!(

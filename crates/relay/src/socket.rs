@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, recv};
 use rustls::Connection;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -37,11 +37,6 @@ impl Socket {
     /// If it does not listen.
     pub fn connect(server: &Server) -> io::Result<Self> {
         Stream::connect(server).map(Self::Plain)
-    }
-
-    /// A TCP connection that sends small messages at once, as clients of databases do.
-    pub(crate) fn tcp(stream: TcpStream) -> io::Result<Self> {
-        Stream::tcp(stream).map(Self::Plain)
     }
 
     /// Another handle of the same socket.

@@ -2,7 +2,8 @@
 
 use kurabe_core::secret::Secret;
 use kurabe_core::target::TargetUrl;
-use std::net::SocketAddr;
+use kurabe_relay::At;
+use std::path::Path;
 
 /// The names of a protocol's own variables; an empty name: none.
 #[derive(Clone, Copy, Debug)]
@@ -12,8 +13,10 @@ pub struct Variables {
     user: &'static str,
     password: &'static str,
     database: &'static str,
-    /// `host:port`.
+    /// `host:port`, or the path of a Unix socket.
     address: &'static str,
+    /// The path of a Unix socket, beside a host of this machine.
+    socket: &'static str,
     url: &'static [&'static str],
     /// Variables that would name another server.
     removed: &'static [&'static str],
@@ -34,6 +37,7 @@ impl Variables {
         password: "",
         database: "",
         address: "",
+        socket: "",
         url: &[],
         removed: &[],
         authority: "",
@@ -48,6 +52,7 @@ impl Variables {
         password: "MYSQL_PWD",
         database: "MYSQL_DATABASE",
         url: &["DATABASE_URL"],
+        socket: "MYSQL_UNIX_PORT",
         removed: &["MYSQL_UNIX_PORT"],
         trust: &[("ssl-ca", None)],
         ..Self::NONE
@@ -111,20 +116,39 @@ pub struct Environment {
 /// MongoDB's users are in a database.
 const OF_LOGIN: [&str; 3] = ["get_server_public_key", "authSource", "authMechanism"];
 
-/// The URL of a server, by way of a relay at this address. It has no password, and no options but that of a login.
-pub fn through(url: &TargetUrl, relay: SocketAddr) -> TargetUrl {
+/// The folder and the port of a Unix socket that is named as PostgreSQL names it.
+fn of_postgres(path: &Path) -> Option<(String, String)> {
+    let port = path.file_name()?.to_str()?.strip_prefix(".s.PGSQL.")?;
+    Some((path.parent()?.to_str()?.to_owned(), port.to_owned()))
+}
+
+/// The URL of a server, by way of a relay there. It has no password, and no options but that of a login.
+pub fn through(url: &TargetUrl, relay: &At) -> TargetUrl {
+    let mut options: Vec<_> =
+        url.options.clone().into_iter().filter(|(name, _)| OF_LOGIN.contains(&&**name)).collect();
+    let option = |name: &str, value: String| (name.to_owned(), value);
+    let (host, port) = match relay {
+        At::Tcp(address) => (Some(address.ip().to_string()), Some(address.port())),
+        At::Unix(path) => {
+            options.extend(match of_postgres(path) {
+                Some((folder, port)) => vec![option("host", folder), option("port", port)],
+                None => vec![option("socket", path.display().to_string())],
+            });
+            (None, None)
+        }
+    };
     TargetUrl {
-        host: Some(relay.ip().to_string()),
-        port: Some(relay.port()),
+        host,
+        port,
         // An empty one is no secret.
         password: url.password.clone().filter(|password| password.expose().is_empty()),
-        options: url.options.clone().into_iter().filter(|(name, _)| OF_LOGIN.contains(&&**name)).collect(),
+        options: options.into_iter().collect(),
         ..url.clone()
     }
 }
 
 /// The URL of a server, by way of a relay at this address at which TLS ends: clients trust the authority in this file.
-pub fn through_tls(url: &TargetUrl, relay: SocketAddr, variables: &Variables, authority: &str) -> TargetUrl {
+pub fn through_tls(url: &TargetUrl, relay: &At, variables: &Variables, authority: &str) -> TargetUrl {
     let option =
         |(name, value): &(&str, Option<&str>)| ((*name).to_owned(), value.unwrap_or(authority).to_owned());
     let through = through(url, relay);
@@ -136,11 +160,17 @@ pub fn through_tls(url: &TargetUrl, relay: SocketAddr, variables: &Variables, au
 /// whom it has to trust, if TLS ends at the relay.
 pub fn environment(
     url: &TargetUrl,
-    relay: SocketAddr,
+    relay: &At,
     variables: &Variables,
     authority: Option<&str>,
 ) -> Environment {
-    let (host, port) = (relay.ip().to_string(), relay.port().to_string());
+    let (host, port, socket) = match relay {
+        At::Tcp(address) => (address.ip().to_string(), address.port().to_string(), String::new()),
+        At::Unix(path) => {
+            let (host, port) = of_postgres(path).unwrap_or_else(|| ("localhost".to_owned(), String::new()));
+            (host, port, path.display().to_string())
+        }
+    };
     let mut shown = match authority {
         Some(authority) => through_tls(url, relay, variables, authority),
         None => through(url, relay),
@@ -157,6 +187,8 @@ pub fn environment(
         (variables.host, host),
         (variables.port, port),
         (variables.address, relay.to_string()),
+        ("KURABE_SOCKET", socket.clone()),
+        (variables.socket, socket),
     ];
     set.extend(variables.url.iter().map(|name| (*name, shown.clone())));
     let mut both = |own: &'static str, general: &'static str, value: Option<&str>| {
@@ -171,8 +203,10 @@ pub fn environment(
         set.extend([("KURABE_CA", authority.to_owned()), (variables.authority, authority.to_owned())]);
         set.extend(variables.ended.iter().map(|(name, value)| (*name, (*value).to_owned())));
     }
-    set.retain(|(name, _)| !name.is_empty());
-    Environment { set, removed: variables.removed.to_vec() }
+    set.retain(|(name, value)| !name.is_empty() && !value.is_empty());
+    let is_set = |name: &&str| set.iter().any(|(known, _)| known == name);
+    let removed = variables.removed.iter().copied().filter(|name| !is_set(name)).collect();
+    Environment { set, removed }
 }
 
 #[cfg(test)]
@@ -182,7 +216,7 @@ mod tests {
     #[test]
     fn only_variables_for_passwords_have_passwords() {
         let url = TargetUrl::parse("postgres://bob:hunter2@db.example/shop?search_path=x").unwrap();
-        let relay = "[::1]:7000".parse().unwrap();
+        let relay = &At::Tcp("[::1]:7000".parse().unwrap());
         let found = environment(&url, relay, &Variables::POSTGRES, None);
         let value =
             |name: &str| found.set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
@@ -201,8 +235,50 @@ mod tests {
     }
 
     #[test]
+    fn clients_are_told_the_socket_as_their_programs_name_it() {
+        for (url, path, variables, expected, shown) in [
+            (
+                "postgres://bob@h/shop",
+                "/r/.s.PGSQL.7",
+                &Variables::POSTGRES,
+                ["PGHOST=/r", "PGPORT=7"],
+                "postgres://bob@/shop?host=/r&port=7",
+            ),
+            (
+                "mysql://bob@h/shop",
+                "/r/m",
+                &Variables::MYSQL,
+                ["MYSQL_UNIX_PORT=/r/m", "MYSQL_HOST=localhost"],
+                "mysql://bob@/shop?socket=/r/m",
+            ),
+            (
+                "redis://h/2",
+                "/r/m",
+                &Variables::REDIS,
+                ["KURABE_SOCKET=/r/m", "REDIS_URL=redis:///2?socket=/r/m"],
+                "redis:///2?socket=/r/m",
+            ),
+            (
+                "memcached://h",
+                "/r/m",
+                &Variables::MEMCACHED,
+                ["MEMCACHED_SERVERS=/r/m", "KURABE_SOCKET=/r/m"],
+                "memcached:?socket=/r/m",
+            ),
+        ] {
+            let url = TargetUrl::parse(url).unwrap();
+            let relay = At::Unix(path.into());
+            let found = environment(&url, &relay, variables, None);
+            let set: Vec<String> = found.set.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            assert!(expected.iter().all(|one| set.iter().any(|set| set == one)), "{set:?}");
+            assert!(!found.removed.iter().any(|name| found.set.iter().any(|(set, _)| set == name)));
+            assert_eq!(through(&url, &relay).to_string(), shown);
+        }
+    }
+
+    #[test]
     fn clients_are_told_whom_to_trust_where_tls_ends_at_the_relay() {
-        let relay = "127.0.0.1:7000".parse().unwrap();
+        let relay = &At::Tcp("127.0.0.1:7000".parse().unwrap());
         let found = |url: &str, variables| {
             environment(&TargetUrl::parse(url).unwrap(), relay, variables, Some("/t/ca.pem")).set
         };

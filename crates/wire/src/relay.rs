@@ -6,7 +6,7 @@
 use crate::account::{Account, Connection, End, Traffic};
 use crate::registry::Protocol;
 use kurabe_core::{Error, ErrorKind};
-pub use kurabe_relay::{Clients, Listen, Refused, Server};
+pub use kurabe_relay::{At, Clients, Listen, Refused, Server};
 use kurabe_relay::{Ends, Hook, Socket, Way, lock};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -53,14 +53,17 @@ struct Live {
 }
 
 /// The error of an address at which a relay cannot listen.
-pub fn cannot_listen(listen: Listen, error: &io::Error) -> Error {
+pub fn cannot_listen(at: &At, error: &io::Error) -> Error {
     let hint = match error.kind() {
         io::ErrorKind::Unsupported => {
             "--allow-other-users lets clients of every account of this machine connect"
         }
+        _ if matches!(at, At::Unix(_)) => {
+            "name a file that does not exist, in a folder that only you may write"
+        }
         _ => "name an address of this host and a free port",
     };
-    Error::new(ErrorKind::Environment, format!("cannot listen at {}: {error}", listen.address)).hint(hint)
+    Error::new(ErrorKind::Environment, format!("cannot listen at {at}: {error}")).hint(hint)
 }
 
 /// Whether a server takes connections. The connection is closed at once.
@@ -78,7 +81,8 @@ impl Relay {
     /// As [`kurabe_relay::Relay::start`].
     pub fn start(options: Options) -> io::Result<Self> {
         let accounts = Arc::<Accounts>::default();
-        let (opened, listen, server) = (Arc::clone(&accounts), options.listen, options.server.clone());
+        let (opened, listen, server) =
+            (Arc::clone(&accounts), options.listen.clone(), options.server.clone());
         let relay = kurabe_relay::Relay::on_shared_threads(listen, server, move |number| {
             opened.open(number, &options)
         })?;
@@ -86,6 +90,11 @@ impl Relay {
     }
 
     /// Where it listens.
+    pub fn at(&self) -> &At {
+        self.relay.at()
+    }
+
+    /// As [`kurabe_relay::Relay::address`].
     pub fn address(&self) -> SocketAddr {
         self.relay.address()
     }

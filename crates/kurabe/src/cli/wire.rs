@@ -50,7 +50,11 @@ pub(super) fn relay() -> [Arg; 5] {
             .num_args(1..)
             .value_parser(clap::value_parser!(OsString))
             .help("The program to run, with its arguments, behind '--'"),
-        option("listen", "ADDRESS:PORT", "Address to listen on; port 0 chooses a free port")
+        option(
+            "listen",
+            "ADDRESS:PORT",
+            "Address to listen on; port 0 chooses a free port. Or unix:PATH, a Unix socket that only your account may use",
+        )
             .default_value("127.0.0.1:0"),
         flag("allow-remote", "Allow an address that other machines can reach"),
         flag(

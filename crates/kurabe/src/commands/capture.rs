@@ -14,7 +14,7 @@ use kurabe_capture::recorder::Recorder;
 use kurabe_capture::{Input, Totals, Values, log, model, show, trace};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::target::TargetUrl;
-use kurabe_core::units::count;
+use kurabe_core::units::{count, counted};
 use kurabe_core::{Error, ErrorKind};
 use kurabe_os::private;
 use kurabe_wire::environment::{environment, through};
@@ -128,10 +128,10 @@ fn recorded(totals: &Totals, refused: u64, path: &Path, output: &Output) -> Resu
         output.warning(&format!("connections, or their rest, were not recorded: {why}"));
     }
     output.result(&format!(
-        "{}: {} requests of {} connections{}",
+        "{}: {} of {}{}",
         path.display(),
-        count(totals.requests),
-        count(totals.connections),
+        counted(totals.requests, "request"),
+        counted(totals.connections, "connection"),
         kurabe_wire::render::refused(refused)
     ))?;
     if totals.cut > 0 {
@@ -164,8 +164,8 @@ fn record(
     wire::check(&server)?;
     let about = about(options, url);
     let ending = terminated.as_ref().map(|terminated| terminated.ending(relayed, output));
-    let recorder = Recorder::start(*listen, server, protocol, path, &about, ending)?;
-    let (address, mut strangers) = (recorder.address(), Strangers::default());
+    let recorder = Recorder::start(listen, server, protocol, path, &about, ending)?;
+    let (at, mut strangers) = (recorder.at(), Strangers::default());
     if let Some(terminated) = &terminated {
         terminated.note(relayed, output);
     }
@@ -180,8 +180,7 @@ fn record(
         }
     };
     let status = if command.is_empty() {
-        let shown =
-            terminated.as_ref().map_or_else(|| through(url, address), |one| one.through(relayed, address));
+        let shown = terminated.as_ref().map_or_else(|| through(url, at), |one| one.through(relayed, at));
         output.result(&relayed.for_clients(shown))?;
         output.note("Ctrl-C ends the capture");
         signals::wait_for("connections to be closed");
@@ -192,8 +191,8 @@ fn record(
         None
     } else {
         signals::wait_for("the command to end");
-        let plain = || environment(url, address, &protocol.variables, None);
-        let set = terminated.as_ref().map_or_else(plain, |one| one.environment(relayed, address));
+        let plain = || environment(url, at, &protocol.variables, None);
+        let set = terminated.as_ref().map_or_else(plain, |one| one.environment(relayed, at));
         Some(wire::run(command, &set, stop, watch)?)
     };
     strangers.end(recorder.refused(), output);

@@ -10,8 +10,8 @@ use kurabe_drivers::registry;
 use kurabe_os::private;
 use kurabe_testbed::sign;
 use kurabe_wire::environment::{Environment, environment, through_tls};
+use kurabe_wire::relay::At;
 use kurabe_wire::terminate::{Certificate, Failure, Terminator};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -50,7 +50,11 @@ impl Terminated {
                     .hint("add tls=verify or tls=require to the target, or leave --tls terminate out"));
             }
         };
-        let address = listen.address.ip();
+        let At::Tcp(address) = &listen.at else {
+            return Err(Error::usage("--listen unix: is for clients without TLS")
+                .hint("leave --tls terminate out, or listen at an address"));
+        };
+        let address = address.ip();
         let mut names = vec!["localhost", "127.0.0.1", "::1"];
         let name = address.to_string();
         if !address.is_unspecified() && !names.contains(&name.as_str()) {
@@ -106,12 +110,12 @@ impl Terminated {
     }
 
     /// The target's URL for clients.
-    pub(super) fn through(&self, relayed: &Relayed, relay: SocketAddr) -> TargetUrl {
+    pub(super) fn through(&self, relayed: &Relayed, relay: &At) -> TargetUrl {
         through_tls(&relayed.url, relay, &relayed.protocol.variables, &self.authority.to_string_lossy())
     }
 
     /// The environment of the command.
-    pub(super) fn environment(&self, relayed: &Relayed, relay: SocketAddr) -> Environment {
+    pub(super) fn environment(&self, relayed: &Relayed, relay: &At) -> Environment {
         let authority = self.authority.to_string_lossy();
         environment(&relayed.url, relay, &relayed.protocol.variables, Some(&authority))
     }

@@ -6,17 +6,18 @@ use crate::output::Output;
 use crate::signals;
 use anyhow::Result;
 use kurabe_core::target::TargetUrl;
-use kurabe_core::{Error, ErrorKind};
+use kurabe_core::{Error, ErrorKind, units};
 use kurabe_drivers::info::{Place, ServerPlace};
 use kurabe_wire::account::End;
 use kurabe_wire::environment::{Environment, environment, through};
 use kurabe_wire::registry::{self, Protocol};
-use kurabe_wire::relay::{Clients, Listen, Options, Refused, Relay, Server, cannot_listen};
+use kurabe_wire::relay::{At, Clients, Listen, Options, Refused, Relay, Server, cannot_listen};
 use kurabe_wire::render::{self, Report};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io::ErrorKind as IoErrorKind;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +56,7 @@ pub(super) fn wire(relay: &RelayOptions, options: WireOptions, output: &Output) 
     let relayed = Relayed::prepare(relay, Some("--tls pass forwards TLS"), output)?;
     let Relayed { url, protocol, listen, .. } = &relayed;
     let options = Options {
-        listen: *listen,
+        listen: listen.clone(),
         server: server(url)?.server,
         protocol: Some(protocol),
         refuse_tls: relay.tls.as_deref() == Some("refuse"),
@@ -82,10 +83,6 @@ impl Relayed {
     /// the target's URL must not ask for it.
     pub(super) fn prepare(options: &RelayOptions, plain: Option<&str>, output: &Output) -> Result<Self> {
         let asked = TargetUrl::parse(options.target.as_deref().unwrap_or_default())?;
-        let listen = options.listen.as_deref().unwrap_or_default();
-        let address = super::app::address(listen, options.allow_remote)?;
-        let clients = if options.allow_other_users { Clients::All } else { Clients::Own };
-        let listen = Listen { address, clients };
         let is_up = asked.scheme == kurabe_targets::UP;
         if is_up {
             kurabe_targets::check_scheme(&asked)?;
@@ -95,6 +92,13 @@ impl Relayed {
         let without_tls =
             registry::plain_scheme(scheme).filter(|_| options.tls.as_deref() == Some("terminate"));
         let protocol = protocol(without_tls.unwrap_or(scheme))?;
+        let listen = options.listen.as_deref().unwrap_or_default();
+        let at = match listen.strip_prefix("unix:") {
+            Some(path) => At::Unix(socket(path, scheme)?),
+            None => At::Tcp(super::app::address(listen, options.allow_remote)?),
+        };
+        let clients = if options.allow_other_users { Clients::All } else { Clients::Own };
+        let listen = Listen { at, clients };
         if let Some(other) = plain {
             refuse_tls(&asked, other)?;
         }
@@ -134,6 +138,23 @@ impl Relayed {
         {
             output.warning(&error.to_string());
         }
+    }
+}
+
+/// The file of a Unix socket: in a folder, PostgreSQL's clients find it by its name.
+fn socket(path: &str, scheme: &str) -> kurabe_core::Result<PathBuf> {
+    let path = std::path::absolute(path).map_err(|error| Error::usage(format!("--listen: {error}")))?;
+    let wrong = |why: &str| Error::usage(format!("--listen: {}: {why}", path.display()));
+    if !scheme.starts_with("postgres") {
+        return if path.is_dir() { Err(wrong("it is a folder").hint("name a file in it")) } else { Ok(path) };
+    }
+    let named = if path.is_dir() { path.join(".s.PGSQL.5432") } else { path.clone() };
+    let is_found = named.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".s.PGSQL."));
+    let hint = "name its folder, or FOLDER/.s.PGSQL.5432";
+    if is_found {
+        Ok(named)
+    } else {
+        Err(wrong("no client of PostgreSQL finds a socket of this name").hint(hint))
     }
 }
 
@@ -201,9 +222,9 @@ pub(super) fn check(server: &Server) -> Result<()> {
 /// Starts the relay, if the server answers.
 fn start(options: Options, output: &Output) -> Result<Relay> {
     check(&options.server)?;
-    let listen = options.listen;
+    let at = options.listen.at.clone();
     let refuses = options.refuse_tls;
-    let relay = Relay::start(options).map_err(|error| cannot_listen(listen, &error))?;
+    let relay = Relay::start(options).map_err(|error| cannot_listen(&at, &error))?;
     if !refuses {
         output.note("no byte is changed: statements of clients that use TLS cannot be read");
     }
@@ -213,7 +234,7 @@ fn start(options: Options, output: &Output) -> Result<Relay> {
 /// Relays until the command has ended, or until Ctrl-C without one; then shows what was seen.
 fn serve(mut relay: Relay, relayed: &Relayed, format: &str, output: &Output) -> Result<Exit> {
     let Relayed { url, protocol, command, stop, .. } = relayed;
-    let shown_url = relayed.for_clients(through(url, relay.address()));
+    let shown_url = relayed.for_clients(through(url, relay.at()));
     let (mut shown, mut strangers) = (0, Strangers::default());
     let status = if command.is_empty() {
         // Formats for programs have nothing else on standard output.
@@ -237,7 +258,7 @@ fn serve(mut relay: Relay, relayed: &Relayed, format: &str, output: &Output) -> 
         None
     } else {
         signals::wait_for("the command to end");
-        let set = environment(url, relay.address(), &protocol.variables, None);
+        let set = environment(url, relay.at(), &protocol.variables, None);
         Some(run(command, &set, stop, || strangers.tell(relay.refused(), output))?)
     };
     relay.stop();
@@ -287,7 +308,7 @@ pub(super) fn ended(
     }
     if connections == 0 {
         output.warning(
-            "the command did not connect to the relay: its address is in KURABE_HOST and KURABE_PORT",
+            "the command did not connect to the relay: its address is in KURABE_HOST and KURABE_PORT, or KURABE_SOCKET",
         );
     }
     if let Some(why) = unreachable {
@@ -324,8 +345,8 @@ impl Strangers {
         self.tell(refused, output);
         if refused.gone() > 0 {
             output.note(&format!(
-                "{} connections were closed by their clients before their account was known: nothing of them was forwarded",
-                refused.gone()
+                "{} closed by its client before its account was known, of which nothing was forwarded",
+                units::counted(refused.gone(), "connection")
             ));
         }
     }

@@ -51,8 +51,10 @@ fn encrypted() -> (Socket, Socket) {
     let (server, client) = configs("one");
     let (near, far) = pair();
     thread::scope(|scope| {
-        let far = scope.spawn(|| Socket::tcp(far).unwrap().encrypt(server_of(&server), Vec::new()).unwrap());
-        let near = Socket::tcp(near).unwrap().encrypt(client_of(&client), Vec::new()).unwrap();
+        let far = scope.spawn(|| {
+            Socket::Plain(Stream::tcp(far).unwrap()).encrypt(server_of(&server), Vec::new()).unwrap()
+        });
+        let near = Socket::Plain(Stream::tcp(near).unwrap()).encrypt(client_of(&client), Vec::new()).unwrap();
         (near, far.join().unwrap())
     })
 }
@@ -117,8 +119,10 @@ fn client_without_trust_tells_the_server_why() {
     let ((server, _), (_, stranger)) = (configs("one"), configs("another"));
     let (near, far) = pair();
     thread::scope(|scope| {
-        let far = scope.spawn(|| Socket::tcp(far).unwrap().encrypt(server_of(&server), Vec::new()));
-        let error = Socket::tcp(near).unwrap().encrypt(client_of(&stranger), Vec::new()).unwrap_err();
+        let far =
+            scope.spawn(|| Socket::Plain(Stream::tcp(far).unwrap()).encrypt(server_of(&server), Vec::new()));
+        let error =
+            Socket::Plain(Stream::tcp(near).unwrap()).encrypt(client_of(&stranger), Vec::new()).unwrap_err();
         let of_tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
         assert!(matches!(of_tls, Some(rustls::Error::InvalidCertificate(_))), "{error:?}");
         let error = far.join().unwrap().unwrap_err();
@@ -154,7 +158,7 @@ fn relay_between_an_encrypted_client_and_a_plain_server_forwards_both_and_their_
         Arc::new(Encrypts(Arc::clone(&server))) as Arc<dyn Hook>
     });
     let relay = relay.unwrap();
-    let near = Socket::tcp(TcpStream::connect(relay.address()).unwrap()).unwrap();
+    let near = Socket::connect(&relay.address().into()).unwrap();
     let mut near = near.encrypt(client_of(&client), Vec::new()).unwrap();
     let (sent, mut writer) = (much(3), near.try_clone().unwrap());
     thread::scope(|scope| {
@@ -166,7 +170,7 @@ fn relay_between_an_encrypted_client_and_a_plain_server_forwards_both_and_their_
     });
     let (far, _) = listener.accept().unwrap();
     near.shutdown(Shutdown::Write);
-    let mut far = Socket::tcp(far).unwrap();
+    let mut far = Socket::Plain(Stream::tcp(far).unwrap());
     assert_eq!(far.read(&mut [0]).unwrap(), 0, "the client's end is forwarded");
     drop(far);
     assert_eq!(near.read(&mut [0]).unwrap(), 0, "and the server's");
