@@ -77,6 +77,7 @@ fn statements_of_mariadb_are_shown_and_passwords_are_not() {
         if !installed("mariadb") {
             return;
         }
+        testing::make_superuser(&server);
         let place = Place::new();
         let script = format!(
             "{MARIADB} \"SET @a = 1; CREATE USER eve IDENTIFIED BY 'hunter2'; SELECT 6 * 7; DROP USER eve\""

@@ -45,6 +45,7 @@ fn sprung(low: &mut Db) -> String {
 fn on_both(each: impl Fn(&str)) {
     for engine in ["mysql", "mariadb"] {
         if let Some(server) = testing::server(engine) {
+            testing::make_superuser(&server);
             each(server.url());
         }
     }

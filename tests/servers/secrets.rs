@@ -36,14 +36,14 @@ type CustomFile = (&'static str, fn(&Server) -> String, &'static str);
 const GUARDED: [Guarded; 5] = [
     Guarded {
         engine: "mysql",
-        user: "root",
+        user: "kurabe",
         database: "kurabe",
         variable: "MYSQL_PWD",
         file: Some((".my.cnf", my_cnf, "")),
     },
     Guarded {
         engine: "mariadb",
-        user: "root",
+        user: "kurabe",
         database: "kurabe",
         variable: "MYSQL_PWD",
         file: Some((".my.cnf", my_cnf, "")),
@@ -61,7 +61,7 @@ const GUARDED: [Guarded; 5] = [
 
 /// MySQL's file names the user too.
 fn my_cnf(_: &Server) -> String {
-    format!("[client]\nuser = root\npassword = \"{PASSWORD}\"\n")
+    format!("[client]\nuser = kurabe\npassword = \"{PASSWORD}\"\n")
 }
 
 fn pgpass(server: &Server) -> String {

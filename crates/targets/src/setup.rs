@@ -186,13 +186,11 @@ impl<'a> Engine<'a> {
                 command.args(["-h", "127.0.0.1", "-p", &port, "-e"]).env("REDISCLI_AUTH", password);
             }
             Client::Mysql => {
-                command.args(["--no-defaults", "--protocol=TCP", "--host=127.0.0.1"]);
-                command.args(["--port", &port, "--user=root", "--default-character-set=utf8mb4"]);
+                // A dump has objects of other users (DEFINER): the superuser makes these, who logs in on the socket.
+                command.args(["--no-defaults", "--user=root", "--default-character-set=utf8mb4"]);
                 command.args(["--max-allowed-packet=1G", "--database", DATABASE]);
+                command.arg("--socket").arg(self.server.socket().unwrap_or(Path::new("")));
                 command.env("MYSQL_PWD", password);
-                if self.server.url().starts_with("mysql:") {
-                    command.arg("--get-server-public-key");
-                }
             }
         }
         command

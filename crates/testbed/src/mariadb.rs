@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
+use crate::spec::{LOGIN, SUPERUSER};
 use crate::{mysql_family as family, programs};
 
 pub(crate) static MARIADB: Engine = Engine {
@@ -47,8 +48,9 @@ fn links() -> Vec<(String, String)> {
         |name: &&str| PLUGINS.iter().any(|folder| Path::new(folder).join(format!("{name}.so")).exists());
     let plugins = ["ha_federatedx", "ha_connect", "ha_spider"].into_iter().filter(there);
     let load = plugins.map(|name| ("plugin_load_add".to_owned(), name.to_owned()));
-    // By default Spider refuses links to its own server. "loose": the setting is unknown without Spider.
-    load.chain([("loose_spider_same_server_link".to_owned(), "ON".to_owned())]).collect()
+    // Only a superuser may define servers, and tables of CONNECT need FILE. By default Spider refuses links to its own server. "loose": the setting is unknown without Spider.
+    let others = [("loose_spider_same_server_link", "ON"), (LOGIN, SUPERUSER)];
+    load.chain(others.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
 }
 
 fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {

@@ -7,16 +7,18 @@ use std::process::Command;
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
+use crate::spec::{LOGIN, SUPERUSER};
 use crate::{mysql_family as family, programs, root, wire};
 
 pub(crate) static MYSQL: Engine = Engine {
     // A smaller log makes the installation wait for it.
     small: &[("innodb_redo_log_capacity", "16M")],
-    links: || vec![("federated".to_owned(), String::new())],
+    // Only a superuser may define servers.
+    links: || vec![("federated".to_owned(), String::new()), (LOGIN.to_owned(), SUPERUSER.to_owned())],
     prepare,
     // By its first login the server knows the password's digest, and does not ask later clients for the password itself.
     protect: |instance, _| {
-        wire::mysql_login(family::asked(instance, &family::socket(instance)), instance.secret())
+        wire::mysql_login(family::asked(instance, &family::socket(instance)), family::USER, instance.secret())
     },
     // The server creates a new UUID at the start.
     make_own: |instance| {
@@ -75,5 +77,10 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
 fn command(instance: &Instance, first: bool) -> Launch {
     // The X protocol would listen on a well-known port on all addresses. No statement reads or writes files.
     let launch = launch(&instance.installed.program);
-    family::serve(launch, instance, first).arg("--mysqlx=OFF").arg("--secure-file-priv=NULL")
+    // Its binary log would keep the user from making functions and triggers.
+    family::serve(launch, instance, first).args([
+        "--mysqlx=OFF",
+        "--secure-file-priv=NULL",
+        "--log-bin-trust-function-creators=ON",
+    ])
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::TestbedError;
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
+use crate::spec::SUPERUSER;
 use crate::wire::{self, Socket};
 
 /// One of both.
@@ -22,6 +23,7 @@ pub(crate) const fn engine(
         // Not with settings that are fixed when the data folder is created.
         can_use_template: |instance| fixed(instance).next().is_none(),
         has_users: |_, _| true,
+        login: Some(SUPERUSER),
         socket: |instance| Some(socket(instance)),
         own_host: true,
         ..Engine::new(
@@ -43,8 +45,44 @@ pub(crate) fn url(instance: &Instance) -> String {
     let scheme = instance.spec.engine.split('@').next().unwrap_or_default();
     // MySQL encrypts a password by its key. The server is ours, and so is its key.
     let key = if instance.spec.engine == "mysql" { "?get_server_public_key=true" } else { "" };
-    let (login, address, port) = (instance.login("root"), instance.address(), instance.port);
+    let user = if instance.spec.engine == "mysql@5.5" { "root" } else { USER };
+    let (login, address, port) = (instance.login(user), instance.address(), instance.port);
     format!("{scheme}://{login}@{address}:{port}/kurabe{key}")
+}
+
+/// The user of the URL. The superuser, `root`, logs in on the Unix socket.
+pub(crate) const USER: &str = "kurabe";
+
+/// What the user of the URL may do, each with the reason. It may neither change settings of the server, with which it would write
+/// files, nor read and write such files, nor make users, nor become one (`SUPER` and its parts, `FILE`, `CREATE USER`, `SET USER`).
+const PRIVILEGES: [&str; 8] = [
+    // Tables, views, routines, triggers and events of its own database.
+    "ALL ON kurabe.*",
+    // What sessions wait for; binary logs and their size; FLUSH TABLES WITH READ LOCK of a consistent copy.
+    "PROCESS, REPLICATION CLIENT, RELOAD ON *.*",
+    // Work of statements and threads.
+    "SELECT ON performance_schema.*",
+    // Whether the planner's statistics are made; which servers there are links to; which functions of libraries there are.
+    "SELECT ON mysql.innodb_table_stats",
+    "SELECT ON mysql.servers",
+    "SELECT ON mysql.func",
+    // What functions and procedures do, for sessions that only read: MariaDB's way and MySQL's.
+    "SELECT ON mysql.proc",
+    "SHOW_ROUTINE ON *.*",
+];
+
+/// The statements that give the user its privileges, as it connects from this host.
+pub(crate) fn privileges(host: &str, is_mysql: bool, is_superuser: bool) -> Vec<String> {
+    let user = format!("'{USER}'@'{host}'");
+    let mut statements = vec![format!("REVOKE ALL PRIVILEGES, GRANT OPTION FROM {user}")];
+    if is_superuser {
+        statements.push(format!("GRANT ALL PRIVILEGES ON *.* TO {user} WITH GRANT OPTION"));
+    } else {
+        let of_other = if is_mysql { "SELECT ON mysql.proc" } else { "SHOW_ROUTINE ON *.*" };
+        let own = PRIVILEGES.iter().filter(|some| **some != of_other);
+        statements.extend(own.map(|some| format!("GRANT {some} TO {user}")));
+    }
+    statements
 }
 
 /// Settings of both that only the testbed may set.
@@ -122,45 +160,38 @@ pub(crate) fn as_root(launch: Launch) -> Launch {
     if rustix::process::geteuid().is_root() { launch.arg("--user=root") } else { launch }
 }
 
-/// Writes the script that the server runs before its first connection: it creates the database, and a superuser for
-/// TCP from 127.0.0.1 whether or not the server resolves names.
+/// Writes the script that the server runs before its first connection: it creates the database and its user, whether or not the server
+/// resolves names.
 pub(crate) fn init_file(instance: &Instance) -> Result<PathBuf, TestbedError> {
-    // A server on its own host listens at the address of its link only.
-    let client = if instance.spec.host_mtu.is_some() { "%" } else { "127.0.0.1" };
+    let is_mysql = instance.spec.engine == "mysql";
+    // One account for the socket and for TCP: MySQL keeps digests by account, and after a login over the socket clients without TLS
+    // need no public key. A server on its own host listens at the address of its link only.
+    let hosts: &[&str] = match instance.spec.host_mtu {
+        _ if is_mysql => &["%"],
+        Some(_) => &["%", "localhost"],
+        None => &["127.0.0.1", "localhost"],
+    };
+    let identified = match &instance.password {
+        // MariaDB's digest; MySQL makes one of another kind.
+        Some(password) if !is_mysql => format!("BY PASSWORD {}", quoted(&password.native())),
+        _ => format!("BY {}", quoted(instance.secret())),
+    };
     let mut script = vec![
         // Passwords are this server's own: no replica gets them.
         "SET SESSION sql_log_bin = 0".to_owned(),
         // Text is Unicode, independent of the server's default character set.
         "CREATE DATABASE IF NOT EXISTS kurabe CHARACTER SET utf8mb4".to_owned(),
+        format!("ALTER USER 'root'@'localhost' IDENTIFIED {identified}"),
     ];
-    let hosts = if instance.spec.engine == "mysql" {
-        // One account for the socket and for TCP: MySQL keeps digests by account, and after a login over the socket clients
-        // without TLS need no public key.
-        script.push("RENAME USER 'root'@'localhost' TO 'root'@'%'".to_owned());
-        vec!["%"]
-    } else {
-        script.extend([
-            format!("CREATE USER IF NOT EXISTS 'root'@'{client}'"),
-            format!("GRANT ALL PRIVILEGES ON *.* TO 'root'@'{client}' WITH GRANT OPTION"),
-        ]);
-        vec![client, "localhost"]
-    };
-    let identified = match &instance.password {
-        // MariaDB's digest; MySQL makes one of another kind.
-        Some(password) if instance.spec.engine == "mariadb" => {
-            format!("BY PASSWORD {}", quoted(&password.native()))
-        }
-        _ => format!("BY {}", quoted(instance.secret())),
-    };
-    script.extend(hosts.iter().map(|host| format!("ALTER USER 'root'@'{host}' IDENTIFIED {identified}")));
-    // MariaDB's engine CONNECT, which is loaded for links only, makes no table without it.
-    if !instance.spec.settings.iter().any(|(name, _)| name == "plugin_load_add") {
-        let hosts = hosts.iter();
-        script.extend(hosts.map(|host| format!("REVOKE FILE ON *.* FROM 'root'@'{host}'")));
+    for host in hosts {
+        script.push(format!("CREATE USER IF NOT EXISTS '{USER}'@'{host}' IDENTIFIED {identified}"));
+        script.extend(privileges(host, is_mysql, instance.spec.login));
     }
     // MariaDB creates these too, and they would have access without the password.
     let host = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
-    script.extend(["::1", &host].map(|host| format!("DROP USER IF EXISTS 'root'@{}", quoted(host))));
+    script.extend(
+        ["127.0.0.1", "::1", &host].map(|host| format!("DROP USER IF EXISTS 'root'@{}", quoted(host))),
+    );
     instance.write_secret("init.sql", &(script.join(";\n") + ";\n"))
 }
 

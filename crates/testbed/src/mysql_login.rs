@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
-/// Logs in as `root` on a Unix socket.
-pub(crate) fn log_in(stream: &mut UnixStream, password: &str) -> Result<(), String> {
+/// Logs in on a Unix socket.
+pub(crate) fn log_in(stream: &mut UnixStream, user: &str, password: &str) -> Result<(), String> {
     // Long password, protocol 4.1, authentication of 4.1, name of the method.
     const CAPABILITIES: u32 = 1 | 1 << 9 | 1 << 15 | 1 << 19;
     const UTF8MB4: u8 = 45;
@@ -19,7 +19,8 @@ pub(crate) fn log_in(stream: &mut UnixStream, password: &str) -> Result<(), Stri
     answer.push(UTF8MB4);
     answer.extend([0; 23]);
     // The user, no answer, and a method that no user has, so that the server names the user's.
-    answer.extend(b"root\0\0none\0");
+    answer.extend(user.as_bytes());
+    answer.extend(b"\0\0none\0");
     loop {
         send(stream, number.wrapping_add(1), &answer)?;
         let mut reply;

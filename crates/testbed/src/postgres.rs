@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::TestbedError;
 use crate::engine::{ConnectionLimit, Engine, Installed, Instance, Launch};
 use crate::entries::OpenFolder;
-use crate::spec::LOGIN;
+use crate::spec::{LOGIN, SUPERUSER};
 use crate::wire::Socket;
 use crate::{host, programs, wire};
 
@@ -108,9 +108,6 @@ fn prepare(instance: &Instance) -> Result<Vec<Launch>, TestbedError> {
         .input("CREATE ROLE kurabe LOGIN IN ROLE pg_monitor\nCREATE DATABASE kurabe OWNER kurabe\n");
     Ok(vec![initdb, create])
 }
-
-/// The value of the setting `login` with which the role of the URL is a superuser.
-const SUPERUSER: &str = "superuser";
 
 /// Sets the password of the role of the URL. The superuser has none, and logs in on the Unix socket only. The role's secret is
 /// no password for a log of statements.

@@ -32,6 +32,9 @@ pub(crate) struct Spec {
 /// The name of the setting that changes what a login takes or gives; its value is the engine's.
 pub(crate) const LOGIN: &str = "login";
 
+/// Its value with which the role of the URL is a superuser.
+pub(crate) const SUPERUSER: &str = "superuser";
+
 impl Spec {
     /// Takes the setting [`LOGIN`] out of the server's settings. `known`: its only value, if the engine has it.
     pub fn take_login(&mut self, known: Option<&str>) -> Result<(), TestbedError> {
@@ -41,7 +44,7 @@ impl Spec {
         let (_, value) = self.settings.remove(at);
         if known != Some(&*value) {
             let what = format!(
-                "`{LOGIN}` is none for memcached, superuser for PostgreSQL, and no setting of others"
+                "`{LOGIN}` is none for memcached, superuser for PostgreSQL, MySQL and MariaDB, and no setting of others"
             );
             return Err(TestbedError::BadOption { engine: self.engine.clone(), what });
         }

@@ -63,9 +63,9 @@ pub(crate) fn mysql(socket: Socket<'_>) -> Result<(), String> {
     }
 }
 
-/// Logs in to a MySQL server as `root` on its Unix socket.
-pub(crate) fn mysql_login(socket: Socket<'_>, password: &str) -> Result<(), String> {
-    on_socket(socket, |mut stream| Ok(mysql_login::log_in(&mut stream, password)))?
+/// Logs in to a MySQL server on its Unix socket.
+pub(crate) fn mysql_login(socket: Socket<'_>, user: &str, password: &str) -> Result<(), String> {
+    on_socket(socket, |mut stream| Ok(mysql_login::log_in(&mut stream, user, password)))?
 }
 
 /// Opens a session of the superuser on the database `kurabe` of a PostgreSQL server on its Unix socket, which asks for

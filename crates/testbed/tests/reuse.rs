@@ -84,7 +84,7 @@ fn is_as_before(engine: &str, soil: &[&str], look: &[&str]) {
     let Some(server) = leased(engine) else { return };
     let all = |server: &Lease| look.iter().map(|what| ask(server, what)).collect::<Option<Vec<_>>>();
     let Some(before) = all(&server) else { return };
-    if engine == "postgres" {
+    if ["postgres", "mysql", "mariadb"].contains(&engine) {
         testing::make_superuser(&server);
     }
     for statements in soil {

@@ -75,7 +75,7 @@ pub fn run(args: &[String]) -> Outcome {
         let server = Server::start(&kurabe.program, engine, &[])?;
         server.pin(if processors() > 1 { SERVER } else { CLIENT })?;
         let client = format!(
-            "mariadb --no-defaults --quick --batch --skip-column-names --user=root --host={} --port={} --protocol=tcp kurabe",
+            "mariadb --no-defaults --quick --batch --skip-column-names --user=kurabe --host={} --port={} --protocol=tcp kurabe",
             server.host, server.port
         );
         let mut variables = server.variables();

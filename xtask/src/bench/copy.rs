@@ -79,7 +79,7 @@ impl End {
         let server = Server::start(&kurabe.program, engine, &[])?;
         let (host, port, password) = (&server.host, &server.port, &server.password);
         let (version, url) = (server.version.clone(), server.url.clone());
-        let at = format!("--user=root --protocol=tcp --host={host} --port={port} kurabe");
+        let at = format!("--user=kurabe --protocol=tcp --host={host} --port={port} kurabe");
         let (sql, dump, loaded) = if engine == "postgres" {
             let quiet = "--no-psqlrc --quiet --tuples-only --no-align --set=ON_ERROR_STOP=1";
             let loaded = format!("postgresql://kurabe:{password}@{host}:{port}/kurabe");

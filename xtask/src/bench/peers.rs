@@ -212,14 +212,14 @@ pub fn variables(server: &Server, clients: u32) -> Vec<(&'static str, String)> {
         (
             "POINTS",
             format!(
-                "oltp_point_select --mysql-user=root --mysql-password={password} --mysql-db=kurabe --mysql-host={host} --mysql-port={port} \
+                "oltp_point_select --mysql-user=kurabe --mysql-password={password} --mysql-db=kurabe --mysql-host={host} --mysql-port={port} \
                  --table_size=100000 --skip-trx --rand-type=uniform"
             ),
         ),
         (
             "SLAP",
             format!(
-                "--no-defaults --user=root --protocol=tcp --create-schema=kurabe --host={host} --port={port} --no-drop \
+                "--no-defaults --user=kurabe --protocol=tcp --create-schema=kurabe --host={host} --port={port} --no-drop \
                  --delimiter=; --concurrency={clients}"
             ),
         ),

@@ -181,13 +181,9 @@ fn through_of<'a>(place: &'a Place<'_>, command: &'a str) -> impl Fn(u64) -> Out
 
 /// sysbench's options for its table.
 fn table(server: &Server, port: &str) -> String {
-    let (driver, name, user) = if server.url.starts_with("postgres") {
-        ("pgsql", "pgsql", "kurabe")
-    } else {
-        ("mysql", "mysql", "root")
-    };
+    let name = if server.url.starts_with("postgres") { "pgsql" } else { "mysql" };
     format!(
-        "--table_size=100000 --db-driver={driver} --{name}-user={user} --{name}-db=kurabe --{name}-host={} --{name}-port={port}",
+        "--table_size=100000 --db-driver={name} --{name}-user=kurabe --{name}-db=kurabe --{name}-host={} --{name}-port={port}",
         server.host
     )
 }

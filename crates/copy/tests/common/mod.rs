@@ -96,9 +96,7 @@ impl Place {
             "sqlite" => Some(Self::sqlite()),
             engine => {
                 let server = testing::server(engine)?;
-                if engine == "postgres" {
-                    testing::make_superuser(&server);
-                }
+                testing::make_superuser(&server);
                 Some(Self::Server(Box::new(server)))
             }
         }

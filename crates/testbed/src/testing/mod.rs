@@ -212,12 +212,15 @@ pub fn log_in(server: &Server, stream: &mut TcpStream) -> io::Result<()> {
     if answer == expected.as_bytes() { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
-/// Makes the role of a PostgreSQL server's URL a superuser, for tests that administer it.
+/// Makes the role of a server's URL a superuser, for tests that administer PostgreSQL, MySQL or MariaDB by it.
 ///
 /// # Panics
 /// If the server refuses.
 #[expect(clippy::panic, reason = "this is a part of tests, which fail by panics")]
 pub fn make_superuser(server: &Server) {
+    if !server.url().starts_with("postgres") {
+        return reset::make_superuser(server).unwrap_or_else(|why| panic!("{why}"));
+    }
     let path = server.socket().unwrap_or_else(|| panic!("it has no socket"));
     let owner = std::fs::metadata(format!("/proc/{}", server.pid())).map(|process| process.uid());
     let uid = owner.unwrap_or_else(|error| panic!("{error}"));

@@ -11,6 +11,7 @@ mod postgres;
 mod redis;
 
 use common::{Reset, State};
+pub(super) use mysql::make_superuser;
 
 /// How servers of this engine are reset; `None` if they are not.
 pub(super) fn of(engine: &str) -> Option<&'static Reset> {

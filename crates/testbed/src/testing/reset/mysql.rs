@@ -4,6 +4,7 @@ use std::os::unix::net::UnixStream;
 
 use super::common::{Reset, State, changed, connect, until};
 use crate::Server;
+use crate::mysql_family;
 use crate::mysql_login::{self, failure};
 
 pub(super) static RESET: Reset = Reset { with_tls: true, state, clean };
@@ -99,8 +100,16 @@ fn clean(server: &Server, first: &State) -> Result<(), String> {
     }
     let known: Vec<&str> = first.keys().filter_map(|name| name.strip_prefix("user ")).collect();
     for row in s.query("SELECT * FROM mysql.user")? {
-        if let ([host, user, ..], false) = (&row[..], known.contains(&&*row.join("/"))) {
-            s.query(&format!("DROP USER {}@{}", quoted(user), quoted(host)))?;
+        match (&row[..], known.contains(&&*row.join("/"))) {
+            ([host, user, ..], false) if user == mysql_family::USER => {
+                for statement in mysql_family::privileges(host, is_mysql(server), false) {
+                    s.query(&statement)?;
+                }
+            }
+            ([host, user, ..], false) => {
+                s.query(&format!("DROP USER {}@{}", quoted(user), quoted(host)))?;
+            }
+            _ => {}
         }
     }
     for log in ["general_log", "slow_log"] {
@@ -122,7 +131,22 @@ fn clean(server: &Server, first: &State) -> Result<(), String> {
 }
 
 fn quoted(text: &str) -> String {
-    crate::mysql_family::quoted(text)
+    mysql_family::quoted(text)
+}
+
+fn is_mysql(server: &Server) -> bool {
+    server.url().starts_with("mysql:")
+}
+
+/// Gives the user of the server's URL all privileges.
+pub(in crate::testing) fn make_superuser(server: &Server) -> Result<(), String> {
+    let mut session = Session::open(server)?;
+    for host in session.query("SELECT host FROM mysql.user WHERE user = 'kurabe'")?.concat() {
+        for statement in mysql_family::privileges(&host, is_mysql(server), true) {
+            session.query(&statement)?;
+        }
+    }
+    Ok(())
 }
 
 struct Session(UnixStream);
@@ -130,7 +154,7 @@ struct Session(UnixStream);
 impl Session {
     fn open(server: &Server) -> Result<Self, String> {
         let mut stream = connect(server)?;
-        mysql_login::log_in(&mut stream, server.password().unwrap_or_default())?;
+        mysql_login::log_in(&mut stream, "root", server.password().unwrap_or_default())?;
         Ok(Self(stream))
     }
 
