@@ -78,7 +78,25 @@ const CHANNEL_BINDING: [(&str, ChannelBinding); 3] = [
     ("require", ChannelBinding::Require),
 ];
 
+type Stricter = (&'static str, fn(&Config) -> bool, &'static [&'static str]);
+
+/// Variables by which libpq is stricter than this driver can be, the connections for which they count, and the values that ask for
+/// nothing more. They are refused, and not left unread.
+const STRICTER: [Stricter; 7] = [
+    ("PGREQUIREPEER", |config| matches!(config.place, Place::Unix(_)), &[]),
+    ("PGREQUIREAUTH", |_| true, &[]),
+    ("PGGSSENCMODE", |config| matches!(config.place, Place::Tcp { .. }), &["disable", "prefer"]),
+    ("PGREQUIRESSL", |config| matches!(config.place, Place::Tcp { .. }) && !config.is_encrypted(), &["0"]),
+    ("PGSSLCRLDIR", Config::is_encrypted, &[]),
+    ("PGSSLCERTMODE", Config::is_encrypted, &["allow"]),
+    ("PGSSLMINPROTOCOLVERSION", Config::is_encrypted, &["TLSv1", "TLSv1.1", "TLSv1.2"]),
+];
+
 impl Config {
+    fn is_encrypted(&self) -> bool {
+        !matches!(self.tls, tls::Mode::Off)
+    }
+
     /// Reads the URL: one configuration for each of its hosts. Missing values come from the service that it or `PGSERVICE`
     /// names, from libpq's variables, the password file and the name of the current OS user, as in PostgreSQL's own
     /// programs. `PGOPTIONS` is not read: settings that affect results must be in the target.
@@ -95,6 +113,17 @@ impl Config {
     ) -> Result<Vec<Self>> {
         let variable = with_service(url, environment)?;
         let mut hosts = Self::new(url, &variable, account)?;
+        let is_named = |name: &str| {
+            name == "PGREQUIRESSL" && ["sslmode", "tls"].iter().any(|own| url.option(own).is_some())
+        };
+        for (name, counts, usual) in STRICTER {
+            let value = variable(name).filter(|value| !usual.contains(&&**value) && !is_named(name));
+            if value.is_some() && hosts.iter().any(counts) {
+                return Err(url
+                    .wrong(format!("{name} is set, and this driver cannot do what it asks for"))
+                    .hint("unset it, or let the URL alone decide: environment=ignore"));
+            }
+        }
         for config in hosts.iter_mut().filter(|config| config.password.is_none()) {
             let file = url.option("passfile").map(ToOwned::to_owned);
             let (password, hint) = passfile::of_this_user(&config.in_passfile(), file, &variable)?;

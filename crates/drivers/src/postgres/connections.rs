@@ -58,7 +58,14 @@ pub(super) const CONNECTIONS: Connections = Connections {
             "PGTARGETSESSIONATTRS, PGCONNECT_TIMEOUT, PGAPPNAME, PGCHANNELBINDING",
             "as the options of these names",
         ),
-        ("PGOPTIONS", "not read: what affects results is in the target"),
+        (
+            "PGOPTIONS, PGTZ, PGDATESTYLE, PGGEQO, PGCLIENTENCODING",
+            "not read: what affects results is in the target",
+        ),
+        (
+            "PGREQUIREPEER, PGREQUIREAUTH, PGGSSENCMODE, PGREQUIRESSL, PGSSLCRLDIR, PGSSLCERTMODE, PGSSLMINPROTOCOLVERSION",
+            "refused where they ask for more than this driver can do",
+        ),
         ("SSL_CERT_FILE", "the system's certificate authorities, where they are in another file"),
     ],
     files: &[

@@ -74,6 +74,7 @@ struct Row {
 
 fn fits(found: &str, expected: &str) -> bool {
     match expected {
+        "unknown" => found.contains("environment"),
         "ok" => !found.starts_with("refused"),
         "refused" => found.starts_with("refused"),
         part => !found.starts_with("refused") && found.split(' ').any(|word| word == part),
@@ -158,6 +159,10 @@ fn environment_of_postgres_fills_what_a_url_leaves_open_and_never_reaches_a_thro
     let no_host = format!("postgres://kurabe:secret@:{port}/kurabe");
     let no_password = format!("postgres://kurabe@127.0.0.1:{port}/kurabe");
     let by_service = "postgres://?service=shop";
+    let by_socket = format!(
+        "postgres://kurabe:secret@/kurabe?host={}&port={port}",
+        server.socket().unwrap().parent().unwrap().display()
+    );
     let rows = [
         ok(&[("PGHOST", "127.0.0.9")], &full, &no_host, ["ok", "refused"]),
         other(
@@ -256,6 +261,62 @@ fn environment_of_postgres_fills_what_a_url_leaves_open_and_never_reaches_a_thro
             ["plain", "tls"],
             "libpq ignores a list of revoked certificates that it cannot read",
         ),
+        other(
+            ok(&[("PGREQUIREPEER", "nobody")], &full, &by_socket, ["ok", "refused"]),
+            ["ok", "refused"],
+            "the same",
+        ),
+        other(
+            ok(&[("PGREQUIREAUTH", "none")], &without_environment(&full), &full, ["ok", "refused"]),
+            ["unknown", "ok"],
+            "libpq knows it from version 16 on",
+        ),
+        other(
+            ok(&[("PGGSSENCMODE", "require")], &without_environment(&full), &full, ["ok", "refused"]),
+            ["unknown", "refused"],
+            "libpq has no environment=ignore",
+        ),
+        ok(&[("PGGSSENCMODE", "disable")], &full, &full, ["ok", "ok"]),
+        ok(&[("PGREQUIRESSL", "1")], &with("sslmode=disable"), &with("sslmode=require"), ["plain", "tls"]),
+        other(
+            ok(&[("PGREQUIRESSL", "1")], &with("sslmode=disable"), &full, ["plain", "refused"]),
+            ["plain", "tls"],
+            "how a connection is encrypted is in the target",
+        ),
+        other(
+            ok(
+                &[("PGSSLMINPROTOCOLVERSION", "TLSv1.3")],
+                &full,
+                &with("sslmode=require"),
+                ["plain", "refused"],
+            ),
+            ["tls", "tls"],
+            "this driver has no such limit",
+        ),
+        other(
+            ok(&[("PGSSLCRLDIR", "/nonexistent")], &full, &with("sslmode=require"), ["plain", "refused"]),
+            ["tls", "tls"],
+            "libpq ignores a folder that is not there",
+        ),
+        // What counts for nothing here, or is of other programs.
+        ok(
+            &[
+                ("PGSSLSNI", "0"),
+                ("PGSSLCOMPRESSION", "0"),
+                ("PGKRBSRVNAME", "x"),
+                ("PGGSSLIB", "x"),
+                ("PGLOCALEDIR", "/x"),
+            ],
+            &with("sslmode=require"),
+            &full,
+            ["tls", "ok"],
+        ),
+        other(
+            ok(&[("PGTZ", "Mars"), ("PGCLIENTENCODING", "LATIN1")], &full, &full, ["ok", "ok"]),
+            ["refused", "refused"],
+            "settings that affect results are in the target",
+        ),
+        ok(&[("PGDATESTYLE", "German"), ("PGGEQO", "off")], &full, &full, ["ok", "ok"]),
     ];
     let psql = |url: &str, row: &Row| {
         let mut command = in_environment(&psql, &row.set);
