@@ -12,6 +12,7 @@
 //! LevelDB's `doc/index.md`).
 
 use super::document::{Object, parse};
+use super::errors;
 use super::http::Client;
 use crate::prelude::*;
 use crate::reported::Reported;
@@ -85,11 +86,20 @@ pub(super) fn describe(client: &mut Client, kind: &Kind) -> Result<ServerFacts> 
     };
     let login = if client.config().user.is_some() { "Basic, with each request" } else { "none" };
     facts.settings.push(Setting::new(kurabe_core::facts::LOGIN, login));
+    let may_create = is_administrator(client)?;
+    facts.no_tables = (!may_create).then(|| errors::no_administrator(client.config()).to_string());
     match &kind.stores {
         None => couchdb(client, major(&kind.version), &mut facts)?,
         Some(stores) => pouchdb(client, stores, &mut facts)?,
     }
     Ok(facts)
+}
+
+/// Whether the user is a server administrator: only those may create databases. PouchDB Server 4.2.0 exits if another user tries.
+pub(super) fn is_administrator(client: &mut Client) -> Result<bool> {
+    let session: Value = client.read("/_session")?;
+    let roles = session.pointer("/userCtx/roles").and_then(Value::as_array);
+    Ok(roles.is_some_and(|roles| roles.iter().any(|role| role == "_admin")))
 }
 
 fn couchdb(client: &mut Client, major: u64, facts: &mut ServerFacts) -> Result<()> {

@@ -33,12 +33,9 @@ pub(super) struct CouchNamespace {
 }
 
 impl CouchNamespace {
-    /// Refuses a user who is not a server administrator, since only those may create databases. The roles are queried
-    /// first, because PouchDB Server 4.2.0 exits if another user tries.
+    /// Refuses a user who is not a server administrator.
     pub(super) fn new(mut client: Client) -> Result<Self> {
-        let session: serde_json::Value = client.read("/_session")?;
-        let roles = session.pointer("/userCtx/roles").and_then(serde_json::Value::as_array);
-        if !roles.is_some_and(|roles| roles.iter().any(|role| role == "_admin")) {
+        if !super::facts::is_administrator(&mut client)? {
             return Err(errors::no_administrator(client.config()));
         }
         let marker = Table::new(&Arc::new(marker()), client.config());

@@ -35,6 +35,9 @@ pub(super) fn read(link: &mut Link, config: &Config, deployment: &Deployment) ->
     let interval: Document = ask(&|out| {
         out.int("getParameter", 1).int("journalCommitInterval", 1);
     })?;
+    let connection: Document = ask(&|out| {
+        out.int("connectionStatus", 1).bool("showPrivileges", true);
+    })?;
     let status = status.raw();
     let parsed = options.raw().document("parsed");
     let journal = parsed.and_then(|parsed| parsed.document("storage")?.document("journal"));
@@ -92,9 +95,38 @@ pub(super) fn read(link: &mut Link, config: &Config, deployment: &Deployment) ->
             server: format!("process {process:02x?}"),
             database: config.database.clone(),
         }),
+        no_tables: missing_actions(connection.raw(), &config.database),
         notes,
         ..ServerFacts::default()
     })
+}
+
+/// What a run does in the database besides reading.
+const ACTIONS: [&str; 6] =
+    ["insert", "update", "remove", "createCollection", "createIndex", "dropCollection"];
+
+/// Why a run can make no collections: what the user may not do in the database. Servers that do not say it are not asked further.
+fn missing_actions(connection: Raw<'_>, database: &str) -> Option<String> {
+    let info = connection.document("authInfo")?;
+    let privileges = info.array("authenticatedUserPrivileges")?;
+    let user = info.array("authenticatedUsers")?.values().find_map(|user| match user {
+        Element::Document(user) => user.text("user").map(ToOwned::to_owned),
+        _ => None,
+    })?;
+    let mut allowed: Vec<String> = Vec::new();
+    for privilege in privileges.values() {
+        let Element::Document(privilege) = privilege else { continue };
+        let Some(resource) = privilege.document("resource") else { continue };
+        let is_of =
+            |name: &str, wanted: &str| resource.text(name).is_some_and(|of| of.is_empty() || of == wanted);
+        if resource.bool("anyResource") == Some(true) || is_of("db", database) && is_of("collection", "") {
+            allowed.extend(privilege.texts("actions"));
+        }
+    }
+    let missing: Vec<&str> =
+        ACTIONS.into_iter().filter(|action| !allowed.iter().any(|known| known == action)).collect();
+    (!missing.is_empty())
+        .then(|| format!("user {user} may not {} in database {database}", missing.join(", ")))
 }
 
 /// The transport, and the compression of what is sent.
@@ -183,6 +215,34 @@ fn limits(deployment: &Deployment, status: Raw<'_>) -> Limits {
 mod tests {
     use super::super::hello::Hello;
     use super::*;
+
+    #[test]
+    fn privileges_say_what_a_run_may_not_do() {
+        let status = |db: &str, collection: &str, actions: &[&str]| {
+            let document = Document::of(|out| {
+                out.begin("authInfo").begin_array("authenticatedUsers");
+                out.begin("0").text("user", "ann").end().end();
+                out.begin_array("authenticatedUserPrivileges").begin("0");
+                out.begin("resource").text("db", db).text("collection", collection).end();
+                out.texts("actions", actions.iter().copied()).end().end().end();
+            });
+            missing_actions(document.raw(), "shop")
+        };
+        let why =
+            "user ann may not update, remove, createCollection, createIndex, dropCollection in database shop";
+        for (db, collection, actions, expected) in [
+            ("shop", "", &ACTIONS[..], None),
+            ("", "", &ACTIONS[..], None),
+            ("shop", "", &["find", "insert"][..], Some(why)),
+        ] {
+            assert_eq!(status(db, collection, actions).as_deref(), expected, "{db} {collection}");
+        }
+        for (db, collection) in [("other", ""), ("shop", "system.js")] {
+            assert!(status(db, collection, &ACTIONS).is_some(), "{db} {collection}");
+        }
+        // Of a server without users, or one that does not say.
+        assert_eq!(missing_actions(Document::of(|_| {}).raw(), "shop"), None);
+    }
 
     #[test]
     fn limits_are_the_servers_own() {
