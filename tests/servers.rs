@@ -16,6 +16,7 @@ mod footprint;
 mod kills;
 mod link;
 mod load;
+mod malformed;
 mod memory;
 mod pooler;
 mod reach;

@@ -4,6 +4,9 @@ use crate::common::open;
 use kurabe_core::ErrorKind;
 use kurabe_testbed::{Server, StartOptions, testing};
 use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Sends a request to a server behind the driver's back, and gives so many lines of the answer.
 fn say(server: &Server, request: &str, lines: usize) -> Vec<String> {
@@ -44,6 +47,25 @@ fn claim_expires_and_is_not_taken_from_another_run() {
         driver.namespace().unwrap().claim("third").unwrap();
         assert_eq!(say(&server, "get kurabe_claim", 1), ["END"]);
     }
+}
+
+#[test]
+fn server_that_speaks_the_binary_protocol_only_is_named_at_once() {
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let mut command = Command::new("memcached");
+    command.args(["-B", "binary", "-l", "127.0.0.1", "-u", "root", "-p", &port.to_string()]);
+    let Ok(mut server) = command.stderr(Stdio::null()).spawn() else { return };
+    let began = Instant::now();
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err()
+        && began.elapsed() < Duration::from_secs(30)
+    {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let error = open(&format!("memcached://127.0.0.1:{port}")).describe().map(drop).unwrap_err();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(error.to_string().contains("binary protocol only"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
 }
 
 #[test]
