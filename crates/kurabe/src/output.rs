@@ -12,6 +12,7 @@ use kurabe_core::target::without_words;
 use kurabe_core::text::{is_unprintable, printable};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_report::Language;
+use kurabe_report::terminal::wrapped_list;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -170,6 +171,14 @@ impl Output {
         let mut out = std::io::stdout().lock();
         let end = if text.ends_with('\n') { "" } else { "\n" };
         written(write!(out, "{}{end}", screen(text, self.colour)).and_then(|()| out.flush()))
+    }
+
+    /// Prints a list, whose lines fit the terminal.
+    ///
+    /// # Errors
+    /// As [`result`](Self::result).
+    pub(crate) fn list(&self, text: &str) -> Result<()> {
+        self.width.map_or_else(|| self.result(text), |width| self.result(&wrapped_list(text, width.max(32))))
     }
 
     /// Prints an event of a run as a line of JSON.

@@ -85,9 +85,7 @@ impl Progress {
         }
         match event {
             Event::TrialBegins { round, cell, operation, ended, planned, left } => {
-                // The estimate may be over before the run is.
-                let left = left.filter(|left| !left.is_zero());
-                let left = left.map_or_else(String::new, |left| format!(", {} left", coarse(left)));
+                let left = shown(*left);
                 // Rounds may have been added.
                 self.rounds = self.rounds.max(round + 1);
                 let what = self.trial(cell, operation);
@@ -192,7 +190,21 @@ fn every(
     })
 }
 
-/// The estimated time left, in whole seconds.
-fn coarse(left: Duration) -> String {
-    units::time(Duration::from_secs(left.as_secs_f64().ceil() as u64))
+/// The estimated time left, in whole seconds; nothing if it is over before the run is.
+fn shown(left: Option<Duration>) -> String {
+    let left = left.filter(|left| !left.is_zero()).map(|left| left.as_secs_f64().ceil() as u64);
+    left.map_or_else(String::new, |left| format!(", {} left", units::time(Duration::from_secs(left))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_time_is_never_left() {
+        for (left, expected) in [(0, ""), (1, ", 1 s left"), (90_000_000_000, ", 1 min 30 s left")] {
+            assert_eq!(shown(Some(Duration::from_nanos(left))), expected);
+        }
+        assert_eq!(shown(None), "");
+    }
 }

@@ -4,7 +4,7 @@ use crate::chain::Chain;
 use crate::format::{Line, Refusal, is_whole, parse_header, parse_line};
 use crate::path::{RunPath, cannot};
 use kurabe_core::run::{Run, RunHeader};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, ErrorKind, Result, units};
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -272,16 +272,12 @@ impl<'a> Lines<'a> {
             Some(trials) => format!(
                 "the {} before it {} intact ({}), and 'head -n {} {file} > COPY.jsonl' makes a run of them; other runs are \
                  not affected",
-                counted(self.chain.lines as usize, "line"),
+                units::counted(self.chain.lines, "line"),
                 if self.chain.lines == 1 { "is" } else { "are" },
-                counted(trials, "trial"),
+                units::counted(trials as u64, "trial"),
                 self.chain.lines,
             ),
         };
         Error::new(ErrorKind::Damaged, message).hint(hint)
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -13,7 +13,7 @@ use crate::threshold;
 use kurabe_core::sort;
 use kurabe_core::units;
 
-pub use crate::terminal_page::Options;
+pub use crate::terminal_page::{Options, wrapped_list};
 
 /// The number of lines of a report without details: it is read without scrolling.
 const LINES: usize = 20;

@@ -3,6 +3,7 @@
 use crate::format::{GLUE, glued, list};
 use crate::table::Table;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
+use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
 
 /// The layout of the report.
@@ -189,6 +190,31 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// Breaks the lines of a list to at most `width` columns, at spaces only. What follows stands below the text that a line's first column
+/// of spaces precedes, if that leaves half of the width, or else a little further right than the line.
+pub fn wrapped_list(text: &str, width: usize) -> String {
+    let mut shown = String::new();
+    for line in text.lines() {
+        if line.width() <= width {
+            let _ = writeln!(shown, "{line}");
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let text = &line[indent..];
+        let (name, rest) = text.split_once("  ").unwrap_or(("", text));
+        let rest = rest.trim_start();
+        let column = line.width() - rest.width();
+        let is_column = !name.is_empty() && column <= width / 2;
+        let (hang, body) = if is_column { (column, rest) } else { (indent + 4, text) };
+        let first = if is_column { &line[..line.len() - rest.len()] } else { &line[..indent] };
+        for (n, part) in wrap(body, width.saturating_sub(hang).max(16)).iter().enumerate() {
+            let _ =
+                if n == 0 { writeln!(shown, "{first}{part}") } else { writeln!(shown, "{:hang$}{part}", "") };
+        }
+    }
+    shown
+}
+
 /// Breaks a text into lines of at most `width` columns, at spaces only.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
@@ -225,6 +251,18 @@ mod tests {
         page.grid(&table);
         assert_eq!(page.text, "target   ops/s\n比べ         9\nsqlite  10,000\n");
         assert_eq!(wrap("比べ 比べ 比べ", 9), ["比べ 比べ", "比べ"]);
+    }
+
+    #[test]
+    fn list_is_wrapped_below_its_column_or_a_little_further_right() {
+        for (text, width, expected) in [
+            ("  kv    one two three four five", 20, "  kv    one two\n        three four\n        five\n"),
+            ("20261128-220724-pgbench  one two three", 30, "20261128-220724-pgbench\n    one two three\n"),
+            ("    one two three", 12, "    one two\n        three\n"),
+            ("short", 20, "short\n"),
+        ] {
+            assert_eq!(wrapped_list(text, width), expected, "{text}");
+        }
     }
 
     #[test]

@@ -42,11 +42,11 @@ impl<'a> Report<'a> {
     pub fn total(&self) -> String {
         let left_out = match self.not_listed {
             0 => String::new(),
-            n => format!("; {} more connections are not listed", units::count(n)),
+            n => format!("; not listed: {}", units::counted(n, "more connection")),
         };
         let refused = refused(self.refused);
         let count = self.connections.len() as u64;
-        format!("{}: {}{left_out}{refused}\n", many(count, "connection"), traffic(self.traffic))
+        format!("{}: {}{left_out}{refused}\n", units::counted(count, "connection"), traffic(self.traffic))
     }
 
     /// A table in Markdown, with a row for each connection.
@@ -117,7 +117,7 @@ pub fn text(connection: &Connection) -> String {
         let _ = writeln!(out, "    {}", line(statement));
     }
     if connection.not_listed > 0 {
-        let _ = writeln!(out, "    {} of other statements", many(connection.not_listed, "request"));
+        let _ = writeln!(out, "    {} of other statements", units::counted(connection.not_listed, "request"));
     }
     out
 }
@@ -141,14 +141,14 @@ pub fn refused(count: u64) -> String {
     if count == 0 {
         String::new()
     } else {
-        format!("; {} of other accounts {were} refused", many(count, "connection"))
+        format!("; {} of other accounts {were} refused", units::counted(count, "connection"))
     }
 }
 
 fn traffic(traffic: Traffic) -> String {
     format!(
         "{}, {} bytes sent, {} received",
-        many(traffic.round_trips, "round trip"),
+        units::counted(traffic.round_trips, "round trip"),
         units::count(traffic.sent_bytes),
         units::count(traffic.received_bytes)
     )
@@ -172,10 +172,6 @@ fn end(end: &End) -> String {
         End::Relay => "closed by the relay at its end".to_owned(),
         End::Unreachable(why) => format!("the server could not be reached: {why}"),
     }
-}
-
-fn many(count: u64, noun: &str) -> String {
-    format!("{} {noun}{}", units::count(count), if count == 1 { "" } else { "s" })
 }
 
 fn cut(text: &str) -> String {

@@ -17,7 +17,7 @@ use crate::variables::{Plan, plan};
 use draws::{counts, repeats};
 use kinds::chosen;
 use kurabe_core::text::printable;
-use kurabe_core::units::count;
+use kurabe_core::units::{count, counted};
 use kurabe_core::{Error, Result};
 use numbers::number;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,12 +101,12 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     }
     let notes = writer.notes(shown);
     let mut text = format!(
-        "# What {} recorded of {}, as a workload, by 'kurabe capture model'. Recorded: {} connections at once, {} transactions in\n\
+        "# What {} recorded of {}, as a workload, by 'kurabe capture model'. Recorded: {} at once, {} in\n\
          # {:.1} s. Pauses between transactions are left out: --rate {:.0} sends as many in a second as the application did.\n",
         printable(&name),
         about.protocol,
-        shown.connections.most_working,
-        count(all),
+        counted(shown.connections.most_working, "connection"),
+        counted(all, "transaction"),
         shown.time_ns as f64 / 1e9,
         (all as f64 / (shown.time_ns.max(1) as f64 / 1e9)).max(1.0),
     );

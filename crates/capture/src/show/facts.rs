@@ -2,7 +2,7 @@
 
 use super::{Shown, left_out};
 use crate::file::Known;
-use kurabe_core::units::{count, size, time};
+use kurabe_core::units::{count, counted, size, time};
 use std::time::Duration;
 
 pub(super) fn ns(ns: u64) -> String {
@@ -31,8 +31,8 @@ impl Shown {
             known.into_iter().filter(|(least, _)| self.about.known <= *least).map(|(_, fact)| fact).collect();
         facts.extend((!known.is_empty()).then(|| known.join(", ")));
         facts.push(format!(
-            "{} connections, at most {} at once, {:.0} % of their time idle in transaction",
-            count(connections.opened),
+            "{}, at most {} at once, {:.0} % of their time idle in transaction",
+            counted(connections.opened, "connection"),
             count(connections.most_open),
             100.0 * connections.idle_in_transaction,
         ));

@@ -127,8 +127,8 @@ impl Target {
         let free = self.free_connections();
         if let Some(limit) = limits.connections.as_ref().filter(|_| needs > free) {
             return Some(format!(
-                "the run needs {} connections, and the server has {} free of {} ({})",
-                units::count(needs),
+                "the run needs {}, and the server has {} free of {} ({})",
+                units::counted(needs, "connection"),
                 units::count(free),
                 units::count(limit.most),
                 limit.set_by

@@ -273,9 +273,9 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<Experiment> {
         name: short.leak(),
         question: "How fast is each database with the recorded traffic?",
         about: format!(
-            "Replays {} requests of {} connections, recorded from {}{}.",
-            units::count(kept.requests),
-            units::count(kept.connections as u64),
+            "Replays {} of {}, recorded from {}{}.",
+            units::counted(kept.requests, "request"),
+            units::counted(kept.connections as u64, "connection"),
             kept.protocol,
             match kept.known {
                 Known::All => "",

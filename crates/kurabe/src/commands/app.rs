@@ -344,10 +344,10 @@ fn announce(given: &AppOptions, listening: &Listening, output: &Output) -> kurab
         output.warning("other machines can reach this address, and there is no authentication");
     }
     output.note(&format!(
-        "{} workers, a queue of {}, at most {} connections; / lists the pages; Ctrl-C stops",
+        "{} workers, a queue of {}, at most {}; / lists the pages; Ctrl-C stops",
         given.options.workers,
         units::count(given.options.queue as u64),
-        units::count(listening.most_connections() as u64)
+        units::counted(listening.most_connections() as u64, "connection")
     ));
     Ok(())
 }

@@ -112,8 +112,7 @@ fn once(relay: &Relay, met: impl Fn(&Seen) -> bool) -> Seen {
 fn traffic(before: &Seen, after: &Seen) -> String {
     let connections = match after.connections - before.connections {
         0 => String::new(),
-        1 => "1 connection, ".to_owned(),
-        n => format!("{n} connections, "),
+        n => format!("{}, ", units::counted(n, "connection")),
     };
     let (before, after) = (before.traffic, after.traffic);
     let waits = after.round_trips - before.round_trips;

@@ -99,7 +99,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             } else {
                 catalogue::brief()
             };
-            output.result(&format!("{text}{}", catalogue::left_out()))?;
+            output.list(&format!("{text}{}", catalogue::left_out()))?;
             Ok(exit::DONE)
         }
         Some(("doctor", matches)) => doctor::doctor(DoctorOptions::of(matches), output),

@@ -22,7 +22,7 @@ pub(super) fn check(store: &Store, output: &Output) -> Result<Option<Exit>> {
     let runs = if entries.len() == 1 { "run" } else { "runs" };
     let _ = write!(text, "{} {runs} in {}", entries.len(), store.dir().display());
     let _ = writeln!(text, "{}{}", if total.is_empty() { "" } else { ": " }, total.join(", "));
-    output.result(&text)?;
+    output.list(&text)?;
     let unreadable = counts.keys().any(|state| !matches!(*state, "whole" | "torn" | "running"));
     Ok(unreadable.then_some(exit::RUN_FILE))
 }

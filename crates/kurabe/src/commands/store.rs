@@ -94,7 +94,7 @@ fn list(store: &Store, options: &StoreOptions, output: &Output) -> Result<Exit> 
             Err(error) => output.warning(&error.to_string()),
         }
     }
-    output.result(&text)?;
+    output.list(&text)?;
     Ok(exit::DONE)
 }
 
