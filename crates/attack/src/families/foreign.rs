@@ -108,7 +108,7 @@ fn sql(server: &Server, statements: &str) -> Result<String, String> {
     let (program, before, after) = if server.engine == "postgres" {
         ("psql", "-X -A -t -q -U kurabe -d kurabe -h 127.0.0.1 -p", "-c")
     } else {
-        ("mysql", "--no-defaults -u root -h 127.0.0.1 -B -N kurabe -P", "-e")
+        ("mysql", "--no-defaults -u kurabe -h 127.0.0.1 -B -N kurabe -P", "-e")
     };
     let mut command = Command::new(program);
     command.args(words(before)).args([port.as_str(), after, statements]);

@@ -37,11 +37,7 @@ fn attack(context: &Context, kind: &str, engine: &str, seed: u64) -> Result<Outc
     let place = context.place()?;
     let (plain, encoded) = password(&mut random);
     let port = if random.below(4) == 0 { 1 } else { server.port };
-    let user = match engine {
-        "postgres" | "couchdb" => "kurabe",
-        "redis" => "",
-        _ => "root",
-    };
+    let user = if engine == "redis" { "" } else { "kurabe" };
     let database = if ["redis", "couchdb"].contains(&engine) { "" } else { "/kurabe" };
     let mut url = format!("{engine}://{user}:{encoded}@127.0.0.1:{port}{database}");
     let mut variables = Vec::new();
@@ -60,7 +56,7 @@ fn attack(context: &Context, kind: &str, engine: &str, seed: u64) -> Result<Outc
     if kind == "file" {
         let (name, text) = match engine {
             "postgres" => (".pgpass", format!("*:*:*:*:{}\n", plain.replace(':', "\\:"))),
-            _ => (".my.cnf", format!("[client]\nuser = root\npassword = \"{plain}\"\n")),
+            _ => (".my.cnf", format!("[client]\nuser = kurabe\npassword = \"{plain}\"\n")),
         };
         let file = place.home().join(name);
         let failed = |error: std::io::Error| error.to_string();
