@@ -207,7 +207,7 @@ pub fn wrapped_list(text: &str, width: usize) -> String {
         let is_column = !name.is_empty() && column <= width / 2;
         let (hang, body) = if is_column { (column, rest) } else { (indent + 4, text) };
         let first = if is_column { &line[..line.len() - rest.len()] } else { &line[..indent] };
-        for (n, part) in wrap(body, width.saturating_sub(hang).max(16)).iter().enumerate() {
+        for (n, part) in wrap(body, width.saturating_sub(hang).max(width / 2)).iter().enumerate() {
             let _ =
                 if n == 0 { writeln!(shown, "{first}{part}") } else { writeln!(shown, "{:hang$}{part}", "") };
         }
@@ -258,7 +258,7 @@ mod tests {
         for (text, width, expected) in [
             ("  kv    one two three four five", 20, "  kv    one two\n        three four\n        five\n"),
             ("20261128-220724-pgbench  one two three", 30, "20261128-220724-pgbench\n    one two three\n"),
-            ("    one two three", 12, "    one two\n        three\n"),
+            ("    one two three", 12, "    one\n        two\n        three\n"),
             ("short", 20, "short\n"),
         ] {
             assert_eq!(wrapped_list(text, width), expected, "{text}");
