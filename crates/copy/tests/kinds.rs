@@ -262,13 +262,30 @@ fn server_does_not_compile_the_plans_of_a_copy() {
 }
 
 #[test]
-fn numbers_of_a_type_with_digits_are_what_the_server_holds() {
+fn floating_point_numbers_are_compared_by_all_their_digits() {
+    use kurabe_copy::event::{Event, Step};
     for engine in ["mysql", "mariadb"] {
         let Some(from) = Place::new(engine) else { continue };
-        from.ask("CREATE TABLE t (id int PRIMARY KEY, d double(10,2), f float(8,3)); INSERT INTO t VALUES (1, -0.1, -0.1), (2, 5, 1.005), (3, 1.1, 2.2)");
-        for to in ["postgres", "sqlite", engine] {
-            let Some(to) = Place::new(to) else { continue };
-            copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
+        from.ask(
+            "CREATE TABLE t (id int PRIMARY KEY, d double(10,2), f float(8,3), x double, y float); \
+             INSERT INTO t VALUES (1, -0.1, -0.1, -1.3099567662856599e-292, -1.17549435e-38), \
+             (2, 5, 1.005, -2.2250738585072014e-308, 3.4028e38), (3, 1.1, 2.2, 1.7976931348623157e308, 0.1), (4, NULL, NULL, NULL, NULL)",
+        );
+        for other in ["postgres", "sqlite", "mysql", "mariadb"] {
+            let Some(to) = Place::new(other) else { continue };
+            copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine} to {other}: {error}"));
+            let Some(to) = Place::new(other) else { continue };
+            // The next number, or the one after it.
+            let change = "UPDATE t SET x = x * 1.0000000000000002e0 WHERE id = 1";
+            let mut events = |event: Event<'_>| {
+                if matches!(event, Event::Progress { step: Step::Copy, .. }) {
+                    to.ask(change);
+                }
+            };
+            let stop = std::sync::atomic::AtomicBool::new(false);
+            let done = crate::common::watched(&from.url(), &to.url(), "", &stop, &mut events);
+            let error = done.map_or_else(|error| error.to_string(), |_| String::new());
+            assert!(error.contains("row 1, column x"), "{engine} to {other}: {error}");
         }
     }
 }

@@ -132,7 +132,7 @@ fn changed_value_is_found_with_its_row_and_column() {
             "row 4321, 100 of children is on the target only",
         ),
         ("parents", "UPDATE parents SET name = 'x' WHERE id = 5000", "row 5000, column name: 'name 5000'"),
-        ("words", "UPDATE words SET number = 1 WHERE rowid = 5", "do not have the same digest"),
+        ("words", "UPDATE words SET number = 1 WHERE rowid = 5", "of words is not on the target"),
     ];
     for (number, (table, change, part)) in cases.into_iter().enumerate() {
         let to = format!("{to}-{number}");

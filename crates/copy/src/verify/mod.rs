@@ -47,6 +47,8 @@ pub struct Checks<'t> {
     /// The expressions of the columns.
     pub list: Vec<String>,
     fields: Vec<Field<'t>>,
+    /// The columns that name a row: all of them where there is no key.
+    key: Vec<usize>,
 }
 
 /// The forms of a row's values, one after another, and where each ends.
@@ -69,7 +71,9 @@ impl<'t> Checks<'t> {
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) for a text of `--accept` that no literal holds.
     pub fn new(engine: &Engine, table: &'t TablePlan, of: Of) -> Result<Self> {
-        let mut checks = Self { table, of, list: Vec::new(), fields: Vec::new() };
+        let all = || (0..table.columns.len()).collect();
+        let key = if table.key.is_empty() { all() } else { table.key.clone() };
+        let mut checks = Self { table, of, list: Vec::new(), fields: Vec::new(), key };
         for column in &table.columns {
             let name = quoted(engine, &column.name);
             let kind = if of == Of::Source { &column.kind } else { &column.mapped.stored };
@@ -144,7 +148,7 @@ impl<'t> Checks<'t> {
 
     fn sums_of(&self, forms: &Forms) -> (usize, [u64; 2]) {
         let digests = [0, 1].map(|salt| digest(salt, [&forms.bytes[..]]));
-        let chunk = digest(2, self.table.key.iter().map(|at| forms.of(*at)));
+        let chunk = digest(2, self.key.iter().map(|at| forms.of(*at)));
         (chunk as usize % CHUNKS, digests)
     }
 
@@ -204,7 +208,7 @@ impl<'t> Checks<'t> {
                     let text = reply.field(row, at).filter(|value| *value != Value::Null)?;
                     Some(reply.field_bytes(row, at).map_or_else(|| shown_value(text), <[u8]>::to_vec))
                 });
-                let key = self.table.key.iter().flat_map(|at| forms.of(*at)).copied().collect();
+                let key = self.key.iter().flat_map(|at| forms.of(*at)).copied().collect();
                 kept.rows.push((key, texts.collect()));
                 kept.bytes += forms.bytes.len();
             }
@@ -286,15 +290,11 @@ pub fn verify(
             format!("{} rows were copied, and {who} {}", units::count(copied), units::count(*rows))
         }
     };
-    let mut hint = "if the source has changed since the copy began, --no-resume copies it again";
+    let hint = "if the source has changed since the copy began, --no-resume copies it again";
     if let Some(chunk) = chunk {
-        let named = if table.key.is_empty() {
-            hint = "the table has no key by which rows could be named";
-            None
-        } else {
-            let ours = of_source.kept(source, halt, chunk)?;
-            difference(table, [of_source, of_target], &ours, &of_target.kept(target, halt, chunk)?)
-        };
+        let ours = of_source.kept(source, halt, chunk)?;
+        let theirs = of_target.kept(target, halt, chunk)?;
+        let named = difference(table, [of_source, of_target], &ours, &theirs);
         if !what.is_empty() {
             what.push_str("; ");
         }
@@ -346,7 +346,7 @@ fn difference(table: &TablePlan, checks: [&Checks<'_>; 2], ours: &Kept, theirs: 
     let whole = ours.bytes < KEPT && theirs.bytes < KEPT;
     let found: HashMap<&[u8], &Row> = theirs.rows.iter().map(|(key, row)| (&key[..], row)).collect();
     let key_of = |checks: &Checks<'_>, row: &Row| {
-        table.key.iter().map(|at| checks.shown(row, *at)).collect::<Vec<_>>().join(", ")
+        checks.key.iter().map(|at| checks.shown(row, *at)).collect::<Vec<_>>().join(", ")
     };
     let forms = |checks: &Checks<'_>, row: &Row| {
         let mut forms = Forms::default();

@@ -82,6 +82,12 @@ fn is_vector(kind: &Kind) -> bool {
     kind.declared.starts_with("vector")
 }
 
+/// A floating-point number with all its digits. Its own text has those of the type, and that of an expression at most 22 characters;
+/// in a document it has as many as it needs.
+fn all_digits(x: &str) -> String {
+    format!("CASE WHEN {x} IS NOT NULL THEN SUBSTRING_INDEX(SUBSTR(JSON_ARRAY({x} * 1e0), 2), ']', 1) END")
+}
+
 impl Dialect for Mysql {
     fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
         // The list of variables is an answer that it limits, too.
@@ -195,8 +201,7 @@ impl Dialect for Mysql {
         let plain = |text: String| (Shape::Plain, text);
         match kind.class {
             Class::Native if is_vector(kind) => (Shape::Hex, format!("HEX(VECTOR_TO_STRING({x}))")),
-            // Otherwise with the digits of the type, which the value may not have.
-            Class::Float32 | Class::Float64 => plain(format!("CONCAT({x} * 1e0)")),
+            Class::Float32 | Class::Float64 => plain(all_digits(x)),
             Class::Bits => plain(format!("CONV(HEX({x}), 16, 10)")),
             Class::Date => plain(format!("DATE_FORMAT({x}, '%Y-%m-%d')")),
             Class::Time => plain(format!("TIME_FORMAT({x}, '%H:%i:%s.%f')")),
@@ -232,7 +237,7 @@ impl Dialect for Mysql {
             Class::Timestamp | Class::TimestampTz => {
                 sent(16, format!("TIMESTAMPDIFF(MICROSECOND, '2000-01-01', {x})"))
             }
-            Class::Float32 | Class::Float64 => exact.then(|| format!("CONCAT({x} * 1e0)")),
+            Class::Float32 | Class::Float64 => exact.then(|| all_digits(x)),
             // Without the zeros of ZEROFILL.
             class if class.is_whole() || class == Class::Decimal => Some(format!("{x} + 0")),
             class if class.is_bytes() => Some(format!("LOWER(HEX({x}))")),
