@@ -52,11 +52,7 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
             return Ok(());
         }
         Value::Int(number) => match reading.class {
-            _ if reading.exact => {
-                out.push(Cell::Int(number));
-                return Ok(());
-            }
-            class if class.is_whole() => {
+            class if reading.exact || class.is_whole() => {
                 out.push(Cell::Int(number));
                 return Ok(());
             }
@@ -252,12 +248,6 @@ pub fn mend(accepted: &[Mend], bytes: &[u8]) -> Option<Vec<u8>> {
         if *kind == IssueKind::NulCharacter {
             let other = if let Becomes::Text(other) = becomes { other } else { "" };
             bytes = bytes.split(|byte| *byte == 0).collect::<Vec<_>>().join(other.as_bytes());
-        }
-        if *kind == IssueKind::Fraction
-            && let Some(point) = text.find('.')
-        {
-            let cut = text.get(..(point + 5).min(text.len())).unwrap_or(&text).to_owned();
-            bytes = without_zeros(&cut).as_bytes().to_vec();
         }
     }
     Some(bytes)

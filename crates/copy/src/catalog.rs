@@ -184,13 +184,9 @@ impl Catalog {
 
     /// Gives foreign keys the names that tables and columns have, where the engine finds them without regard to case.
     pub fn name_parents(&mut self) {
-        let known: Vec<(String, Vec<String>)> = self
-            .tables
-            .iter()
-            .map(|table| {
-                (table.name.clone(), table.columns.iter().map(|column| column.name.clone()).collect())
-            })
-            .collect();
+        let columns = |table: &Table| table.columns.iter().map(|column| column.name.clone()).collect();
+        let known = self.tables.iter().map(|table| (table.name.clone(), columns(table)));
+        let known: Vec<(String, Vec<String>)> = known.collect();
         for key in self.tables.iter_mut().flat_map(|table| &mut table.foreign) {
             let found = named(&known, |(name, _)| name, &key.parent);
             let Some((parent, columns)) = found else { continue };

@@ -48,6 +48,9 @@ pub struct TableDone {
     pub bytes: u64,
     /// Time of copying rows.
     pub copy: Duration,
+    /// The key below which rows were compared while others were written, and their number.
+    #[serde(skip)]
+    pub proven: Option<(i64, u64)>,
     /// Whether the servers' own digests showed that all values are the same.
     pub by_servers: bool,
     /// Time of comparing values.

@@ -34,7 +34,6 @@ kinds! {
     Json "json" "JSON documents lose spaces, repeated keys and the order of keys; MySQL's numbers in them have 64 bits.";
     Bits "bits" "Bit fields are stored as integers.";
     TimeZone "time-zone" "Instants are stored in UTC, in a type without a time zone.";
-    Fraction "fraction" "Fractions of a second are cut to the digits that the target stores.";
     Collation "collation" "Text is compared by its bytes, or by the target's own rules.";
     TextLength "text-length" "Text and bytes of keys and indexes get a maximum length.";
     ZeroDate "zero-date" "Dates whose year, month or day is 0 become null.";

@@ -57,13 +57,8 @@ impl Copy<'_> {
         if let Undo::Drop { .. } = self.target.engine.undo {
             // What temporary tables do not have: a name that another table has, and foreign keys.
             let is_taken = |name: &str| there.names.iter().any(|known| known == name);
-            let has_key = |name: &str| {
-                there
-                    .tables
-                    .iter()
-                    .flat_map(|table| &table.foreign)
-                    .any(|key| key.name.eq_ignore_ascii_case(name))
-            };
+            let known = there.tables.iter().flat_map(|table| &table.foreign);
+            let has_key = |name: &str| known.clone().any(|key| key.name.eq_ignore_ascii_case(name));
             let error = |what: &str| Error::new(ErrorKind::NotOurs, what);
             let tables = plan.tables.iter().filter(|table| is_taken(&table.to));
             refused.extend(tables.map(|table| (table.to.clone(), error("a table of this name exists"))));

@@ -140,7 +140,7 @@ pub struct PageSize {
 
 impl Default for PageSize {
     fn default() -> Self {
-        Self { rows: 2_000, bytes: 4 << 20 }
+        Self { rows: 10_000, bytes: 4 << 20 }
     }
 }
 

@@ -196,6 +196,7 @@ impl<'p> Pool<'p> {
         work.open -= 1;
         work.done.copied += done.copied;
         work.done.bytes += done.bytes;
+        work.done.proven = done.proven;
         work.sum()
     }
 

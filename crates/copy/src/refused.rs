@@ -44,10 +44,10 @@ pub(crate) fn refuse_existing<'a>(
     if existing.is_empty() {
         return Ok(());
     }
-    let (noun, verb) = if existing.len() == 1 { ("table", "exists") } else { ("tables", "exist") };
+    let [noun, verb, it] =
+        if existing.len() == 1 { ["table", "exists", "it"] } else { ["tables", "exist", "them"] };
     let what =
-        format!("{}: {noun} {} {verb}, and the copy did not make it", target.name, existing.join(", "));
-    let what = what.replace("exist, and the copy did not make it", "exist, and the copy did not make them");
+        format!("{}: {noun} {} {verb}, and the copy did not make {it}", target.name, existing.join(", "));
     Err(Error::new(ErrorKind::NotOurs, what).hint(
         "nothing was copied; remove or rename it, use an empty database, or leave it out with --tables",
     ))

@@ -13,6 +13,7 @@ use crate::refused::{is_another, refusals, refuse_existing};
 use crate::reject::Rejects;
 use crate::sql::{Side, in_transaction, only_refused};
 use crate::state::{self, State, Whole};
+use crate::verify::Of;
 use crate::wanted::{Parts, Wanted};
 use crate::worker::Worker;
 use kurabe_core::driver::Namespace;
@@ -23,6 +24,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 
+/// What opens a session of a side.
+pub type Open<'a> = &'a (dyn Fn(Of) -> Result<Side> + Sync);
+
 /// The two sides of a copy.
 pub struct Copy<'a> {
     /// The source. It is only read.
@@ -30,8 +34,8 @@ pub struct Copy<'a> {
     pub target: Side,
     /// Set when the user stops the copy.
     pub stop: &'a AtomicBool,
-    /// Opens a further session of the source, if it needs one.
-    pub open_source: Option<&'a dyn Fn() -> Result<Side>>,
+    /// Opens a further session of a side, if a copy needs one.
+    pub open: Option<Open<'a>>,
     /// The session that keeps others from changing tables without transactions.
     pub holder: Option<Side>,
     /// Whether the target holds the state of this copy, so that it can be continued.
@@ -44,7 +48,7 @@ pub(crate) fn names_of(table: &TablePlan) -> Vec<String> {
 }
 
 /// Gives a session the settings of its engine, and executes these statements.
-fn prepare(side: &mut Side, statements: &[&str]) -> Result<()> {
+pub(crate) fn prepare(side: &mut Side, statements: &[&str]) -> Result<()> {
     side.engine.dialect.set(side, settings(side.engine))?;
     statements.iter().try_for_each(|statement| side.run(statement))
 }
@@ -67,7 +71,7 @@ pub struct How<'a> {
 impl<'a> Copy<'a> {
     /// A copy that `stop` ends.
     pub fn new(source: Side, target: Side, stop: &'a AtomicBool) -> Self {
-        Self { source, target, stop, open_source: None, holder: None, begun: false }
+        Self { source, target, stop, open: None, holder: None, begun: false }
     }
 
     /// Prepares both sessions, and `more`, which see the same rows, and plans the copy. Changes nothing.
@@ -95,8 +99,8 @@ impl<'a> Copy<'a> {
         self.refuse_itself()?;
         let mut loose = engine.dialect.without_transactions(&mut self.source)?;
         loose.retain(|name| wanted.is_chosen(name));
-        let open = self.open_source.filter(|_| !loose.is_empty());
-        let mut holder = open.map(|open| open()).transpose()?;
+        let open = self.open.filter(|_| !loose.is_empty());
+        let mut holder = open.map(|open| open(Of::Source)).transpose()?;
         let mut unheld: Vec<(String, String)> = Vec::new();
         let mut hold = || {
             match &mut holder {
@@ -311,7 +315,7 @@ impl<'a> Copy<'a> {
         if more.is_empty() {
             let events = RefCell::new(events);
             let notify = |event: Event<'w>| (*events.borrow_mut())(event);
-            let worker = Worker { state, halt, reject, parts, there, notify: &notify };
+            let worker = Worker { state, halt, reject, parts, there, notify: &notify, open: self.open };
             worker.run(source, target, pool);
             worker.state.close(target)?;
         } else {
@@ -328,7 +332,8 @@ impl<'a> Copy<'a> {
                     scope.spawn(move || {
                         // It is received as long as a thread may send.
                         let notify = |event: Event<'w>| drop(send.send(event));
-                        let worker = Worker { state, halt, reject, parts, there, notify: &notify };
+                        let worker =
+                            Worker { state, halt, reject, parts, there, notify: &notify, open: None };
                         worker.run(source, target, pool);
                         // The connection ends with the copy.
                         let _ = worker.state.close(target);

@@ -9,6 +9,7 @@ use crate::page::PageSize;
 use crate::script::quoted;
 use crate::sql::{Side, text};
 use crate::types::{Class, ColumnTypes, Correction, Kind};
+use crate::verify::document::token;
 use kurabe_core::{ErrorKind, Result, units};
 
 /// All kinds of values that depend on the value, not on the type.
@@ -18,7 +19,6 @@ const OF_VALUES: &[IssueKind] = &[
     IssueKind::TimeRange,
     IssueKind::NotANumber,
     IssueKind::NulCharacter,
-    IssueKind::Fraction,
     IssueKind::Enum,
 ];
 
@@ -280,44 +280,26 @@ fn refused(
 /// Whether a document, which is well formed, has what a server refuses.
 fn exceeds(document: &str, limits: DocumentLimits) -> bool {
     let (mut depth, mut rest) = (0_usize, document);
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            '"' => {
-                let bytes = rest.as_bytes();
-                let mut end = 1;
-                while bytes.get(end).is_some_and(|byte| *byte != b'"') {
-                    end += if bytes[end] == b'\\' { 2 } else { 1 };
-                }
-                let word = rest.get(..=end).unwrap_or(rest);
-                // What is no text of Unicode is no string of Rust either.
-                let text = serde_json::from_str::<String>(word);
-                if text.map_or(true, |text| !limits.has_zero && text.contains('\0')) {
-                    return true;
-                }
-                word.len()
-            }
-            '-' | '0'..='9' => {
-                let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)));
-                let number = &rest[..end.unwrap_or(rest.len())];
-                if limits.has_doubles && number.parse::<f64>().is_ok_and(f64::is_infinite) {
-                    return true;
-                }
-                number.len()
-            }
-            '[' | '{' => {
+    while let Some(first) = rest.bytes().next() {
+        let (token, after) = rest.split_at(token(rest));
+        rest = after;
+        let is_refused = match first {
+            // What is no text of Unicode is no string of Rust either.
+            b'"' => serde_json::from_str::<String>(token)
+                .map_or(true, |text| !limits.has_zero && text.contains('\0')),
+            b'-' | b'0'..=b'9' => limits.has_doubles && token.parse::<f64>().is_ok_and(f64::is_infinite),
+            b'[' | b'{' => {
                 depth += 1;
-                if depth > limits.depth {
-                    return true;
-                }
-                1
+                depth > limits.depth
             }
-            ']' | '}' => {
-                depth = depth.saturating_sub(1);
-                1
+            _ => {
+                depth = depth.saturating_sub(usize::from(matches!(first, b']' | b'}')));
+                false
             }
-            other => other.len_utf8(),
         };
-        rest = &rest[length..];
+        if is_refused {
+            return true;
+        }
     }
     false
 }
@@ -329,8 +311,8 @@ fn count(source: &mut Side, table: &Table, conditions: &[String]) -> Result<(u64
     let chunks: Vec<&[String]> =
         if conditions.is_empty() { vec![&[]] } else { conditions.chunks(200).collect() };
     for chunk in chunks {
-        let sums = chunk.iter().map(|condition| format!("SUM(CASE WHEN {condition} THEN 1 ELSE 0 END)"));
-        let list: Vec<String> = ["COUNT(*)".to_owned()].into_iter().chain(sums).collect();
+        let counted = chunk.iter().map(|condition| format!("COUNT(CASE WHEN {condition} THEN 1 END)"));
+        let list: Vec<String> = ["COUNT(*)".to_owned()].into_iter().chain(counted).collect();
         let filter = table.filter.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
         let sql = format!("SELECT {} FROM {}{filter}", list.join(", "), source.engine.from(table));
         let found = source.rows(&sql).map_err(|error| match error.kind() {
@@ -338,10 +320,7 @@ fn count(source: &mut Side, table: &Table, conditions: &[String]) -> Result<(u64
             _ => error,
         });
         let Some(row) = found?.into_iter().next() else { continue };
-        // A sum of no rows is null; MySQL's sums are decimal numbers.
-        let number =
-            |at: usize| text(&row, at).split('.').next().and_then(|text| text.parse().ok()).unwrap_or(0);
-        let mut numbers = (0..=chunk.len()).map(number);
+        let mut numbers = (0..=chunk.len()).map(|at| text(&row, at).parse().unwrap_or(0));
         rows = numbers.next().unwrap_or(0);
         counts.extend(numbers);
     }

@@ -1,17 +1,22 @@
 //! What one session of each side does of a copy: it takes ranges of rows, then the rest of tables, until nothing is left.
 
 use crate::event::{Event, Step, TableDone};
-use crate::page::Page;
+use crate::page::{Cell, Page};
 use crate::plan::TablePlan;
 use crate::pool::{Halt, Item, Pool};
 use crate::reject::Rejects;
 use crate::rows::{Read, Reader, Writer, refused_rows, stream};
+use crate::run::{Open, prepare};
 use crate::sql::{Side, in_transaction, only_refused};
 use crate::state::{OfTable, Phase, Range, State};
-use crate::verify::verify;
+use crate::verify::{Digests, Of, verify};
 use crate::wanted::Parts;
-use kurabe_core::Result;
+use kurabe_core::{Error, Result};
+use std::sync::mpsc::channel;
 use std::time::Instant;
+
+/// The rows of a table that is compared while they are written, at least.
+const ROWS_TO_FOLLOW: u64 = 100_000;
 
 /// A session's part of a copy.
 pub(crate) struct Worker<'d, 'n> {
@@ -23,6 +28,8 @@ pub(crate) struct Worker<'d, 'n> {
     /// The tables of the target before this process made any.
     pub(crate) there: &'d [String],
     pub(crate) notify: &'n dyn Fn(Event<'d>),
+    /// Opens further sessions, by which rows are compared while others are written.
+    pub(crate) open: Option<Open<'d>>,
 }
 
 impl<'d> Worker<'d, '_> {
@@ -74,39 +81,51 @@ impl<'d> Worker<'d, '_> {
         let start = Instant::now();
         let reader = Reader::new(source.engine, table, now.last().as_ref(), bounds, self.reject.is_some())?;
         let mut writer = Writer::new(target.engine, table);
-        stream(source, &reader, self.halt, |pages| {
-            for read in pages {
-                let Read { mut page, last, digests } = read?;
-                // The reader may have read the rest of the table already.
-                self.halt.check()?;
-                let mut next = now.clone();
-                next.set_last(last.as_ref());
-                let rows = page.rows() as u64;
-                let mut insert = |target: &mut Side, page: &Page, next: &mut OfTable| {
-                    next.rows = now.rows + page.rows() as u64;
-                    in_transaction(target, |target| {
-                        writer.insert(target, page)?;
-                        self.state.set_range(target, &table.to, whole, *range, next)
-                    })
-                };
-                if let Err(error) = insert(target, &page, &mut next) {
-                    let Some(file) = self.reject else { return Err(error) };
-                    only_refused(error)?;
-                    let refused = refused_rows(target, table, &page)?;
-                    file.write(table, *range, &page, &refused)?;
-                    for (row, _) in &refused {
-                        next.reject(digests[*row]);
+        let (halt, checker) = (self.halt, self.checker(source, target, table));
+        done.proven = std::thread::scope(|scope| {
+            let (send, keys) = channel();
+            let checking =
+                checker.map(|(digests, sides)| scope.spawn(move || digests.follow(sides, &keys, halt)));
+            stream(source, &reader, halt, |pages| {
+                for read in pages {
+                    let Read { mut page, last, digests } = read?;
+                    // The reader may have read the rest of the table already.
+                    self.halt.check()?;
+                    let mut next = now.clone();
+                    next.set_last(last.as_ref());
+                    let rows = page.rows() as u64;
+                    let mut insert = |target: &mut Side, page: &Page, next: &mut OfTable| {
+                        next.rows = now.rows + page.rows() as u64;
+                        in_transaction(target, |target| {
+                            writer.insert(target, page)?;
+                            self.state.set_range(target, &table.to, whole, *range, next)
+                        })
+                    };
+                    if let Err(error) = insert(target, &page, &mut next) {
+                        let Some(file) = self.reject else { return Err(error) };
+                        only_refused(error)?;
+                        let refused = refused_rows(target, table, &page)?;
+                        file.write(table, *range, &page, &refused)?;
+                        for (row, _) in &refused {
+                            next.reject(digests[*row]);
+                        }
+                        done.rejected += refused.len() as u64;
+                        page = page.with_rows(|row| !refused.iter().any(|(refused, _)| *refused == row));
+                        insert(target, &page, &mut next)?;
                     }
-                    done.rejected += refused.len() as u64;
-                    page = page.with_rows(|row| !refused.iter().any(|(refused, _)| *refused == row));
-                    insert(target, &page, &mut next)?;
+                    now = next;
+                    if let Some(Cell::Int(key)) = last.as_ref().map(|key| key.cell(0, 0)) {
+                        let _ = send.send(key);
+                    }
+                    done.copied += page.rows() as u64;
+                    done.bytes += page.size();
+                    progress(rows);
                 }
-                now = next;
-                done.copied += page.rows() as u64;
-                done.bytes += page.size();
-                progress(rows);
-            }
-            Ok(())
+                Ok(())
+            })?;
+            // The checker ends after the last key.
+            drop(send);
+            Ok::<_, Error>(checking.and_then(|checking| checking.join().ok()).flatten())
         })?;
         writer.end(target)?;
         now.phase = Phase::Copied;
@@ -114,6 +133,25 @@ impl<'d> Worker<'d, '_> {
         self.state.set_range(target, &table.to, whole, *range, &now)?;
         done.copy = start.elapsed();
         Ok((now, done))
+    }
+
+    /// What compares a large table while its rows are written: its servers' digests, and a session of each. What fails here is done
+    /// afterwards.
+    fn checker<'t>(
+        &self,
+        source: &mut Side,
+        target: &Side,
+        table: &'t TablePlan,
+    ) -> Option<(Digests<'t>, [Side; 2])> {
+        let open = self
+            .open
+            .filter(|_| table.rows >= ROWS_TO_FOLLOW && self.parts == Parts::All && self.reject.is_none())?;
+        let digests = Digests::new(source.engine, target.engine, table)?;
+        let mut sides = [open(Of::Source).ok()?, open(Of::Target).ok()?];
+        prepare(&mut sides[0], source.engine.reading).ok()?;
+        prepare(&mut sides[1], &[]).ok()?;
+        source.engine.dialect.join(source, &mut sides[0]).ok()?;
+        Some((digests, sides))
     }
 
     /// Verifies a table whose rows are copied, and makes its indexes.
@@ -133,8 +171,10 @@ impl<'d> Worker<'d, '_> {
         let start = Instant::now();
         // Also what an earlier process has verified: the source may have changed since.
         if now.phase >= Phase::Copied && self.parts != Parts::Schema {
+            let proven = done.proven;
             let mut progress = |rows| (self.notify)(Event::Progress { table, step: Step::Verify, rows });
-            let compare = |target: &mut Side| verify(source, target, table, &now, self.halt, &mut progress);
+            let compare =
+                |target: &mut Side| verify(source, target, table, &now, proven, self.halt, &mut progress);
             (done.rows, done.by_servers) = in_transaction(target, compare)?;
             if now.phase == Phase::Copied {
                 now.phase = Phase::Verified;

@@ -9,6 +9,7 @@ use kurabe_copy::issue::{Accepted, IssueKind};
 use kurabe_copy::plan::Plan;
 use kurabe_copy::reject::Rejects;
 use kurabe_copy::run::{Copy, How};
+use kurabe_copy::verify::Of;
 use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::{ErrorKind, Result};
 use std::path::Path;
@@ -62,8 +63,8 @@ impl Done {
     ) -> Result<(Plan, Vec<TableDone>)> {
         let pair = || (side(from), side(to));
         let (source, target) = pair();
-        let open_source = || Ok(side(from));
-        let mut copy = Copy { open_source: Some(&open_source), ..Copy::new(source, target, &self.stop) };
+        let open = |of: Of| Ok(side(if of == Of::Source { from } else { to }));
+        let mut copy = Copy { open: Some(&open), ..Copy::new(source, target, &self.stop) };
         let mut more: Vec<_> = (1..self.jobs).map(|_| pair()).collect();
         let plan = copy.plan(wanted, &mut more)?;
         if let Some(error) = plan.refusal(&wanted.accepted) {

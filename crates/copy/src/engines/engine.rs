@@ -58,10 +58,10 @@ pub struct Sums {
     pub row: fn(&str) -> String,
     /// The text, or this one if it is null.
     pub or: fn(&str, &str) -> String,
-    /// The sum of the first 60 bits of the SHA-256 of this text, or of these bytes, in each row.
+    /// The sum of the first 56 bits of the SHA-256 of this text, or of these bytes, in each row.
     pub sum: fn(&str) -> String,
-    /// The bytes of a row for another server of the same kind, of these columns.
-    pub exact_row: Option<fn(&str) -> String>,
+    /// The sum of digests of rows for another server of the same kind, of these columns.
+    pub exact: Option<fn(&str) -> String>,
 }
 
 /// An SQL engine: what it has as data, and by its dialect what depends on more.
@@ -277,6 +277,12 @@ pub trait Dialect: Sync {
     fn begin_together(&self, sides: &mut [&mut Side], hold: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         hold()?;
         sides.iter_mut().try_for_each(|side| side.begin_reading())
+    }
+
+    /// Begins a transaction of a further session, which reads the same rows as this one where the engine can do that.
+    fn join(&self, side: &mut Side, further: &mut Side) -> Result<()> {
+        let _ = side;
+        further.begin_reading()
     }
 
     /// The text of one of the other objects, of which the query gave this row.

@@ -86,22 +86,33 @@ pub(super) fn document(rest: &mut &str, rounded: bool) -> String {
     }
 }
 
+/// The length of the first token of a document: a string, a word or a number, or a sign.
+pub(crate) fn token(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    match bytes.first() {
+        Some(b'"') => {
+            let mut end = 1;
+            while bytes.get(end).is_some_and(|byte| *byte != b'"') {
+                end += if bytes[end] == b'\\' { 2 } else { 1 };
+            }
+            (end + 1).min(bytes.len())
+        }
+        Some(byte) if is_of_word(byte) => bytes.iter().take_while(|byte| is_of_word(byte)).count(),
+        _ => text.chars().next().map_or(0, char::len_utf8),
+    }
+}
+
 /// A string of a document. The same character may be written in several ways.
 fn word(rest: &mut &str) -> String {
-    let bytes = rest.as_bytes();
-    let mut end = 1;
-    while bytes.get(end).is_some_and(|byte| *byte != b'"') {
-        end += if bytes[end] == b'\\' { 2 } else { 1 };
-    }
-    let (word, after) = rest.split_at((end + 1).min(rest.len()));
+    let (word, after) = rest.split_at(token(rest));
     *rest = after;
     serde_json::from_str(word).map_or_else(|_| word.to_owned(), |text: serde_json::Value| text.to_string())
 }
 
 /// A number, a truth or null of a document.
 fn scalar(rest: &mut &str, rounded: bool) -> String {
-    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c)));
-    let (word, after) = rest.split_at(end.unwrap_or(rest.len()).max(1).min(rest.len()));
+    let (word, after) = rest.split_at(token(rest));
     *rest = after;
     let is_whole = word.parse::<i64>().is_ok() || word.parse::<u64>().is_ok();
     match word.parse::<f64>() {

@@ -35,8 +35,6 @@ pub struct Field<'t> {
     pub rounds: bool,
     /// What zero characters become.
     pub no_nul: Option<&'t str>,
-    /// The digits of a second that the target keeps.
-    pub digits: usize,
 }
 
 /// A value without its shape.
@@ -168,6 +166,5 @@ fn time(field: &Field<'_>, text: &str) -> String {
     for number in &mut numbers {
         *number = number.trim_start_matches('0');
     }
-    let part = part.get(..field.digits.min(part.len())).unwrap_or(part).trim_end_matches('0');
-    format!("{sign}{}.{part}{before_christ}", numbers.join(":"))
+    format!("{sign}{}.{}{before_christ}", numbers.join(":"), part.trim_end_matches('0'))
 }

@@ -6,7 +6,7 @@
 //! such chunk are read again, to name a row that differs. Where both servers can compute the same digests, `servers` asks them first,
 //! and no row is read of a table whose digests are equal.
 
-mod document;
+pub(crate) mod document;
 pub mod form;
 mod servers;
 
@@ -22,6 +22,7 @@ use crate::state::OfTable;
 use form::{Bare, Field, Shape, bare};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result, units};
+pub(crate) use servers::Digests;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,14 +82,12 @@ impl<'t> Checks<'t> {
             // A decimal number in a document of MySQL is a floating-point one where the document is read again.
             let is_kept = engine.dialect.documents(&column.kind, "") != Documents::Rounded;
             let (exact, rounds) = (column.exact && is_kept, column.rounds);
-            let (class, digits) = (column.kind.class, usize::MAX);
-            let mut field = Field { shape, class, exact, rounds, no_nul: None, digits };
+            let mut field = Field { shape, class: column.kind.class, exact, rounds, no_nul: None };
             // The first kind decides, so it is asked first. The server says which values are meant, as in the plan.
             for (unfit, becomes) in column.mend.iter().rev().filter(|_| of == Of::Source) {
                 let other = if let Becomes::Text(text) = becomes { Some(text.as_str()) } else { None };
                 match unfit {
                     IssueKind::NulCharacter => field.no_nul = Some(other.unwrap_or_default()),
-                    IssueKind::Fraction => field.digits = 4,
                     unfit => {
                         let Some(condition) = engine.dialect.has_unfit(kind, *unfit, &name) else { continue };
                         let text = other
@@ -235,7 +234,8 @@ impl<'t> Checks<'t> {
     }
 }
 
-/// Verifies a table of which so many rows were inserted or refused. `progress` gets the number of rows read so far. Returns their
+/// Verifies a table of which so many rows were inserted or refused. `proven`: the key below which rows were compared while others
+/// were written, and their number. `progress` gets the number of rows read so far. Returns their
 /// number, and whether the servers' own digests showed that they are the same.
 ///
 /// # Errors
@@ -245,20 +245,22 @@ pub fn verify(
     target: &mut Side,
     table: &TablePlan,
     now: &OfTable,
+    proven: Option<(i64, u64)>,
     halt: &Halt<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(u64, bool)> {
     let (copied, rejected) = (now.rows, now.rejected);
     if rejected == 0
         && table.rows == copied
-        && servers::compare(source, target, table, halt, progress)? == Some(copied)
+        && servers::compare(source, target, table, proven, halt, progress)? == Some(copied)
     {
         return Ok((copied, true));
     }
-    let to = quoted(target.engine, &table.to);
+    let count = |side: &mut Side, from: &str| side.number(&format!("SELECT COUNT(*) FROM {from}"));
+    let (from, to) = (format!("{}{}", table.from, table.filtered()), quoted(target.engine, &table.to));
     let counts = [
-        ("the source's server counts", count(source, &table.from, &table.filtered())?, rejected),
-        ("the target's server counts", count(target, &to, "")?, 0),
+        ("the source's server counts", count(source, &from)?, rejected),
+        ("the target's server counts", count(target, &to)?, 0),
         ("the plan counted", table.rows, rejected),
     ];
     let checks =
@@ -303,10 +305,6 @@ pub fn verify(
         );
     }
     Err(Error::new(ErrorKind::Mismatch, what).hint(hint))
-}
-
-fn count(side: &mut Side, table: &str, filter: &str) -> Result<u64> {
-    side.number(&format!("SELECT COUNT(*) FROM {table}{filter}"))
 }
 
 /// The sums of the digests of rows, by chunk.

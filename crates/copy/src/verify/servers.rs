@@ -1,7 +1,7 @@
 //! Digests that both servers compute of the same ranges of rows, where both can write all values of a table as the same texts.
 //!
 //! A row is the texts of its values, those of free length at its end, after the lengths of all but the last. Its digest are the first
-//! 60 bits of the SHA-256 of that text, and the digest of a range is the sum of those. Where two of them differ, the whole table is compared
+//! 56 bits of the SHA-256 of that text, or a hash of 64 bits that only servers of one kind have, and the digest of a range is the sum of those. Where two of them differ, the whole table is compared
 //! as any other: a text that servers write in different ways costs time, and is never called equal or different by itself.
 
 use super::Of;
@@ -14,6 +14,10 @@ use crate::sql::{Row, Side};
 use crate::state::Range;
 use crate::types::{Class, UNLIMITED};
 use kurabe_core::{Error, ErrorKind, Result};
+use std::sync::mpsc::Receiver;
+
+/// Pages of a range that is compared while rows are written, at most.
+const PAGES: usize = 20;
 
 /// Rows of a range, about: after each the user may stop the copy.
 const ROWS_OF_RANGE: u64 = 800_000;
@@ -23,9 +27,9 @@ fn digest(engine: &Engine, table: &TablePlan, of: Of) -> Option<String> {
     let sums = engine.sums.as_ref()?;
     let names = || table.columns.iter().map(|column| quoted(engine, &column.name));
     let is_exact = table.columns.iter().all(|column| column.exact);
-    if let Some(row) = sums.exact_row.filter(|_| is_exact) {
+    if let Some(sum) = sums.exact.filter(|_| is_exact) {
         let is_known = table.columns.iter().all(|column| column.kind.class != Class::Native);
-        return is_known.then(|| (sums.sum)(&row(&names().collect::<Vec<_>>().join(", "))));
+        return is_known.then(|| sum(&names().collect::<Vec<_>>().join(", ")));
     }
     let (mut fixed, mut free) = (Vec::new(), Vec::new());
     for (column, name) in table.columns.iter().zip(names()) {
@@ -54,32 +58,29 @@ fn digest(engine: &Engine, table: &TablePlan, of: Of) -> Option<String> {
     (fixed.len() < 90).then(|| (sums.sum)(&(sums.row)(&fixed.join(", "))))
 }
 
-/// Compares the digests of all ranges. Returns the number of rows if all are equal, and nothing if they are not, or if the servers
-/// compute none.
-pub(super) fn compare(
-    source: &mut Side,
-    target: &mut Side,
-    table: &TablePlan,
-    halt: &Halt<'_>,
-    progress: &mut dyn FnMut(u64),
-) -> Result<Option<u64>> {
-    let digests = [digest(source.engine, table, Of::Source), digest(target.engine, table, Of::Target)];
-    let [Some(ours), Some(theirs)] = digests else { return Ok(None) };
-    let to = quoted(target.engine, &table.to);
-    let key = match &table.resume {
-        Resume::Columns(columns) => columns.first().map(|at| &table.columns[*at].name),
-        _ => None,
-    };
-    let begins = match key {
-        Some(_) => splits(source, table, (table.rows / ROWS_OF_RANGE).max(1) as usize)?,
-        None => Vec::new(),
-    };
-    let mut rows = 0;
-    for at in 0..=begins.len() {
-        halt.check()?;
-        let range = Range { from: at.checked_sub(1).map(|at| begins[at]), to: begins.get(at).copied() };
+/// The digests of a table's ranges on both sides.
+pub(crate) struct Digests<'t> {
+    table: &'t TablePlan,
+    digests: [String; 2],
+    /// The first column of the key, if there is one.
+    key: Option<&'t String>,
+}
+
+impl<'t> Digests<'t> {
+    /// `None` if the servers compute none that are the same.
+    pub(crate) fn new(source: &Engine, target: &Engine, table: &'t TablePlan) -> Option<Self> {
+        let digests = [digest(source, table, Of::Source)?, digest(target, table, Of::Target)?];
+        let key = match &table.resume {
+            Resume::Columns(columns) => columns.first().map(|at| &table.columns[*at].name),
+            _ => None,
+        };
+        Some(Self { table, digests, key })
+    }
+
+    /// The number of rows of a range if both sides have the same; nothing if they have not.
+    fn compare(&self, source: &mut Side, target: &mut Side, range: Range) -> Result<Option<u64>> {
         let query = |engine: &Engine, digest: &str, from: &str, filter: Option<&String>| {
-            let key = key.map(|key| quoted(engine, key)).unwrap_or_default();
+            let key = self.key.map(|key| quoted(engine, key)).unwrap_or_default();
             let filter = filter.map(|filter| format!("({filter})"));
             let lower = range.from.map(|from| format!("{key} >= {from}"));
             let upper = range.to.map(|to| format!("{key} < {to}"));
@@ -87,8 +88,9 @@ pub(super) fn compare(
             let before = if conditions.is_empty() { "" } else { " WHERE " };
             format!("SELECT COUNT(*), {digest} FROM {from}{before}{}", conditions.join(" AND "))
         };
-        let ours = query(source.engine, &ours, &table.from, table.filter.as_ref());
-        let theirs = query(target.engine, &theirs, &to, None);
+        let table = self.table;
+        let ours = query(source.engine, &self.digests[0], &table.from, table.filter.as_ref());
+        let theirs = query(target.engine, &self.digests[1], &quoted(target.engine, &table.to), None);
         // Both at the same time.
         let [ours, theirs]: [Vec<Row>; 2] = std::thread::scope(|scope| {
             let ours = scope.spawn(|| source.rows(&ours));
@@ -96,10 +98,57 @@ pub(super) fn compare(
             let failed = || Error::new(ErrorKind::Internal, "the source's reader failed");
             Ok::<_, Error>([ours.join().map_err(|_| failed())??, theirs?])
         })?;
-        if ours != theirs {
-            return Ok(None);
+        let rows = ours.first().and_then(|row| row.first()?.as_deref()?.parse().ok());
+        Ok(rows.filter(|_| ours == theirs))
+    }
+
+    /// Compares, while rows are written by other sessions, those below each key that arrives. Returns the last key below which
+    /// all are the same, and their number.
+    pub(crate) fn follow(
+        &self,
+        [mut source, mut target]: [Side; 2],
+        keys: &Receiver<i64>,
+        halt: &Halt<'_>,
+    ) -> Option<(i64, u64)> {
+        let mut proven: Option<(i64, u64)> = None;
+        while let Ok(key) = keys.recv() {
+            halt.check().ok()?;
+            let key = keys.try_iter().take(PAGES).last().unwrap_or(key);
+            let (from, rows) = proven.map_or((None, 0), |(from, rows)| (Some(from), rows));
+            match self.compare(&mut source, &mut target, Range { from, to: Some(key) }) {
+                Ok(Some(more)) => proven = Some((key, rows + more)),
+                _ => break,
+            }
         }
-        rows += ours.first().and_then(|row| row.first()?.as_deref()?.parse::<u64>().ok()).unwrap_or(0);
+        let _ = (source.session.close(), target.session.close());
+        proven
+    }
+}
+
+/// Compares the digests of all ranges but those that were found to be the same while rows were written. Returns the number of rows
+/// if all are equal, and nothing if they are not, or if the servers compute none.
+pub(super) fn compare(
+    source: &mut Side,
+    target: &mut Side,
+    table: &TablePlan,
+    proven: Option<(i64, u64)>,
+    halt: &Halt<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Option<u64>> {
+    let Some(digests) = Digests::new(source.engine, target.engine, table) else { return Ok(None) };
+    let mut begins = match digests.key {
+        Some(_) => splits(source, table, (table.rows / ROWS_OF_RANGE).max(1) as usize)?,
+        None => Vec::new(),
+    };
+    let (mut from, mut rows) = (None, 0);
+    if let Some((key, known)) = proven {
+        (from, rows) = (Some(key), known);
+        begins.retain(|begin| *begin > key);
+    }
+    for to in begins.into_iter().map(Some).chain([None]) {
+        halt.check()?;
+        let Some(more) = digests.compare(source, target, Range { from, to })? else { return Ok(None) };
+        (from, rows) = (to, rows + more);
         progress(rows);
     }
     Ok(Some(rows))

@@ -14,9 +14,11 @@ use kurabe_copy::casts::{self, UserCasts};
 use kurabe_copy::engines;
 use kurabe_copy::event::{Event, TableDone};
 use kurabe_copy::issue::Accepted;
+use kurabe_copy::page::PageSize;
 use kurabe_copy::reject::Rejects;
 use kurabe_copy::run::{Copy, How};
 use kurabe_copy::sql::Side;
+use kurabe_copy::verify::Of;
 use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::driver::{ConnectOptions, Support};
 use kurabe_core::target::TargetUrl;
@@ -120,7 +122,10 @@ fn wanted(options: &CopyOptions) -> Result<Wanted> {
         (_, true) => Parts::Data,
         _ => Parts::All,
     };
+    // A row that the target refuses is found by halves of its page.
+    let rows = if options.reject.is_some() { 2_000 } else { PageSize::default().rows };
     Ok(Wanted {
+        page: PageSize { rows, ..PageSize::default() },
         tables: words(&options.tables),
         exclude: words(&options.exclude),
         rename: pairs("rename", &options.rename, '=')?,
@@ -166,8 +171,8 @@ fn work(
     };
     let pair = || Ok::<_, Error>((side(opened, 0)?, side(opened, 1)?));
     let (source, target) = pair()?;
-    let open_source = || side(opened, 0);
-    let mut copy = Copy { open_source: Some(&open_source), ..Copy::new(source, target, stop) };
+    let open = |of: Of| side(opened, usize::from(of == Of::Target));
+    let mut copy = Copy { open: Some(&open), ..Copy::new(source, target, stop) };
     let jobs = options.jobs.unwrap_or(1);
     let mut more = (1..jobs).map(|_| pair()).collect::<kurabe_core::Result<Vec<_>>>()?;
     signals::wait_for("the tables to be read");

@@ -216,14 +216,11 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
 /// Lists what the database has besides what other queries know: the rest of `information_schema`, privileges of routines, and
 /// what is set for the database.
 fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = query("mysql", "unread");
-    let rows = side.rows(sql)?;
+    let rows = side.rows(query("mysql", "unread"))?;
+    let read = query("mysql", "read_tables").split_whitespace();
+    let is_unread = |row: &&Row| !read.clone().any(|known| known.eq_ignore_ascii_case(text(row, 0)));
     let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
-    for row in rows.iter().filter(|row| {
-        !query("mysql", "read_tables")
-            .split_whitespace()
-            .any(|known| known.eq_ignore_ascii_case(text(row, 0)))
-    }) {
+    for row in rows.iter().filter(is_unread) {
         match kinds.last_mut().filter(|(kind, _)| *kind == text(row, 0)) {
             Some((_, columns)) => columns.push(text(row, 1)),
             None => kinds.push((text(row, 0), vec![text(row, 1)])),
@@ -378,12 +375,7 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     // MariaDB has no indexes on expressions, and no such column.
     let sql = query("mysql", "indexes");
     let expression = if side.number(sql)? > 0 { "expression" } else { "CAST(NULL AS CHAR)" };
-    let sql = format!(
-        "SELECT table_name, index_name, non_unique, column_name, sub_part, index_type, {expression} \
-         FROM information_schema.statistics WHERE table_schema = DATABASE() \
-         ORDER BY table_name, index_name, seq_in_index"
-    );
-    let rows = side.rows(&sql)?;
+    let rows = side.rows(&query("mysql", "index_columns").replace("{expression}", expression))?;
     let mut left = Vec::new();
     for row in &rows {
         let (table, name, kind) = (text(row, 0), text(row, 1), text(row, 5));

@@ -3,7 +3,7 @@
 use super::super::queries::query;
 use super::SQLITE;
 use crate::catalog::{
-    Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Named, Native, Table, Text, read_default,
+    Catalog, Collation, Column, DefaultValue, Index, Named, Native, Table, Text, read_default,
 };
 use crate::classes::kind_of;
 use crate::issue::IssueKind;
@@ -39,13 +39,18 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
                     catalog.leave_to_others(IssueKind::Trigger, table, name, sql).with_statement(sql);
                 }
                 let made = Named { name: name.to_owned(), sql: sql.to_owned() };
-                let native = catalog.table_mut(table).and_then(|table| table.native.as_mut());
-                native
-                    .into_iter()
-                    .filter(|_| !sql.is_empty())
-                    .for_each(|native| native.later.push(made.clone()));
+                let table = catalog.table_mut(table).filter(|_| !sql.is_empty());
+                if let Some(native) = table.and_then(|table| table.native.as_mut()) {
+                    native.later.push(made);
+                }
             }
         }
+    }
+    catalog.add_foreign_keys(&side.rows(query("sqlite", "foreign_keys"))?);
+    for key in catalog.tables.iter_mut().flat_map(|table| &mut table.foreign) {
+        // Its number.
+        key.name.clear();
+        key.parent_columns.retain(|column| !column.is_empty());
     }
     catalog.name_parents();
     Ok(catalog)
@@ -117,11 +122,8 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
     if definition.has("AUTOINCREMENT") {
         let last = side.value(&format!("SELECT seq FROM sqlite_sequence WHERE name = {of}"))?;
         if let Some(last) = last.and_then(|text| text.parse::<i128>().ok()) {
-            table
-                .columns
-                .iter_mut()
-                .filter(|column| column.identity)
-                .for_each(|column| column.next = Some(last + 1));
+            let numbered = table.columns.iter_mut().filter(|column| column.identity);
+            numbered.for_each(|column| column.next = Some(last + 1));
             let restart = [
                 format!("DELETE FROM sqlite_sequence WHERE name = {of}"),
                 format!("INSERT INTO sqlite_sequence (name, seq) VALUES ({of}, {last})"),
@@ -140,7 +142,6 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
         }
     }
     indexes(side, &of, &mut table, catalog)?;
-    foreign_keys(side, &of, &mut table)?;
     Ok(table)
 }
 
@@ -230,10 +231,7 @@ fn words(sql: &str) -> Vec<String> {
 }
 
 fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) -> Result<()> {
-    let list = format!(
-        "SELECT l.name, l.\"unique\", l.origin, l.partial, s.sql FROM pragma_index_list({of}) l \
-         LEFT JOIN sqlite_schema s ON s.type = 'index' AND s.name = l.name ORDER BY 1"
-    );
+    let list = query("sqlite", "indexes").replace("{of}", of);
     for row in side.rows(&list)? {
         let (name, origin, sql) = (text(&row, 0), text(&row, 2), text(&row, 4));
         if origin == "pk" {
@@ -275,55 +273,6 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
     Ok(())
 }
 
-fn foreign_keys(side: &mut Side, of: &str, table: &mut Table) -> Result<()> {
-    let sql = format!(
-        "SELECT id, \"table\", \"from\", \"to\", on_update, on_delete FROM pragma_foreign_key_list({of}) ORDER BY id, seq"
-    );
-    let mut last = None;
-    for row in side.rows(&sql)? {
-        let id = text(&row, 0).to_owned();
-        if last.as_ref() != Some(&id) {
-            table.foreign.push(ForeignKey {
-                name: String::new(),
-                columns: Vec::new(),
-                parent: text(&row, 1).to_owned(),
-                parent_columns: Vec::new(),
-                on_update: text(&row, 4).to_owned(),
-                on_delete: text(&row, 5).to_owned(),
-                proven: false,
-            });
-            last = Some(id);
-        }
-        if let Some(key) = table.foreign.last_mut() {
-            key.columns.push(text(&row, 2).to_owned());
-            if let Some(to) = row.get(3).cloned().flatten() {
-                key.parent_columns.push(to);
-            }
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn definition_is_read_by_its_words() {
-        let sql = "CREATE TABLE \"x (y\" (name TEXT DEFAULT ',COLLATE' /* , */, \"na\"\"me\" TEXT COLLATE nocase, -- end,\n\
-                   n INT CHECK (n IN (1, 2)), UNIQUE (n) ON CONFLICT REPLACE) STRICT, WITHOUT ROWID";
-        let read = Definition::read(sql);
-        assert_eq!(read.parts.len(), 4, "{:?}", read.parts);
-        assert_eq!(read.collation("name"), None);
-        assert_eq!(read.collation("NA\"ME").as_deref(), Some("NOCASE"));
-        assert!(read.has("STRICT") && read.has("without") && !read.has("AUTOINCREMENT"));
-        assert_eq!(
-            read.parts_with(&["CHECK"]),
-            [("n".to_owned(), "n INT CHECK ( n IN ( 1 , 2 ) )".to_owned())]
-        );
-        assert_eq!(read.parts_with(&["ON", "CONFLICT"]).len(), 1);
-        assert_eq!(words("a'it''s'[b c]`d`"), ["a", "'it''s'", "[b c]", "`d`"]);
-        // Text that ends within a quote.
-        assert_eq!(words("'a"), ["'a"]);
-    }
-}
+#[path = "../../../tests/units/definition.rs"]
+mod definition;
