@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 
 /// What opens a session of a side.
-pub type Open<'a> = &'a (dyn Fn(Of) -> Result<Side> + Sync);
+pub type Open<'a> = &'a dyn Fn(Of) -> Result<Side>;
 
 /// The two sides of a copy.
 pub struct Copy<'a> {

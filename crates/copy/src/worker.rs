@@ -18,6 +18,9 @@ use std::time::Instant;
 /// The rows of a table that is compared while they are written, at least.
 const ROWS_TO_FOLLOW: u64 = 100_000;
 
+/// The digests of a table's servers, and a further session of each.
+type Checker<'t> = (Digests<'t>, [Side; 2]);
+
 /// A session's part of a copy.
 pub(crate) struct Worker<'d, 'n> {
     pub(crate) state: State,
@@ -135,17 +138,10 @@ impl<'d> Worker<'d, '_> {
         Ok((now, done))
     }
 
-    /// What compares a large table while its rows are written: its servers' digests, and a session of each. What fails here is done
-    /// afterwards.
-    fn checker<'t>(
-        &self,
-        source: &mut Side,
-        target: &Side,
-        table: &'t TablePlan,
-    ) -> Option<(Digests<'t>, [Side; 2])> {
-        let open = self
-            .open
-            .filter(|_| table.rows >= ROWS_TO_FOLLOW && self.parts == Parts::All && self.reject.is_none())?;
+    /// What compares a large table while its rows are written. What fails here is done afterwards.
+    fn checker<'t>(&self, source: &mut Side, target: &Side, table: &'t TablePlan) -> Option<Checker<'t>> {
+        let is_large = table.rows >= ROWS_TO_FOLLOW && self.parts == Parts::All;
+        let open = self.open.filter(|_| is_large && self.reject.is_none())?;
         let digests = Digests::new(source.engine, target.engine, table)?;
         let mut sides = [open(Of::Source).ok()?, open(Of::Target).ok()?];
         prepare(&mut sides[0], source.engine.reading).ok()?;
