@@ -1,0 +1,107 @@
+//! [`kurabe_copy::script`]: what is written between quotes, after a comment's sign, and as a statement of a file.
+
+use kurabe_copy::engines::{Engine, of_scheme};
+use kurabe_copy::script::{comment, literal, mask, quoted, statement};
+
+fn engine(scheme: &str) -> &'static Engine {
+    of_scheme(scheme).unwrap()
+}
+
+#[test]
+fn quotes_of_names_and_texts_are_doubled_by_the_rules_of_their_reader() {
+    let [sqlite, postgres, mysql] = ["sqlite", "postgres", "mysql"].map(engine);
+    assert_eq!(quoted(sqlite, "a\"b`"), "\"a\"\"b`\"");
+    assert_eq!(quoted(mysql, "a\"b`"), "`a\"b```");
+    assert_eq!(literal(sqlite, "it's \\").unwrap(), "'it''s \\'");
+    assert_eq!(literal(postgres, "it's").unwrap(), "'it''s'");
+    assert_eq!(literal(postgres, "it's \\").unwrap(), "E'it''s \\\\'");
+    assert_eq!(literal(mysql, "it's \\\0").unwrap(), "'it''s \\\\\\0'");
+    for engine in [sqlite, postgres] {
+        let error = literal(engine, "a\0b").unwrap_err();
+        assert!(error.to_string().contains("'a\u{fffd}b' has a zero character"), "{error}");
+    }
+}
+
+#[test]
+fn each_line_of_a_comment_is_one() {
+    assert_eq!(comment("a\nb\rc\r\nd"), "-- a\n-- b\n-- c\n-- d");
+    assert_eq!(comment("a\tb\u{b}c\0"), "-- a\tb\u{fffd}c\u{fffd}");
+    assert_eq!(comment(""), "-- ");
+}
+
+/// A statement is one of the file if its quotes and comments end, and a comment of the file otherwise.
+#[test]
+fn statements_that_do_not_end_are_comments() {
+    let [sqlite, postgres, mysql] = ["sqlite", "postgres", "mysql"].map(engine);
+    for engine in [sqlite, postgres, mysql] {
+        assert_eq!(statement(engine, "SELECT 1 ; \n;"), "SELECT 1;");
+        assert_eq!(statement(engine, "SELECT 'it''s'"), "SELECT 'it''s';");
+        assert_eq!(statement(engine, "SELECT 1 -- tail"), "SELECT 1;");
+        assert_eq!(statement(engine, "SELECT 'a"), "-- SELECT 'a");
+        assert_eq!(statement(engine, "SELECT \"a"), "-- SELECT \"a");
+        assert_eq!(statement(engine, "SELECT 'a\0'"), "-- SELECT 'a\u{fffd}'");
+        assert_eq!(statement(engine, " ;"), "-- ");
+    }
+    // A backslash escapes on MySQL, and where PostgreSQL is told so.
+    assert_eq!(statement(mysql, "SELECT '\\'"), "-- SELECT '\\'");
+    assert_eq!(statement(mysql, "SELECT '\\'a'"), "SELECT '\\'a';");
+    assert_eq!(statement(mysql, "SELECT `\\`"), "SELECT `\\`;");
+    assert_eq!(statement(postgres, "SELECT '\\'"), "SELECT '\\';");
+    assert_eq!(statement(postgres, "SELECT E'\\'"), "-- SELECT E'\\'");
+    assert_eq!(statement(postgres, "SELECT e'\\''"), "SELECT e'\\'';");
+    assert_eq!(statement(postgres, "SELECT \"e\\\""), "SELECT \"e\\\";");
+    // The bodies of PostgreSQL's functions.
+    assert_eq!(statement(postgres, "SELECT $a$ ' $b$ $a$"), "SELECT $a$ ' $b$ $a$;");
+    assert_eq!(statement(postgres, "SELECT $$ ' $"), "-- SELECT $$ ' $");
+    assert_eq!(statement(postgres, "SELECT $1, a$b$ + '$'"), "SELECT $1, a$b$ + '$';");
+    assert_eq!(statement(sqlite, "SELECT $a$ '"), "-- SELECT $a$ '");
+    // Names in brackets.
+    assert_eq!(statement(sqlite, "SELECT [']"), "SELECT ['];");
+    assert_eq!(statement(sqlite, "SELECT [a"), "-- SELECT [a");
+    assert_eq!(statement(postgres, "SELECT a[1], '['"), "SELECT a[1], '[';");
+    assert_eq!(statement(postgres, "SELECT ['"), "-- SELECT ['");
+    // A client's sign for the end of a statement is one that the statement does not have.
+    assert_eq!(statement(mysql, "BEGIN SELECT 1; END"), "DELIMITER //\nBEGIN SELECT 1; END\n//\nDELIMITER ;");
+    assert_eq!(
+        statement(mysql, "BEGIN SELECT '//'; END"),
+        "DELIMITER ///\nBEGIN SELECT '//'; END\n///\nDELIMITER ;"
+    );
+    assert_eq!(statement(mysql, "SELECT ';'"), "SELECT ';';");
+    assert_eq!(statement(postgres, "BEGIN SELECT 1; END"), "BEGIN SELECT 1; END;");
+}
+
+#[test]
+fn words_in_quotes_and_comments_are_no_words_of_a_statement() {
+    let [sqlite, postgres, mysql] = ["sqlite", "postgres", "mysql"].map(engine);
+    for (engine, sql, expected) in [
+        (sqlite, "a 'b''c' d", "a '____' d"),
+        (sqlite, "a [b] `c` \"d\"", "a [_] `_` \"_\""),
+        (sqlite, "a '' b", "a '' b"),
+        (sqlite, "é 'é' x", "é '__' x"),
+        (sqlite, "a -- b\nc", "a     \nc"),
+        (sqlite, "a - -b - c", "a - -b - c"),
+        (sqlite, "a # b", "a # b"),
+        (sqlite, "a /* b\n /* */ c", "a     \n       c"),
+        (sqlite, "a /* b", "a     "),
+        (sqlite, "a / b * c", "a / b * c"),
+        (postgres, "a /* b /* */ c */ d", "a                   d"),
+        (postgres, "a $x$ b $x$ c", "a $_________$ c"),
+        (postgres, "a $1 b $2", "a $1 b $2"),
+        (postgres, "é$x$ b $x$", "é$x$ b $x$"),
+        (mysql, "a # b\nc", "a    \nc"),
+        (mysql, "a -- b", "a     "),
+        (mysql, "a --b", "a --b"),
+        (mysql, "a --", "a   "),
+        (mysql, "a /*! b */ /*M! c */ /* d */", "a /*! b */ /*M! c */        "),
+        (mysql, "a '\\'b' c", "a '___' c"),
+        (mysql, "a $$ ' $$ '", "a $$ '____'"),
+    ] {
+        let (masked, is_whole) = mask(engine, sql);
+        assert_eq!((masked.as_str(), is_whole), (expected, true), "{}: {sql}", engine.name);
+    }
+    for (engine, sql) in
+        [(sqlite, "a 'b"), (postgres, "$a$ b"), (sqlite, "[a"), (mysql, "'a\\"), (mysql, "\"a''")]
+    {
+        assert!(!mask(engine, sql).1, "{}: {sql}", engine.name);
+    }
+}
