@@ -2,8 +2,13 @@
 //! engines' own programs.
 
 use crate::choices::places;
-use crate::common::{Place, copy_all};
+use crate::common::{Place, copy_all, side};
 use crate::random::draw::Draw;
+use kurabe_copy::issue::IssueKind;
+use kurabe_copy::run::Copy;
+use kurabe_copy::wanted::{Parts, Wanted};
+use kurabe_core::Error;
+use std::sync::atomic::AtomicBool;
 
 const ENGINES: [&str; 4] = ["sqlite", "postgres", "mysql", "mariadb"];
 
@@ -164,4 +169,61 @@ fn statements_for_a_server_of_the_same_kind_make_what_was_there() {
     assert!(ran, "{error}\n{text}");
     let sql = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'ex'";
     assert_eq!(to.ask(sql), from.ask(sql));
+}
+
+/// Between files of SQLite, what is listed, left out or carried depends on what is asked for.
+#[test]
+fn what_belongs_to_tables_that_are_not_asked_for_is_not_listed() {
+    let from = Place::sqlite();
+    from.ask(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a INT); CREATE TABLE u (id INTEGER PRIMARY KEY); CREATE INDEX ix ON t (a); \
+         CREATE VIEW v AS SELECT id FROM t; CREATE TRIGGER of_v INSTEAD OF INSERT ON v BEGIN SELECT 1; END; \
+         CREATE TRIGGER of_t AFTER INSERT ON t BEGIN SELECT 2; END; CREATE TRIGGER of_u AFTER INSERT ON u BEGIN SELECT 3; END",
+    );
+    let planned = |change: &dyn Fn(&mut Wanted)| {
+        let mut wanted = crate::choices::all();
+        change(&mut wanted);
+        let (to, stop) = (Place::sqlite(), AtomicBool::new(false));
+        let plan = Copy::new(side(&from.url()), side(&to.url()), &stop).plan(&wanted, &mut [])?;
+        // A file that was opened for writing is in WAL mode.
+        let issues = plan.issues.iter().filter(|issue| issue.kind != IssueKind::Comment);
+        let issues = issues.map(|issue| format!("{} {}", issue.kind.name(), issue.object));
+        let left = plan.left.iter().map(|left| format!("left {}", left.object));
+        let names = issues.chain(left).collect::<Vec<_>>().join(", ");
+        Ok::<_, Error>((names, plan.left_text(to.engine())))
+    };
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let (names, text) = planned(&|_| {}).unwrap();
+    // The triggers of tables are carried.
+    assert_eq!(names, "trigger v.of_v, view v");
+    assert!(text.contains("\nCREATE VIEW v AS SELECT id FROM t;\n"), "{text}");
+    assert!(text.contains("\nCREATE TRIGGER of_v INSTEAD OF INSERT ON v BEGIN SELECT 1; END;\n"), "{text}");
+    let (names, _) = planned(&|wanted| wanted.tables = words(&["t"])).unwrap();
+    assert_eq!(names, "");
+    let (names, _) = planned(&|wanted| wanted.exclude = words(&["u"])).unwrap();
+    assert_eq!(names, "");
+    let (names, text) =
+        planned(&|wanted| wanted.rename = vec![("t".to_owned(), "other".to_owned())]).unwrap();
+    assert_eq!(names, "trigger t.of_t, trigger v.of_v, view v");
+    // The texts have the names of the source.
+    assert!(text.contains("-- CREATE VIEW v") && text.contains("-- CREATE TRIGGER of_t"), "{text}");
+    for (left_out, expected, sql) in [
+        ("v", "trigger v.of_v, left v", "CREATE VIEW v AS SELECT id FROM t;"),
+        ("v.of_v", "view v, left v.of_v", "CREATE TRIGGER of_v INSTEAD OF INSERT ON v BEGIN SELECT 1; END;"),
+        ("ix", "trigger v.of_v, view v, left t.ix", "CREATE INDEX ix ON t (a);"),
+        (
+            "t.of_t",
+            "trigger v.of_v, view v, left t.of_t",
+            "CREATE TRIGGER of_t AFTER INSERT ON t BEGIN SELECT 2; END;",
+        ),
+        ("u", "trigger v.of_v, view v, left u", "CREATE TABLE u (id INTEGER PRIMARY KEY);"),
+    ] {
+        let (names, text) = planned(&|wanted| wanted.leave_out = words(&[left_out])).unwrap();
+        assert_eq!(names, expected, "{left_out}");
+        assert!(text.contains(&format!("\n{sql}\n")), "{left_out}: {text}");
+    }
+    let error = planned(&|wanted| wanted.leave_out = words(&["nothing"])).unwrap_err().to_string();
+    assert!(error.contains("nothing that would be made is named 'nothing'"), "{error}");
+    let (names, _) = planned(&|wanted| wanted.parts = Parts::Schema).unwrap();
+    assert_eq!(names, "trigger v.of_v, view v");
 }

@@ -16,8 +16,8 @@ use crate::types::{Class, UNLIMITED};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::mpsc::Receiver;
 
-/// Pages of a range that is compared while rows are written, at most.
-const PAGES: usize = 20;
+/// Pages of a range that is compared while rows are written, at most. A server reads all of a small table for a large range.
+const PAGES: usize = 4;
 
 /// Rows of a range, about: after each the user may stop the copy.
 const ROWS_OF_RANGE: u64 = 800_000;
@@ -113,7 +113,7 @@ impl<'t> Digests<'t> {
         let mut proven: Option<(i64, u64)> = None;
         while let Ok(key) = keys.recv() {
             halt.check().ok()?;
-            let key = keys.try_iter().take(PAGES).last().unwrap_or(key);
+            let key = keys.try_iter().take(PAGES - 1).last().unwrap_or(key);
             let (from, rows) = proven.map_or((None, 0), |(from, rows)| (Some(from), rows));
             match self.compare(&mut source, &mut target, Range { from, to: Some(key) }) {
                 Ok(Some(more)) => proven = Some((key, rows + more)),

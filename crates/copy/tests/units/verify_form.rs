@@ -60,6 +60,8 @@ fn different_values_have_different_forms() {
         (Class::Float64, "0.1", "0.10000000000000002"),
         (Class::Varchar, "a", "a "),
         (Class::Date, "2024-02-29", "2024-02-28"),
+        (Class::Date, "2024-02-", "2024-02-0"),
+        (Class::Time, "01:02:03:04", "01:02:03"),
         (Class::Time, "01:02:03", "-01:02:03"),
         (Class::Timestamp, "2024-02-29 01:02:03", "2024-02-29 01:02:03.000001"),
         (Class::Timestamp, "2024-02-29 10:00:00", "2024-02-29 10:00:00-05:00"),
@@ -102,6 +104,14 @@ fn shapes_hold_one_value_in_several_ways() {
     for (shape, text) in [(Shape::Hex, "abc"), (Shape::Hex, "0g"), (Shape::Tagged, "")] {
         assert_eq!(bare(shape, text.as_bytes()), None, "{shape:?} {text}");
     }
+}
+
+#[test]
+fn zero_characters_become_what_was_accepted() {
+    let plain = field(Class::Text, Shape::Plain);
+    let other = Field { no_nul: Some("?"), ..field(Class::Text, Shape::Plain) };
+    assert_eq!(of(&other, "a\0b").unwrap(), of(&plain, "a?b").unwrap());
+    assert_eq!(of(&other, "ab").unwrap(), of(&plain, "ab").unwrap());
 }
 
 proptest! {
