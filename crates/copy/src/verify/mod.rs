@@ -292,7 +292,6 @@ pub fn verify(
             format!("{} rows were copied, and {who} {}", units::count(copied), units::count(*rows))
         }
     };
-    let hint = "if the source has changed since the copy began, --no-resume copies it again";
     if let Some(chunk) = chunk {
         let ours = of_source.kept(source, halt, chunk)?;
         let theirs = of_target.kept(target, halt, chunk)?;
@@ -304,7 +303,8 @@ pub fn verify(
             &named.unwrap_or_else(|| format!("the rows of {} do not have the same digest", table.name)),
         );
     }
-    Err(Error::new(ErrorKind::Mismatch, what).hint(hint))
+    Err(Error::new(ErrorKind::Mismatch, what)
+        .hint("if the source has changed since the copy began, --no-resume copies it again"))
 }
 
 /// The sums of the digests of rows, by chunk.

@@ -88,9 +88,8 @@ impl<'t> Digests<'t> {
             let before = if conditions.is_empty() { "" } else { " WHERE " };
             format!("SELECT COUNT(*), {digest} FROM {from}{before}{}", conditions.join(" AND "))
         };
-        let table = self.table;
-        let ours = query(source.engine, &self.digests[0], &table.from, table.filter.as_ref());
-        let theirs = query(target.engine, &self.digests[1], &quoted(target.engine, &table.to), None);
+        let ours = query(source.engine, &self.digests[0], &self.table.from, self.table.filter.as_ref());
+        let theirs = query(target.engine, &self.digests[1], &quoted(target.engine, &self.table.to), None);
         // Both at the same time.
         let [ours, theirs]: [Vec<Row>; 2] = std::thread::scope(|scope| {
             let ours = scope.spawn(|| source.rows(&ours));
