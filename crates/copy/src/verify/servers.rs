@@ -61,7 +61,7 @@ fn digest(engine: &Engine, table: &TablePlan, of: Of) -> Option<String> {
 /// The digests of a table's ranges on both sides.
 pub(crate) struct Digests<'t> {
     table: &'t TablePlan,
-    digests: [String; 2],
+    expressions: [String; 2],
     /// The first column of the key, if there is one.
     key: Option<&'t String>,
 }
@@ -69,12 +69,12 @@ pub(crate) struct Digests<'t> {
 impl<'t> Digests<'t> {
     /// `None` if the servers compute none that are the same.
     pub(crate) fn new(source: &Engine, target: &Engine, table: &'t TablePlan) -> Option<Self> {
-        let digests = [digest(source, table, Of::Source)?, digest(target, table, Of::Target)?];
+        let expressions = [digest(source, table, Of::Source)?, digest(target, table, Of::Target)?];
         let key = match &table.resume {
             Resume::Columns(columns) => columns.first().map(|at| &table.columns[*at].name),
             _ => None,
         };
-        Some(Self { table, digests, key })
+        Some(Self { table, expressions, key })
     }
 
     /// The number of rows of a range if both sides have the same; nothing if they have not.
@@ -88,8 +88,8 @@ impl<'t> Digests<'t> {
             let before = if conditions.is_empty() { "" } else { " WHERE " };
             format!("SELECT COUNT(*), {digest} FROM {from}{before}{}", conditions.join(" AND "))
         };
-        let ours = query(source.engine, &self.digests[0], &self.table.from, self.table.filter.as_ref());
-        let theirs = query(target.engine, &self.digests[1], &quoted(target.engine, &self.table.to), None);
+        let ours = query(source.engine, &self.expressions[0], &self.table.from, self.table.filter.as_ref());
+        let theirs = query(target.engine, &self.expressions[1], &quoted(target.engine, &self.table.to), None);
         // Both at the same time.
         let [ours, theirs]: [Vec<Row>; 2] = std::thread::scope(|scope| {
             let ours = scope.spawn(|| source.rows(&ours));
