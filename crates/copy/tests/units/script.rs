@@ -88,6 +88,7 @@ fn words_in_quotes_and_comments_are_no_words_of_a_statement() {
         (postgres, "a $x$ b $x$ c", "a $_______$ c"),
         (postgres, "a $1 b $2", "a $1 b $2"),
         (postgres, "é$x$ b $1", "é$x$ b $1"),
+        (postgres, "À$x$ b", "À$x$ b"),
         (mysql, "a # b\nc", "a    \nc"),
         (mysql, "a -- b", "a     "),
         (mysql, "a --b", "a --b"),
