@@ -227,7 +227,7 @@ fn rank(labels: &Labels, cell: &CellResult, against: Option<&Against<'_>>, refer
 }
 
 /// The sentences of the verdict that the rankings do not say, and those that they do.
-pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<&str>; 2] {
+pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<String>; 2] {
     let said = |one: &&Statement| match &one.finding {
         // Rankings are by speed.
         Finding::Comparison(Comparison::Better { pair, .. }) => has_rankings && is_speed(&pair.metric),
@@ -241,7 +241,7 @@ pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<&str>; 2]
         Finding::Comparison(_) => 1,
         _ => 2,
     });
-    [others, said].map(|list| list.into_iter().map(|one| &*one.sentence).collect())
+    [others, said].map(|list| list.into_iter().map(|one| summary.sentence(one)).collect())
 }
 
 /// A table for each ranking, with its heading as the title.

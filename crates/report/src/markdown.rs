@@ -55,27 +55,26 @@ pub fn render(summary: &Summary) -> String {
         format!("Machine: {}, {} CPUs, {memory}, {}.", machine.cpu, machine.cpus, machine.system),
         format!("Run {}, {began}, Kurabe {}, seed {}.", summary.run, summary.kurabe, summary.seed),
     ];
-    let basis = summary.sentences(Section::Basis);
-    items(&mut text, &basis.into_iter().chain(origin.iter().map(String::as_str)).collect::<Vec<_>>());
+    items(&mut text, &[summary.sentences(Section::Basis), origin.to_vec()].concat());
     let _ = writeln!(text, "Command: `{}`", command_line(&summary.command).replace('`', "'"));
     text
 }
 
 /// The publishing restrictions, before everything else.
-pub(crate) fn publishing(text: &mut String, sentences: &[&str]) {
+pub(crate) fn publishing(text: &mut String, sentences: &[String]) {
     for sentence in sentences {
         let _ = writeln!(text, "> {}\n", escaped(sentence));
     }
 }
 
-fn section(text: &mut String, heading: &str, sentences: &[&str]) {
+fn section(text: &mut String, heading: &str, sentences: &[String]) {
     if !sentences.is_empty() {
         let _ = writeln!(text, "## {heading}\n");
         items(text, sentences);
     }
 }
 
-pub(crate) fn items(text: &mut String, sentences: &[&str]) {
+pub(crate) fn items(text: &mut String, sentences: &[String]) {
     for sentence in sentences {
         let _ = writeln!(text, "- {}", escaped(sentence));
     }

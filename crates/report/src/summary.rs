@@ -1,5 +1,5 @@
-//! The analysed run. A [`Summary`] serialised is the JSON report. Other programs rely on its members;
-//! `docs/schema/report.schema.json` describes them.
+//! The analysed run. A [`Summary`] with the sentences of its findings is the JSON report. Other programs rely on its
+//! members; `docs/schema/report.schema.json` describes them.
 
 use crate::comparison::compare;
 use crate::finding::{self, Context, Section, Statement};
@@ -59,6 +59,7 @@ pub struct Summary {
     /// The largest noise floor over all operations and targets; `None` if not measured.
     pub noise_floor: Option<f64>,
     /// The findings, in the order of their sections.
+    #[serde(skip)]
     pub findings: Vec<Statement>,
     /// The number of comparisons of primary metrics, whose intervals hold together.
     pub comparisons: u32,
@@ -80,13 +81,10 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The summary in another language.
+    /// The summary with labels, and so with sentences, in another language.
     #[must_use]
     pub fn in_language(mut self, language: Language) -> Self {
         self.labels.speak(language);
-        let labels = &self.labels;
-        let restate = |one: Statement| one.finding.state(one.section, labels);
-        self.findings = self.findings.into_iter().map(restate).collect();
         self
     }
 
@@ -95,8 +93,13 @@ impl Summary {
         self.findings.iter().filter(move |statement| statement.section == section)
     }
 
-    pub fn sentences(&self, section: Section) -> Vec<&str> {
-        self.statements(section).map(|statement| statement.sentence.as_str()).collect()
+    pub fn sentences(&self, section: Section) -> Vec<String> {
+        finding::sentences(&self.findings, section, &self.labels)
+    }
+
+    /// A finding of this run as a sentence.
+    pub fn sentence(&self, statement: &Statement) -> String {
+        statement.finding.sentence(&self.labels)
     }
 
     /// The number of rounds; if trials are interleaved, how many give rates and ratios, and how many are observed.

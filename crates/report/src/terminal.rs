@@ -43,12 +43,13 @@ fn answer(summary: &Summary, options: &Options) -> String {
     // What failed is not left out for want of a line.
     let failed: Vec<String> = lacking(summary).iter().map(Lacking::sentence).collect();
     let needed: usize = failed.iter().take(FAILED).map(|one| page.item_height(one)).sum();
+    let notes: Vec<String> = notes.into_iter().map(|note| summary.sentence(note)).collect();
     // The last line, and two of notes.
-    let lines: usize = notes.iter().map(|note| page.item_height(&note.sentence)).sum();
+    let lines: usize = notes.iter().map(|note| page.item_height(note)).sum();
     let limit = usize::from(summary.spec.slo_ns.is_some());
     let most = LINES.saturating_sub(1 + limit + needed.max(lines.min(2)));
     let [others, _] = sentences(summary, !all.is_empty());
-    let left = page.items(others.into_iter(), most.saturating_sub(least));
+    let left = page.items(&others, most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);
     let mut shown = fitting_rankings(&all, room, &page);
     if let Some(sentence) = left_out(summary, &all, &shown) {
@@ -63,10 +64,9 @@ fn answer(summary: &Summary, options: &Options) -> String {
     if let Some(sentence) = threshold::sentence(summary) {
         page.item(&sentence);
     }
-    failed.iter().take(FAILED).for_each(|sentence| page.item(sentence));
-    let failed = failed.iter().skip(FAILED).map(String::as_str);
-    let notes = failed.chain(notes.iter().map(|note| &*note.sentence));
-    let behind = left + page.items(notes, LINES - 1);
+    let (first, failed) = failed.split_at(failed.len().min(FAILED));
+    first.iter().for_each(|sentence| page.item(sentence));
+    let behind = left + page.items(&[failed, &notes].concat(), LINES - 1);
     let language = summary.labels.language;
     let more = match behind {
         0 => String::new(),
@@ -138,7 +138,7 @@ fn detailed(summary: &Summary, options: &Options) -> String {
     let all = rankings(summary);
     ranking(&mut page, summary, &all.iter().collect::<Vec<_>>());
     page.gap();
-    page.section(Message::Verdict.text(language), summary.sentences(Section::Verdict));
+    page.section(Message::Verdict.text(language), &summary.sentences(Section::Verdict));
     let (fixed, rounds) = (fixed_axes(summary).join(" · "), summary.rounds_text());
     let labels = &summary.labels;
     let target = (!labels.several_targets()).then(|| format!(" on {}", labels.targets.join("")));
@@ -151,13 +151,13 @@ fn detailed(summary: &Summary, options: &Options) -> String {
         page.table(&table.title, table.legend.as_deref().unwrap_or_default(), &table);
     }
     no_results(&mut page, summary);
-    page.section(Message::Bottlenecks.text(language), summary.sentences(Section::Bottleneck));
-    page.section(Message::InDetail.text(language), summary.sentences(Section::Detail));
-    page.section(Message::NotReported.text(language), summary.sentences(Section::NotReported));
-    page.section(Message::Warnings.text(language), summary.sentences(Section::Warning));
+    page.section(Message::Bottlenecks.text(language), &summary.sentences(Section::Bottleneck));
+    page.section(Message::InDetail.text(language), &summary.sentences(Section::Detail));
+    page.section(Message::NotReported.text(language), &summary.sentences(Section::NotReported));
+    page.section(Message::Warnings.text(language), &summary.sentences(Section::Warning));
     page.heading(Message::Basis.text(language));
     for sentence in summary.sentences(Section::Basis) {
-        page.paragraph(sentence);
+        page.paragraph(&sentence);
     }
     end(&mut page, summary);
     page.text

@@ -51,7 +51,7 @@ impl Page {
     }
 
     /// An item for each sentence, as long as the page has no more than so many lines. Returns how many were left out.
-    pub fn items<'a>(&mut self, sentences: impl Iterator<Item = &'a str>, lines: usize) -> usize {
+    pub fn items(&mut self, sentences: &[String], lines: usize) -> usize {
         let mut left = 0;
         for sentence in sentences {
             if self.lines() + self.item_height(sentence) <= lines {
@@ -92,7 +92,7 @@ impl Page {
     }
 
     /// The publishing restrictions, highlighted.
-    pub fn publishing(&mut self, sentences: &[&str]) {
+    pub fn publishing(&mut self, sentences: &[String]) {
         for sentence in sentences {
             for part in wrap(sentence, self.width) {
                 let part = self.styled(&part, "33");
@@ -102,7 +102,7 @@ impl Page {
     }
 
     /// A heading with an item for each sentence; nothing if there are none.
-    pub fn section(&mut self, heading: &str, sentences: Vec<&str>) {
+    pub fn section(&mut self, heading: &str, sentences: &[String]) {
         if sentences.is_empty() {
             return;
         }

@@ -1,7 +1,7 @@
 //! Views of a run: complete, without some targets, or anonymous.
 
 use crate::anonymise::Anonymiser;
-use crate::finding::{Finding, Note, Section, Statement};
+use crate::finding::{Note, Section, Statement};
 use crate::leave_out::{means, without};
 use crate::summary::{Summary, analyse};
 use kurabe_core::experiment::ExperimentInfo;
@@ -112,13 +112,13 @@ fn summary(whole: &Run, shown: &Run, gone: usize, info: Option<&ExperimentInfo>)
     if gone > 0 {
         let has_floor = |run: &Run| run.header.cells.iter().any(|cell| cell.aa_control);
         let noise_floor_lost = has_floor(whole) && !has_floor(shown);
-        let left_out = Finding::from(Note::LeftOut { targets: gone as u32, noise_floor_lost });
+        let left_out = Note::LeftOut { targets: gone as u32, noise_floor_lost };
         // First among the warnings.
         let warning = |statement: &Statement| {
             matches!(statement.section, Section::Warning | Section::NotReported | Section::Basis)
         };
         let at = summary.findings.iter().position(warning).unwrap_or(summary.findings.len());
-        summary.findings.insert(at, left_out.state(Section::Warning, &summary.labels));
+        summary.findings.insert(at, Statement::new(Section::Warning, left_out));
     }
     summary
 }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
 use kurabe_record::{Entry, RunState, Store};
+use kurabe_report::analyse;
 use kurabe_report::claim::{Answer, Held, Judgement};
 
 /// The complete runs of a claim, the newest first.
@@ -47,7 +48,7 @@ impl Earlier {
         let first = skip.map_or(0, |at| at + 1);
         let runs = (first..self.paths.len()).filter_map(|at| self.run(at));
         let answers = runs.filter(|run| run.header.spec.targets == made).map(|run| {
-            let answer = Judgement::of(&run, Some(info), &resolved.tests, Vec::new()).answer;
+            let answer = Judgement::of(&run, &analyse(&run, Some(info)), &resolved.tests, Vec::new()).answer;
             (answer, run.header.run)
         });
         let mut decided = answers.filter(|(answer, _)| matches!(answer, Answer::Holds | Answer::DoesNotHold));

@@ -18,6 +18,7 @@ use kurabe_core::run::Run;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_record::Store;
+use kurabe_report::analyse;
 use kurabe_report::claim::{Answer, Card, Held, Judgement, Report, json, judge, page, terminal};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -227,7 +228,9 @@ impl Session<'_> {
             return Ok((not_here(resolved), None));
         }
         let request = self.request(work, &resolved)?;
-        let decided = |run: &Run| !judge(run, Some(info), &resolved.tests).iter().any(|part| part.open);
+        let decided = |run: &Run| {
+            !judge(run, &analyse(run, Some(info)), &resolved.tests).iter().any(|part| part.open)
+        };
         let labels = [label].into_iter().chain(self.labels.iter().cloned()).collect();
         let job = Job {
             html: self.html,
@@ -238,7 +241,9 @@ impl Session<'_> {
         };
         let held = earlier.held(None, &job.spec.targets, info, &resolved);
         let judgement = match execute(&job, self.output) {
-            Ok((_, Some(run))) => Judgement::of(&run, Some(info), &resolved.tests, resolved.lacking),
+            Ok((_, Some(Made { run, summary }))) => {
+                Judgement::of(&run, &summary, &resolved.tests, resolved.lacking)
+            }
             Ok((_, None)) => Judgement::without_run(Answer::Undecided, "nothing was measured"),
             Err(error) => match self.unusable(&error) {
                 Some(why) => Judgement::without_run(Answer::NotTestable, why),
@@ -280,7 +285,7 @@ impl Session<'_> {
             return Ok((not_here(resolved), None));
         }
         let held = earlier.held(Some(0), made, info, &resolved);
-        Ok((Judgement::of(&run, Some(info), &resolved.tests, resolved.lacking), held))
+        Ok((Judgement::of(&run, &analyse(&run, Some(info)), &resolved.tests, resolved.lacking), held))
     }
 
     /// Why a claim could not be tested, if the reason is one of its targets and not the program, the machine's storage or

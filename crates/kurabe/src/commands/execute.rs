@@ -17,6 +17,7 @@ use kurabe_engine::plan::budget::Free;
 use kurabe_engine::{Conditions, NewRun, Provenance};
 use kurabe_experiments::registry;
 use kurabe_record::Store;
+use kurabe_report::Summary;
 use kurabe_targets::{OpenOptions, Opened, SharedServers};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -82,6 +83,12 @@ pub(super) struct InSuite {
     pub(super) shared: Option<Arc<SharedServers>>,
 }
 
+/// A recorded run and its analysis, in the language of the user.
+pub(super) struct Made {
+    pub(super) run: Run,
+    pub(super) summary: Summary,
+}
+
 /// What is known of a run so far, also if it ends with an error.
 #[derive(Default)]
 pub(super) struct PartialRun {
@@ -90,14 +97,14 @@ pub(super) struct PartialRun {
     /// The cells as planned, on the run's targets.
     pub(super) cells: Vec<CellRecord>,
     /// The run, once it was recorded.
-    pub(super) run: Option<Run>,
+    pub(super) made: Option<Made>,
 }
 
 /// Executes a new run. Returns the run too, if anything was to be measured.
-pub(super) fn execute(job: &Job<'_>, output: &Output) -> Result<(Exit, Option<Run>)> {
+pub(super) fn execute(job: &Job<'_>, output: &Output) -> Result<(Exit, Option<Made>)> {
     let mut partial = PartialRun::default();
     let exit = execute_with(job, &mut partial, output)?;
-    Ok((exit, partial.run))
+    Ok((exit, partial.made))
 }
 
 /// Like [`execute`], but keeps in `partial` what is known of the run if it ends with an error.
@@ -161,7 +168,7 @@ fn measure(
     };
     let ended = kurabe_engine::run(new, &mut opened.targets, &conditions, &mut session);
     let exit;
-    (partial.run, partial.cells, exit) = session.finish(ended);
+    (partial.made, partial.cells, exit) = session.finish(ended);
     exit
 }
 

@@ -1,8 +1,8 @@
 //! `kurabe run -f SUITE --fail-on slower`: judges a run, by itself or `--against` an earlier one.
 
 use super::compare::{judged, of_two};
+use super::execute::Made;
 use super::files::Files;
-use super::report;
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
 use crate::run_options::RunOptions;
@@ -11,7 +11,7 @@ use kurabe_core::origin::Origin;
 use kurabe_core::run::{Run, RunSpec};
 use kurabe_core::{Error, ErrorKind};
 use kurabe_record::{Entry, RunPath, RunState, RunSummary, Store};
-use kurabe_report::{View, compare};
+use kurabe_report::{Language, View, compare};
 use std::path::Path;
 
 /// The run that `--against` names, with which the new run is to be compared.
@@ -58,17 +58,17 @@ pub(super) fn previous(options: &RunOptions, spec: &RunSpec) -> bool {
 /// If the result cannot be written.
 pub(super) fn judge(
     exit: Exit,
-    made: &Run,
+    made: Made,
     store: &Store,
     earlier: Option<&Run>,
     files: &Files,
     output: &Output,
 ) -> Result<Exit> {
     let judged = if let Some(earlier) = earlier {
-        of_two(store, &View::default(), [earlier, made], files, output)?
+        of_two(store, &View::default(), [earlier, &made.run], files, output)?
     } else {
-        let summary = kurabe_report::analyse(made, report::info(made, output));
-        judged(compare::peers(made, &summary), [&summary; 2], files, output)?
+        let summary = made.summary.in_language(Language::English);
+        judged(compare::peers(&made.run, &summary), [&summary; 2], files, output)?
     };
     // Cells without results are the cause of what is not judged.
     Ok(if judged == exit::SLOWER || exit == exit::DONE { judged } else { exit })

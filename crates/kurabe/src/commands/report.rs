@@ -11,7 +11,7 @@ use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
 use kurabe_experiments::registry;
 use kurabe_record::RunPath;
-use kurabe_report::{Language, View, ab, csv, hgrm, html, json, markdown, openmetrics, terminal, windows};
+use kurabe_report::{Language, Summary, View, ab, csv, hgrm, html, json, markdown, openmetrics, terminal, windows};
 use std::path::PathBuf;
 
 /// The width of the report if standard output is not a terminal and the environment sets none.
@@ -134,10 +134,14 @@ pub(super) fn warn_of_licences(view: &View, runs: &[&Run], output: &Output) {
     }
 }
 
+/// The analysis of a run, in the language of the user.
+pub(super) fn analyse(run: &Run, output: &Output) -> Summary {
+    kurabe_report::analyse(run, info(run, output)).in_language(output.language)
+}
+
 /// The run as tables with verdicts.
-pub(super) fn terminal(run: &Run, output: &Output) -> String {
-    let summary = kurabe_report::analyse(run, info(run, output)).in_language(output.language);
-    terminal::render(&summary, &terminal_options(output))
+pub(super) fn terminal(summary: &Summary, output: &Output) -> String {
+    terminal::render(summary, &terminal_options(output))
 }
 
 pub(super) fn terminal_options(output: &Output) -> terminal::Options {
@@ -145,17 +149,15 @@ pub(super) fn terminal_options(output: &Output) -> terminal::Options {
 }
 
 /// Writes the report of a new run in the formats that were asked for.
-pub(super) fn export(run: &Run, files: &Files, output: &Output) -> Result<()> {
-    let summary = kurabe_report::analyse(run, info(run, output));
+pub(super) fn export(summary: Summary, files: &Files, output: &Output) -> Result<()> {
+    let summary = summary.in_language(Language::English);
     files.write(|| markdown::render(&summary), || json::render(&summary), String::new, output)
 }
 
 /// Writes the HTML report into the run's folder.
-pub(super) fn write_html(run: &Run, path: &RunPath, language: Language) -> Result<PathBuf> {
+pub(super) fn write_html(summary: &Summary, path: &RunPath) -> Result<PathBuf> {
     let file = path.folder.join("report.html");
-    let info = registry::of(&run.header.spec).ok().map(|experiment| experiment.info);
-    let summary = kurabe_report::analyse(run, info).in_language(language);
-    write_private(&file, html::render(&summary, &html::Options::default()).as_bytes())?;
+    write_private(&file, html::render(summary, &html::Options::default()).as_bytes())?;
     Ok(file)
 }
 

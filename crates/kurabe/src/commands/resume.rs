@@ -29,7 +29,7 @@ pub(super) fn resume(
     let further = prolongs(&run, max_rounds)?;
     if run.is_complete() && !further {
         output.note(&format!("{} is complete; there is nothing to resume", run.header.run));
-        output.result(&report::terminal(&run, output))?;
+        output.result(&report::terminal(&report::analyse(&run, output), output))?;
         return Ok(exit::DONE);
     }
     let cancel = signals::watch(exit::INTERRUPTED, output)?;

@@ -79,9 +79,9 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
     let (exit, made) = execute(&job, output)?;
     let Some(made) = made.filter(|_| exit != exit::INTERRUPTED) else { return Ok(exit) };
     if files.criteria.is_some() {
-        return gate::judge(exit, &made, &store, earlier.as_ref(), &files, output);
+        return gate::judge(exit, made, &store, earlier.as_ref(), &files, output);
     }
-    report::export(&made, &files, output)?;
+    report::export(made.summary, &files, output)?;
     Ok(exit)
 }
 

@@ -1,6 +1,6 @@
 //! A run as its user sees it: its plan, its progress, its record and its report.
 
-use super::execute::Job;
+use super::execute::{Job, Made};
 use super::pause::Pauses;
 use super::planned::{given_up, left_out, long, longer_than_planned, planned, too_long, unavailable};
 use super::report;
@@ -240,20 +240,21 @@ impl<'a> Session<'a> {
     pub(super) fn finish(
         mut self,
         ended: Result<Option<Run>, RunError>,
-    ) -> (Option<Run>, Vec<CellRecord>, anyhow::Result<Exit>) {
+    ) -> (Option<Made>, Vec<CellRecord>, anyhow::Result<Exit>) {
         self.end_progress();
         let (run, error) = match ended {
             Ok(run) => (run, None),
             Err(RunError { error, partial }) => (partial.map(|run| *run), Some(error)),
         };
-        let reported = run.as_ref().map_or(Ok(exit::DONE), |run| self.report(run, error.is_some()));
+        let made = run.map(|run| Made { summary: report::analyse(&run, self.output), run });
+        let reported = made.as_ref().map_or(Ok(exit::DONE), |made| self.report(made, error.is_some()));
         // What ended the run matters more than its report.
-        (run, self.cells, error.map_or(reported, |error| Err(error.into())))
+        (made, self.cells, error.map_or(reported, |error| Err(error.into())))
     }
 
-    fn report(&self, run: &Run, failed: bool) -> anyhow::Result<Exit> {
+    fn report(&self, made: &Made, failed: bool) -> anyhow::Result<Exit> {
         let Some(writer) = &self.writer else { return Ok(exit::DONE) };
-        let reported = self.write_report(run, writer);
+        let (reported, run) = (self.write_report(made, writer), &made.run);
         if !failed {
             reported?;
         }
@@ -273,16 +274,16 @@ impl<'a> Session<'a> {
     }
 
     /// Prints the report of a run, and writes its page, which a claim names itself.
-    fn write_report(&self, run: &Run, writer: &Writer) -> anyhow::Result<()> {
-        if run.trials.is_empty() {
+    fn write_report(&self, made: &Made, writer: &Writer) -> anyhow::Result<()> {
+        if made.run.trials.is_empty() {
             self.output.note("nothing was measured");
             return Ok(());
         }
         if self.job.is_none_or(|job| job.print) && !self.is_claim() {
-            self.output.result(&report::terminal(run, self.output))?;
+            self.output.result(&report::terminal(&made.summary, self.output))?;
         }
         if self.html {
-            let path = report::write_html(run, writer.path(), self.output.language)?;
+            let path = report::write_html(&made.summary, writer.path())?;
             if !self.is_claim() {
                 self.output.hint(&format!("report: {}", path.display()));
             }

@@ -91,8 +91,8 @@ pub(super) fn run(
             output.error(&error);
             error_exit = error_exit.or(Some(exit::of(&error)));
         }
-        let recorded = partial.run.as_ref().filter(|run| !run.trials.is_empty());
-        let recorded = recorded.map(|run| run.header.run.clone());
+        let recorded = partial.made.as_ref().filter(|made| !made.run.trials.is_empty());
+        let recorded = recorded.map(|made| made.run.header.run.clone());
         table.runs.push(Row {
             name,
             experiment,
@@ -204,7 +204,7 @@ fn entries(job: &Job<'_>, columns: &[usize], partial: &PartialRun, ended: &Resul
             Ending::Error(&text)
         }
     };
-    let trials = partial.run.as_ref().map_or(&[][..], |run| &run.trials);
+    let trials = partial.made.as_ref().map_or(&[][..], |made| &made.run.trials);
     let mut opened = 0..;
     let entry = |(at, column): (usize, &usize)| {
         if let Some((_, error)) = partial.unopened.iter().find(|(other, _)| *other == at) {

@@ -6,9 +6,8 @@ use crate::cell::{CellResult, Status};
 use crate::interval::Interval;
 use crate::metrics::{arithmetic, interval, samples};
 use crate::rule::Rule;
-use crate::summary::{Summary, analyse};
+use crate::summary::Summary;
 use kurabe_core::axis::AxisValue;
-use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{DATA_RATE, Unit};
 use kurabe_core::run::Run;
 use kurabe_core::target::UP;
@@ -25,11 +24,10 @@ const STAND_INS: [(&str, &str, &str); 2] =
 /// The answer to each test, for each pair of cells that it compares. The intervals hold together with 95 % confidence,
 /// also over all planned analyses of the run. They are of what the run sampled: its servers as they ran, or any start. A run
 /// that is not complete is judged after its next planned analysis only.
-pub fn judge(run: &Run, info: Option<&ExperimentInfo>, tests: &[Test]) -> Vec<Part> {
-    let summary = analyse(run, info);
-    let judge = Judge { run, rule: Rule::of(run), summary: &summary };
+pub fn judge(run: &Run, summary: &Summary, tests: &[Test]) -> Vec<Part> {
+    let judge = Judge { run, rule: Rule::of(run), summary };
     let compared: Vec<(&Test, Vec<Cells<'_>>)> =
-        tests.iter().map(|test| (test, cells(&summary, test))).collect();
+        tests.iter().map(|test| (test, cells(summary, test))).collect();
     let has_results = |cells: &&Cells<'_>| cells.all().all(|cell| cell.status == Status::Ok);
     let count = compared.iter().flat_map(|(_, cells)| cells).filter(has_results).count() as u32;
     let settings = judge.rule.settings(IntervalSettings::default().for_comparisons(count.max(1)));

@@ -3,9 +3,9 @@
 use super::{Answer, Part, Test, judge};
 use crate::group::distinct;
 use crate::json::indented;
+use crate::summary::Summary;
 use crate::wording::many;
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{MachineFacts, Run};
 use serde::Serialize;
 
@@ -70,8 +70,8 @@ pub struct Judgement {
 
 impl Judgement {
     /// Judges a run. `lacking` are the tests that could not be part of it.
-    pub fn of(run: &Run, info: Option<&ExperimentInfo>, tests: &[Test], lacking: Vec<Part>) -> Self {
-        let mut parts = judge(run, info, tests);
+    pub fn of(run: &Run, summary: &Summary, tests: &[Test], lacking: Vec<Part>) -> Self {
+        let mut parts = judge(run, summary, tests);
         parts.extend(lacking);
         let targets = &run.header.targets;
         let clauses = targets.iter().filter_map(|target| {

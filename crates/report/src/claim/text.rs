@@ -70,12 +70,11 @@ fn one_claim(judgement: &Judgement) -> String {
 pub fn terminal(report: &Report, options: &Options) -> String {
     let mut page = Page::new(options);
     page.heading(&format!("Claims · Kurabe {} · {}", report.kurabe, timestamp(report.made)));
-    let publishing: Vec<&str> = report
+    let publishing: Vec<String> = report
         .claims
         .iter()
         .flat_map(|card| [&card.now].into_iter().chain(&card.then))
-        .flat_map(|judgement| &judgement.publishing)
-        .map(String::as_str)
+        .flat_map(|judgement| judgement.publishing.clone())
         .collect();
     page.publishing(&publishing);
     page.gap();

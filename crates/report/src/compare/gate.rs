@@ -14,7 +14,7 @@ use super::rows::{Row, is_tail};
 use super::{Compared, Difference, RUN};
 use crate::cell::{CellResult, Status};
 use crate::finding::runs::TAIL;
-use crate::finding::{Criteria, Decision, Finding, Gated, Judgement, Runs, Section};
+use crate::finding::{Criteria, Decision, Gated, Judgement, Runs, Section, Statement};
 use crate::labels::Labels;
 use crate::summary::Summary;
 use crate::target::TargetSummary;
@@ -119,7 +119,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         first: one.first.clone(),
         second: one.second.clone(),
     });
-    let state = |finding: Runs| Finding::from(finding).state(Section::Verdict, &first.labels);
+    let state = |finding: Runs| Statement::new(Section::Verdict, finding);
     let said = [state(Runs::Gated(decided.clone()))]
         .into_iter()
         .chain(differing.map(state))

@@ -14,7 +14,7 @@ mod render;
 mod rows;
 
 use crate::cell::CellResult;
-use crate::finding::{Comparison, Finding, Runs, Section, Statement};
+use crate::finding::{self, Comparison, Finding, Runs, Section, Statement};
 use crate::labels::{Axis, Labels};
 use crate::messages::Language;
 use crate::rule::Rule;
@@ -50,6 +50,7 @@ pub struct Compared {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub between: Option<Between>,
     /// The findings, in the order of their sections.
+    #[serde(skip)]
     pub findings: Vec<Statement>,
     /// Differences besides results.
     pub differences: Vec<Difference>,
@@ -64,18 +65,15 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// The comparison in another language.
+    /// The comparison with labels, and so with sentences, in another language.
     #[must_use]
     pub fn in_language(mut self, language: Language) -> Self {
         self.labels.speak(language);
-        let restate = |one: Statement| one.finding.state(one.section, &self.labels);
-        self.findings = self.findings.into_iter().map(restate).collect();
         self
     }
 
-    pub fn sentences(&self, section: Section) -> Vec<&str> {
-        let of = self.findings.iter().filter(|statement| statement.section == section);
-        of.map(|statement| statement.sentence.as_str()).collect()
+    pub fn sentences(&self, section: Section) -> Vec<String> {
+        finding::sentences(&self.findings, section, &self.labels)
     }
 }
 
@@ -120,9 +118,8 @@ pub(crate) fn compare_by(
     let mut findings = publishing(first);
     findings.extend(publishing(second).into_iter().filter(|one| !publishing(first).contains(one)));
     let verdict = verdict(&rows, first, second, between);
-    findings.extend(verdict.into_iter().map(|finding| finding.state(Section::Verdict, &first.labels)));
-    findings
-        .extend(unmatched.into_iter().map(|one| Finding::from(one).state(Section::Warning, &first.labels)));
+    findings.extend(verdict.into_iter().map(|finding| Statement::new(Section::Verdict, finding)));
+    findings.extend(unmatched.into_iter().map(|one| Statement::new(Section::Warning, one)));
     Compared {
         first: first.run.clone(),
         second: second.run.clone(),

@@ -5,7 +5,7 @@ use super::{Compared, Difference, Judgement, Row};
 use crate::finding::{Finding, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
 use crate::interval::Interval;
-use crate::json::indented;
+use crate::json::with_sentences;
 use crate::labels::Labels;
 use crate::markdown::{escaped, items, markdown_table, publishing};
 use crate::messages::{Language, Message};
@@ -30,7 +30,7 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
     page.publishing(&compared.sentences(Section::Publishing));
     if brief {
         for sentence in lead(compared) {
-            page.item(sentence);
+            page.item(&sentence);
         }
         page.item(&both);
     } else {
@@ -42,7 +42,7 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
     if !brief {
         for section in [Section::Verdict, Section::Warning] {
             for sentence in compared.sentences(section) {
-                page.item(sentence);
+                page.item(&sentence);
             }
         }
         page.gap();
@@ -68,12 +68,13 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
 }
 
 /// What a gate says: its decision, the reasons, and what to do.
-fn lead(compared: &Compared) -> Vec<&str> {
+fn lead(compared: &Compared) -> Vec<String> {
     let is_of_gate = |one: &&Statement| match &one.finding {
         Finding::Runs(of) => !matches!(of, Runs::Changed { .. } | Runs::Changes { .. }),
         _ => false,
     };
-    compared.findings.iter().filter(is_of_gate).map(|one| one.sentence.as_str()).collect()
+    let of_gate = compared.findings.iter().filter(is_of_gate);
+    of_gate.map(|one| one.finding.sentence(&compared.labels)).collect()
 }
 
 /// The rows of a gate, those that did not pass first; without a gate, the primary rows.
@@ -156,7 +157,7 @@ pub fn pull_request(compared: &Compared) -> String {
     let mut verdict =
         if compared.gate.is_some() { lead(compared) } else { compared.sentences(Section::Verdict) };
     verdict.truncate(ROWS);
-    verdict.extend(settings.as_deref());
+    verdict.extend(settings);
     items(&mut text, &verdict);
     let rows = judged(compared);
     let shown = &rows[..rows.len().min(ROWS)];
@@ -200,7 +201,7 @@ pub(super) fn tables(compared: &Compared) -> Vec<Table> {
 
 /// The comparison as one JSON object, indented, with a final newline.
 pub fn json(compared: &Compared) -> String {
-    indented(compared)
+    with_sentences(compared, &compared.findings, &compared.labels)
 }
 
 fn rows_table(rows: &[Row], title: String, labels: &Labels) -> Table {

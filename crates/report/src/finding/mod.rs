@@ -1,4 +1,4 @@
-//! The findings of a report, as typed values with their sentences. The JSON report contains both.
+//! The findings of a report, as typed values. Renderers make their sentences, in the language that is asked for.
 //!
 //! A family of findings is one file: its kinds with their members, the sentence of each in both languages, and how they
 //! follow from results and verdicts (`Context`). A new kind joins its family's enum; the compiler then asks for its
@@ -59,12 +59,11 @@ macro_rules! families {
         })*
 
         impl Finding {
-            /// The finding with its sentence.
-            pub(crate) fn state(self, section: Section, labels: &Labels) -> Statement {
-                let sentence = match &self {
+            /// The finding as a sentence, in the language of the labels.
+            pub(crate) fn sentence(&self, labels: &Labels) -> String {
+                capital(&match self {
                     $(Self::$family(finding) => finding.sentence(labels),)*
-                };
-                Statement { section, sentence: capital(&sentence), finding: self }
+                })
             }
         }
     };
@@ -100,15 +99,23 @@ impl Finding {
     }
 }
 
-/// A finding with its sentence and its section.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A finding and where reports show it.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
-    /// The section that shows it.
     pub section: Section,
-    /// The finding as a sentence.
-    pub sentence: String,
-    #[serde(flatten)]
     pub finding: Finding,
+}
+
+impl Statement {
+    pub(crate) fn new(section: Section, finding: impl Into<Finding>) -> Self {
+        Self { section, finding: finding.into() }
+    }
+}
+
+/// The sentences of a section.
+pub(crate) fn sentences(all: &[Statement], section: Section, labels: &Labels) -> Vec<String> {
+    let of = all.iter().filter(|statement| statement.section == section);
+    of.map(|statement| statement.finding.sentence(labels)).collect()
 }
 
 /// A section of a report.
@@ -144,7 +151,7 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
         (Section::Basis, all_of(basis::findings(context)).collect()),
     ];
     let stated = |(section, findings): (Section, Vec<Finding>)| {
-        findings.into_iter().map(move |finding| finding.state(section, context.labels))
+        findings.into_iter().map(move |finding| Statement { section, finding })
     };
     sections.into_iter().flat_map(stated).collect()
 }

@@ -19,10 +19,10 @@ use maud::{Markup, html};
 pub(super) fn verdict(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
     let [others, _] = answer::sentences(summary, !rankings.is_empty());
     html! {
-        @for sentence in summary.sentences(Section::Publishing) { p class="note" { (glued(sentence)) } }
+        @for sentence in summary.sentences(Section::Publishing) { p class="note" { (glued(&sentence)) } }
         (thresholds(summary))
-        @for warning in warnings(summary, true) { p class="note" { (glued(&warning.sentence)) } }
-        @if !others.is_empty() { ul class="verdict" { @for sentence in others { li { (glued(sentence)) } } } }
+        @for warning in warnings(summary, true) { p class="note" { (glued(&summary.sentence(warning))) } }
+        @if !others.is_empty() { ul class="verdict" { @for sentence in &others { li { (glued(sentence)) } } } }
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn caveats(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
         @if !others.is_empty() {
             details class="caveats" {
                 summary { (caveat_count(others.len(), summary.labels.language)) }
-                ul { @for warning in others { li { (glued(&warning.sentence)) } } }
+                ul { @for warning in others { li { (glued(&summary.sentence(warning))) } } }
             }
         }
         @if !said.is_empty() {
