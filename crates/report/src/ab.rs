@@ -5,10 +5,11 @@
 //! Results are over all rounds together, as ab would print them for one long run. The mean of the rounds, which
 //! other formats show, is an additional line.
 
-use crate::cell::{CellResult, Rate, Status, Totals};
+use crate::cell::{CellResult, Status, Totals};
 use crate::finding::Section;
 use crate::summary::Summary;
 use kurabe_core::target::TargetUrl;
+use kurabe_stats::Estimate;
 use std::fmt::Write as _;
 
 /// The percentages that ab prints.
@@ -60,7 +61,7 @@ fn line(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "{:<24}{value}", format!("{name}:"));
 }
 
-fn figures(totals: &Totals, rate: Option<Rate>, text: &mut String) {
+fn figures(totals: &Totals, rate: Option<Estimate>, text: &mut String) {
     let seconds = totals.elapsed_ns as f64 / 1e9;
     let (completed, clients) = (totals.completed as f64, totals.clients as f64);
     let each = seconds * 1e3 / completed.max(1.0);
@@ -80,7 +81,7 @@ fn figures(totals: &Totals, rate: Option<Rate>, text: &mut String) {
         each * clients,
     );
     if let Some(rate) = rate {
-        let _ = writeln!(text, "Mean of the rounds:     {:.2} [#/sec]", rate.mean);
+        let _ = writeln!(text, "Mean of the rounds:     {:.2} [#/sec]", rate.value);
     }
     let service = &totals.service;
     let (Some(mean), Some(min), Some(max)) = (service.mean(), service.min(), service.max()) else { return };

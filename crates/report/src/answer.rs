@@ -6,16 +6,16 @@ use crate::comparison::{TARGET, places, sides};
 use crate::finding::{Comparison, Finding, Section, Statement, Values};
 use crate::format::{capital, list, micros, percent, short_figure};
 use crate::group::{distinct, grouped};
-use crate::interval::Interval;
 use crate::labels::{Axis, Kind, Labels, OperationLabels};
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::summary::Summary;
 use crate::table::{Table, dash, limit, rate};
-use crate::verdict::{Verdict, VerdictResult, Why};
+use crate::verdict::{Verdict, Why};
 use crate::wording::{class_name, ratio_in_table, with_settings};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::sort;
+use kurabe_stats::{Estimate, VerdictResult};
 
 /// What was compared in one place, or all that was measured of one operation if nothing was compared.
 pub(crate) struct Ranking<'a> {
@@ -44,9 +44,9 @@ pub(crate) struct Against<'a> {
 
 impl Against<'_> {
     /// The ratio of the row and its reference.
-    pub fn ratio(&self) -> Option<Interval> {
+    pub fn ratio(&self) -> Option<Estimate> {
         let verdict = self.verdict;
-        let ratio = verdict.interval()?;
+        let ratio = verdict.ratio?;
         Some(if self.forward { ratio } else { ratio.inverse() })
     }
 }
@@ -214,7 +214,7 @@ fn speed(labels: &Labels, cell: &CellResult) -> f64 {
     let value = cell.metric(cell.metric).filter(|_| good);
     value
         .zip(labels.metric(cell.metric))
-        .map_or(f64::NEG_INFINITY, |(found, metric)| metric.higher_is_better(found.value))
+        .map_or(f64::NEG_INFINITY, |(found, metric)| metric.higher_is_better(found.figure.value))
 }
 
 /// How many times as fast as another a cell is, by which it is ranked: the ratio where one is decided, otherwise the quotient

@@ -2,14 +2,14 @@
 
 use crate::attribution::{Attribution, Bottleneck};
 use crate::detail::Detail;
-use crate::interval::Interval;
+use crate::estimate::as_mean;
 use kurabe_core::axis::Cell;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::metric::{Better, Points, RESPONSE_P99, Source, THROUGHPUT, Unit};
 use kurabe_core::observation::Observation;
 use kurabe_core::stats_probe::{Counter, CounterScope, WaitState};
 use kurabe_core::verification::Verification;
-use kurabe_stats::Histogram;
+use kurabe_stats::{Estimate, Histogram};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -37,21 +37,11 @@ pub struct MetricResult {
     pub name: String,
     pub unit: Unit,
     /// The mean over the rounds: the quotient of two cells is their ratio.
-    pub value: f64,
-    /// The lower end of its interval; `None` of one round, which has no interval.
-    pub low: Option<f64>,
-    /// The upper end.
-    pub high: Option<f64>,
+    #[serde(flatten)]
+    pub figure: Estimate,
     /// The values by round: of interleaved trials if there are any.
     #[serde(skip)]
     pub(crate) by_round: BTreeMap<u32, f64>,
-}
-
-impl MetricResult {
-    /// The value with its interval.
-    pub fn interval(&self) -> Interval {
-        Interval { value: self.value, low: self.low, high: self.high }
-    }
 }
 
 /// Whether a cell has results.
@@ -85,7 +75,8 @@ pub struct CellResult {
     /// Throughput: the geometric mean of the rounds with its interval. Rates, times and the client's CPU time are of the
     /// trials that are compared: the quotient of two cells is their ratio. Only a trial that has the machine to itself can be
     /// observed by itself: bottleneck, counters, sessions and the server's CPU time are of continuous trials.
-    pub ops_per_second: Option<Rate>,
+    #[serde(serialize_with = "as_mean")]
+    pub ops_per_second: Option<Estimate>,
     /// The rate of its continuous trials, which have the machine to themselves; absent if its rate is of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alone_per_second: Option<f64>,
@@ -305,24 +296,6 @@ impl OpenLoopResult {
     /// Whether the load generator was late by more than a tenth of the response time.
     pub fn generator_is_late(&self) -> bool {
         self.dispatch_lag_p99_us.is_some_and(|lag| lag > Self::LATE * self.response_us.p99)
-    }
-}
-
-/// A mean rate with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Rate {
-    /// The geometric mean of the rounds, per second.
-    pub mean: f64,
-    /// The interval's lower end; `None` with one round, which has no interval.
-    pub low: Option<f64>,
-    /// The interval's upper end.
-    pub high: Option<f64>,
-}
-
-impl Rate {
-    /// The rate with its interval.
-    pub(crate) fn interval(self) -> Interval {
-        Interval { value: self.mean, low: self.low, high: self.high }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::metrics::{Paired, paired};
 use crate::noise::Noise;
 use crate::rule::Rule;
 use crate::side::Side;
-use crate::verdict::{Limit, Pair, Verdict, VerdictResult, Why};
+use crate::verdict::{Limit, Pair, Verdict, Why};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
@@ -23,7 +23,8 @@ use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::interim::further_rounds;
 use kurabe_stats::{
-    IntervalSettings, PairedRatio, SharedVariance, judge, log_ratios, minimum_detectable_ratio, noise_floor,
+    IntervalSettings, PairedRatio, SharedVariance, VerdictResult, judge, log_ratios,
+    minimum_detectable_ratio, noise_floor,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,19 +75,9 @@ pub(crate) fn bounded(
 /// not restrict.
 fn may_win(ratio: &PairedRatio, cells: [&CellResult; 2]) -> bool {
     match cells.map(CellResult::is_lower_bound) {
-        [true, false] => ratio.high().is_none_or(|high| high > 1.0),
-        [false, true] => ratio.low().is_none_or(|low| low < 1.0),
+        [true, false] => ratio.interval.is_none_or(|ends| ends.high > 1.0),
+        [false, true] => ratio.interval.is_none_or(|ends| ends.low < 1.0),
         _ => false,
-    }
-}
-
-/// The result of a ratio, given the margin.
-pub(crate) fn result_of(ratio: &PairedRatio, margin: f64) -> VerdictResult {
-    match judge(ratio, margin) {
-        kurabe_stats::Verdict::Faster => VerdictResult::Better,
-        kurabe_stats::Verdict::Slower => VerdictResult::Worse,
-        kurabe_stats::Verdict::Equal => VerdictResult::NoDifference,
-        kurabe_stats::Verdict::Undecided => VerdictResult::Undecided,
     }
 }
 
@@ -319,8 +310,6 @@ fn judge_pair(
         result: VerdictResult::NotComparable,
         why: None,
         ratio: None,
-        low: None,
-        high: None,
         rounds: 0,
         noise_floor: None,
         smallest_detectable: None,
@@ -348,7 +337,7 @@ fn judge_pair(
         return Some(verdict);
     };
     verdict.noise_floor = variance.map(|variance| noise_floor(variance, ratio.quantile));
-    verdict.result = result_of(&ratio, rule.margin);
+    verdict.result = judge(&ratio, rule.margin);
     verdict.conclusive = verdict.result != VerdictResult::Undecided;
     if verdict.target.is_none() {
         (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], &sides);
@@ -364,8 +353,7 @@ fn judge_pair(
         verdict.further_rounds = further.map(|samples| (samples * each) as u32);
     }
     verdict.smallest_detectable = minimum_detectable_ratio(&ratio).map(|factor| factor - 1.0);
-    verdict.ratio = Some(ratio.ratio);
-    (verdict.low, verdict.high) = (ratio.low(), ratio.high());
+    verdict.ratio = Some(ratio.estimate());
     verdict.corrected_for = ratio.comparisons;
     Some(verdict)
 }

@@ -5,7 +5,7 @@
 //! `--format ab`.
 
 use crate::attribution::Attribution;
-use crate::cell::{CellResult, MetricInfo, MetricResult};
+use crate::cell::{CellResult, MetricInfo};
 use crate::format::name_of;
 use crate::summary::Summary;
 use csv::{Terminator, WriterBuilder};
@@ -24,7 +24,7 @@ const COLUMNS: &[Column] = &[
     ("second_instance", |_, cell| cell.second_instance.to_string()),
     ("noise_floor", |_, cell| cell.noise_floor.map_or_else(String::new, |floor| format!("{floor:.6}"))),
     ("rounds", |_, cell| cell.rounds.to_string()),
-    ("ops_per_second", |_, cell| number(cell.ops_per_second.map(|rate| rate.mean))),
+    ("ops_per_second", |_, cell| number(cell.ops_per_second.map(|rate| rate.value))),
     ("ops_per_second_low", |_, cell| number(cell.ops_per_second.and_then(|rate| rate.low))),
     ("ops_per_second_high", |_, cell| number(cell.ops_per_second.and_then(|rate| rate.high))),
     ("ops_per_second_pooled", |_, cell| number(cell.totals.as_ref().map(|totals| totals.pooled()))),
@@ -87,7 +87,7 @@ pub fn render(summary: &Summary) -> String {
         let columns = COLUMNS.iter().map(|(_, show)| show(summary, cell));
         let metrics = metrics.iter().flat_map(|metric| {
             let exact = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
-            let found = cell.metric(&metric.name).map(MetricResult::interval);
+            let found = cell.metric(&metric.name).map(|found| found.figure);
             found.map_or_else(Default::default, |found| [Some(found.value), found.low, found.high].map(exact))
         });
         lines.push(place.into_iter().chain(values).chain(columns).chain(metrics).collect());

@@ -6,11 +6,10 @@
 //! unconfirmed.
 
 use crate::compare::{Between, Compared, Row, compare_by};
-use crate::interval::Interval;
 use crate::summary::Summary;
-use crate::verdict::VerdictResult;
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::Unit;
+use kurabe_stats::{Estimate, VerdictResult};
 use std::collections::BTreeMap;
 
 /// A primary metric of one cell and operation over the runs.
@@ -31,7 +30,7 @@ pub struct Series {
 pub struct Point {
     /// The run, by position.
     pub run: usize,
-    pub value: Interval,
+    pub value: Estimate,
     /// Whether the result changed at this run.
     pub change: Option<Change>,
 }
@@ -90,7 +89,7 @@ pub fn history(runs: &[&Summary]) -> Vec<Series> {
             if change.is_some() {
                 base = run;
             }
-            if change.is_some() || !is_called(&row) {
+            if change.is_some() || !row.result.is_called() {
                 last = run;
             }
             series.points.push(Point { run, value, change });
@@ -102,19 +101,15 @@ pub fn history(runs: &[&Summary]) -> Vec<Series> {
 /// The change that a comparison with the base shows, if the next run's comparison does not contradict it.
 fn change(row: &Row, next: Option<&Row>) -> Option<Change> {
     let confirmed = next.map(|next| next.result == row.result);
-    if !is_called(row) || confirmed == Some(false) {
+    if !row.result.is_called() || confirmed == Some(false) {
         return None;
     }
     Some(Change {
         better: row.result == VerdictResult::Better,
-        low: row.low?,
-        high: row.high?,
+        low: row.ratio?.low?,
+        high: row.ratio?.high?,
         confirmed: confirmed.unwrap_or(false),
     })
-}
-
-fn is_called(row: &Row) -> bool {
-    matches!(row.result, VerdictResult::Better | VerdictResult::Worse)
 }
 
 /// Comparisons of two runs, each made once.

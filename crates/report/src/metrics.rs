@@ -1,7 +1,6 @@
 //! The metrics of a run, and their values in each cell.
 
 use crate::cell::{CellResult, MetricInfo, MetricResult};
-use crate::interval::Interval;
 use crate::labels::Labels;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::cpus::CPUS;
@@ -14,7 +13,7 @@ use kurabe_core::metric::{
 use kurabe_core::run::{Measurement, Run, RunSpec, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::nested::means_of_blocks;
-use kurabe_stats::{IntervalSettings, Usl, interval_of_mean, mean};
+use kurabe_stats::{Estimate, Interval, IntervalSettings, Usl, interval_of_mean, mean};
 use std::collections::BTreeMap;
 
 /// The metrics of speed, by which loops are compared.
@@ -154,36 +153,30 @@ impl MetricResult {
     fn of(metric: &MetricInfo, by_round: Rounds, spec: &RunSpec) -> Option<Self> {
         let values = samples(by_round.iter().map(|(round, value)| (*round, *value)), spec);
         let mean = if metric.unit == Unit::Share { arithmetic } else { interval };
-        let Interval { value, low, high } = mean(&values, &IntervalSettings::default())?;
+        let mut figure = mean(&values, &IntervalSettings::default())?;
         // A share needs no rounds to be a share of the whole.
         let within = |end: f64| if metric.unit == Unit::Share { end.clamp(0.0, 1.0) } else { end };
-        let (low, high) = (low.map(within), high.map(within));
-        Some(Self { name: metric.name.clone(), unit: metric.unit, value, low, high, by_round })
+        (figure.low, figure.high) = (figure.low.map(within), figure.high.map(within));
+        Some(Self { name: metric.name.clone(), unit: metric.unit, figure, by_round })
     }
 }
 
 /// The mean and its interval: on logarithms if all values have the same sign, otherwise as they are.
-pub(crate) fn interval(values: &[f64], settings: &IntervalSettings) -> Option<Interval> {
+pub(crate) fn interval(values: &[f64], settings: &IntervalSettings) -> Option<Estimate> {
     let sign = if *values.first()? < 0.0 { -1.0 } else { 1.0 };
     let sizes: Vec<f64> = values.iter().map(|value| value * sign).collect();
     let Some(found) = interval_of_mean(&sizes, settings) else { return arithmetic(values, settings) };
-    let (one, other) = (found.low * sign, found.high * sign);
-    Some(with_ends(found.value * sign, one.min(other), one.max(other), values.len()))
+    let Estimate { value, low, high } = found.map(|value| value * sign);
+    Some(if sign < 0.0 { Estimate { value, low: high, high: low } } else { found })
 }
 
 /// The arithmetic mean and its interval: of shares, whose sum is that of their means.
-pub(crate) fn arithmetic(values: &[f64], settings: &IntervalSettings) -> Option<Interval> {
+pub(crate) fn arithmetic(values: &[f64], settings: &IntervalSettings) -> Option<Estimate> {
     let (mean, count) = (mean(values)?, values.len() as f64);
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    let several = values.len() > 1;
-    let reach =
-        if several { settings.student(count - 1.0) * (squares / (count - 1.0) / count).sqrt() } else { 0.0 };
-    Some(with_ends(mean, mean - reach, mean + reach, values.len()))
-}
-
-fn with_ends(value: f64, low: f64, high: f64, rounds: usize) -> Interval {
-    let ends = (rounds > 1).then_some((low.min(value), high.max(value)));
-    Interval { value, low: ends.map(|ends| ends.0), high: ends.map(|ends| ends.1) }
+    let reach = || settings.student(count - 1.0) * (squares / (count - 1.0) / count).sqrt();
+    let reach = (values.len() > 1).then(reach);
+    Some(Estimate::new(mean, reach.map(|reach| Interval { low: mean - reach, high: mean + reach })))
 }
 
 /// Adds the metrics that are derived from several cells.
@@ -327,7 +320,7 @@ mod tests {
     fn interval_holds_its_mean_whatever_the_signs() {
         let of = |values: &[f64]| interval(values, &IntervalSettings::default()).unwrap();
         for values in [&[1.0, 2.0, 3.0][..], &[-1.0, -2.0, -3.0], &[-1.0, 0.0, 5.0], &[0.0, 0.0, 0.0]] {
-            let Interval { value, low, high } = of(values);
+            let Estimate { value, low, high } = of(values);
             assert!(low.unwrap() <= value && value <= high.unwrap(), "{values:?}: {low:?} {value} {high:?}");
         }
         assert!((of(&[-300.0]).value + 300.0).abs() < 1e-9 && of(&[-300.0]).low.is_none());

@@ -1,9 +1,8 @@
 //! The results of each cell and operation, computed from its trials.
 
 use crate::attribution;
-use crate::cell::{CellResult, Latency, MetricInfo, OpenLoopResult, Rate, Status, Totals, Verified};
+use crate::cell::{CellResult, Latency, MetricInfo, OpenLoopResult, Status, Totals, Verified};
 use crate::detail;
-use crate::interval::Interval;
 use crate::metrics;
 use crate::proof;
 use crate::statistics;
@@ -154,8 +153,7 @@ fn failure(
 fn fill(figures: &mut CellResult, measured: &BTreeMap<u32, &Measurement>, spec: &RunSpec) {
     figures.rounds = measured.len() as u32;
     let rates = metrics::samples(measured.iter().map(|(round, m)| (*round, m.ops_per_second())), spec);
-    figures.ops_per_second = metrics::interval(&rates, &IntervalSettings::default())
-        .map(|Interval { value, low, high }| Rate { mean: value, low, high });
+    figures.ops_per_second = metrics::interval(&rates, &IntervalSettings::default());
     let mut service = Histogram::new();
     for measurement in measured.values() {
         service.merge(&measurement.service);

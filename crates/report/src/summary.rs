@@ -17,11 +17,12 @@ use kurabe_core::sort;
 use serde::Serialize;
 
 pub use crate::cell::{
-    CellResult, CounterResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Rate, SessionShare, Status,
+    CellResult, CounterResult, Latency, MetricInfo, MetricResult, OpenLoopResult, SessionShare, Status,
     Steady, Verified,
 };
 pub use crate::target::TargetSummary;
-pub use crate::verdict::{Verdict, VerdictResult};
+pub use crate::verdict::Verdict;
+pub use kurabe_stats::VerdictResult;
 
 /// The version of the JSON report.
 pub const REPORT_VERSION: u32 = 5;

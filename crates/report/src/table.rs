@@ -1,7 +1,8 @@
 //! The results as tables of text, for all formats.
 
 use crate::attribution::{Attribution, Bottleneck, Confidence};
-use crate::cell::{CellResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Rate, Status, reported};
+use crate::cell::{CellResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Status, reported};
+use crate::estimate::ends;
 use crate::format::{capital, figure, list, micros, short_figure, value_of};
 use crate::group::grouped;
 use crate::labels::OperationLabels;
@@ -9,6 +10,7 @@ use crate::messages::{Language, Message};
 use crate::summary::Summary;
 use kurabe_core::metric::{Source, Unit};
 use kurabe_core::units;
+use kurabe_stats::Estimate;
 
 /// A table with a heading.
 #[derive(Default)]
@@ -44,7 +46,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             table.add(head, right, spare, cells.iter().map(|cell| text(cell)));
         };
         add("ops/s", true, 0, &rate);
-        let interval = |rate: Rate| rate.interval().shown(&short_figure);
+        let interval = |rate: Estimate| ends(rate, &short_figure);
         add("interval", true, 0, &|cell| cell.ops_per_second.map_or_else(dash, interval));
         let open = cells.iter().any(|cell| cell.open_loop.is_some());
         // In an open loop the first columns are response times, and service times have their own column.
@@ -115,10 +117,9 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -
         };
         // A slope is the same in all rows of its line, and is in a sentence.
         let spare = if metric.source.is_per_cell() { u8::from(!metric.primary) } else { 3 };
-        table.add(&metric.name, true, spare, show(&|figures| value_of(metric.unit, figures.value)));
+        table.add(&metric.name, true, spare, show(&|figures| value_of(metric.unit, figures.figure.value)));
         if metric.primary {
-            let ends =
-                |figures: &MetricResult| figures.interval().shown(&|value| value_of(metric.unit, value));
+            let ends = |found: &MetricResult| ends(found.figure, &|value| value_of(metric.unit, value));
             table.add("interval", true, spare + 2, show(&ends));
         }
     }
@@ -158,7 +159,7 @@ pub(crate) fn rate(cell: &CellResult) -> String {
     let least = if cell.is_lower_bound() { "≥ " } else { "" };
     // Throughput changed until the trial ended: a longer one would have another result.
     let mark = if cell.steady.is_some_and(|steady| steady.is_never()) { "~ " } else { "" };
-    cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{mark}{}", figure(rate.mean)))
+    cell.ops_per_second.map_or_else(dash, |rate| format!("{least}{mark}{}", figure(rate.value)))
 }
 
 /// `server CPU`; in brackets if it is only the most likely one.

@@ -51,7 +51,7 @@ fn of_cell(summary: &Summary, cell: &CellResult, limit_us: f64) -> Threshold {
         Some(_) if cell.is_generator_late() => ("the clients were too late to measure it".to_owned(), false),
         // A search found the highest rate that keeps the limit.
         Some(times) if Load::of(&cell.axes) == Load::Highest => {
-            let rate = cell.ops_per_second.map_or(0.0, |rate| rate.mean);
+            let rate = cell.ops_per_second.map_or(0.0, |rate| rate.value);
             (format!("up to {}/s, p99 {}", figure(rate), micros(times.p99)), rate > 0.0)
         }
         Some(times) => (format!("p99 {}", micros(times.p99)), times.p99 <= limit_us),

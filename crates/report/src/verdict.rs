@@ -1,13 +1,14 @@
 //! The comparison of two cells.
 
 use crate::attribution::{Bottleneck, Confidence};
+use crate::estimate::{as_ratio, is_vast};
 use crate::format::list;
-use crate::interval::Interval;
 use crate::labels::Labels;
 use crate::messages::Language;
 use crate::side::Side;
 use crate::wording::{rounds, say};
 use kurabe_core::axis::{AxisValue, Cell};
+use kurabe_stats::{Estimate, VerdictResult};
 use serde::Serialize;
 
 /// The two sides of a comparison.
@@ -167,11 +168,8 @@ pub struct Verdict {
     /// Why they are not compared.
     pub why: Option<Why>,
     /// `a` ÷ `b`, above 1 if `a` is better; the geometric mean of the rounds. If lower values are better: `b` ÷ `a`.
-    pub ratio: Option<f64>,
-    /// The lower end of its interval.
-    pub low: Option<f64>,
-    /// The upper end.
-    pub high: Option<f64>,
+    #[serde(flatten, serialize_with = "as_ratio")]
+    pub ratio: Option<Estimate>,
     /// The number of rounds in which both were measured.
     pub rounds: u32,
     /// What instances of the targets may make equal sides differ by, as a relative difference; its interval includes it.
@@ -204,15 +202,15 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The ratio with its interval.
-    pub(crate) fn interval(&self) -> Option<Interval> {
-        Some(Interval { value: self.ratio?, low: self.low, high: self.high })
+    /// Whether it has an interval.
+    pub(crate) fn has_interval(&self) -> bool {
+        self.ratio.is_some_and(|ratio| ratio.low.is_some())
     }
 
     /// Why its interval says nothing: from how many rounds it is, and whether there was other load. `None` if it
     /// says something.
     pub(crate) fn says_nothing(&self, language: Language) -> Option<String> {
-        self.interval().filter(Interval::is_vast)?;
+        self.ratio.filter(is_vast)?;
         let rounds = rounds(self.rounds);
         let n = self.rounds;
         let load = if self.disturbed.is_some() {
@@ -221,37 +219,5 @@ impl Verdict {
             String::new()
         };
         Some(say!(language, "undecided: {rounds}{load}", "未決: {n} ラウンド{load}"))
-    }
-}
-
-/// The result of a comparison, for its first side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum VerdictResult {
-    /// It is significantly better.
-    Better,
-    /// It is significantly worse.
-    Worse,
-    /// They are equal to within the margin.
-    NoDifference,
-    /// No difference was detected, and one beyond the margin is not excluded.
-    Undecided,
-    /// They cannot be compared.
-    NotComparable,
-}
-
-impl VerdictResult {
-    /// Whether the difference is significant.
-    pub(crate) fn is_called(self) -> bool {
-        matches!(self, Self::Better | Self::Worse)
-    }
-
-    /// A significant difference as a ratio above 1 with its interval, whichever side is better.
-    pub(crate) fn gain(self, ratio: Option<Interval>) -> Option<Interval> {
-        match self {
-            Self::Better => ratio,
-            Self::Worse => ratio.map(Interval::inverse),
-            Self::NoDifference | Self::Undecided | Self::NotComparable => None,
-        }
     }
 }

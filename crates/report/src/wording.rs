@@ -2,13 +2,13 @@
 
 use crate::attribution::{Bottleneck, Confidence};
 use crate::format::{figure, list, percent_number};
-use crate::interval::Interval;
 use crate::labels::Labels;
 use crate::messages::Language;
 use crate::metrics::is_speed;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::metric::{Better, HIGHEST_RATE, RESPONSE_P99, THROUGHPUT};
 use kurabe_core::units;
+use kurabe_stats::Estimate;
 use std::time::Duration;
 
 /// Formats the text of a language; both texts may name the same variables.
@@ -26,13 +26,13 @@ pub(crate) use say;
 const FACTOR_FROM: f64 = 1.5;
 
 /// Formats how much faster a side is, from a ratio above 1: `5.2 times as fast (5.1 to 5.3)`, `14 % faster (11 to 17 %)`.
-pub(crate) fn faster(ratio: Interval, lower_bound: bool) -> String {
+pub(crate) fn faster(ratio: Estimate, lower_bound: bool) -> String {
     improved(ratio, lower_bound, "faster", Some("as fast"))
 }
 
 /// Formats an improvement from a ratio above 1. `factor` follows a number of times; without it, a factor follows `word`:
 /// `lower by a factor of 5.2 (5.1 to 5.3)`.
-fn improved(ratio: Interval, lower_bound: bool, word: &str, factor: Option<&str>) -> String {
+fn improved(ratio: Estimate, lower_bound: bool, word: &str, factor: Option<&str>) -> String {
     let ends = ends(ratio).filter(|_| !lower_bound);
     let ends = ends.map_or_else(String::new, |ends| format!(" ({ends})"));
     let amount = number(ratio, lower_bound);
@@ -62,7 +62,7 @@ fn factor(value: f64, language: Language) -> String {
 
 /// The amount of a ratio above 1: `5.2 times`, `14 %`; the lower end of its interval if it is a lower bound: `at least 5.1
 /// times`. The difference is real even if it is rounded to 0.
-fn number(ratio: Interval, lower_bound: bool) -> String {
+fn number(ratio: Estimate, lower_bound: bool) -> String {
     let value = ratio.low.filter(|_| lower_bound).unwrap_or(ratio.value);
     let least = if lower_bound { "at least " } else { "" };
     if is_factor(ratio.value) {
@@ -76,7 +76,7 @@ fn number(ratio: Interval, lower_bound: bool) -> String {
 }
 
 /// The ends of the interval of a ratio above 1: `5.1 to 5.3`, `11 to 17 %`; `None` if they read like the ratio.
-fn ends(ratio: Interval) -> Option<String> {
+fn ends(ratio: Estimate) -> Option<String> {
     let (low, high) = ratio.ends()?;
     let [value, low, high] = [ratio.value, low, high].map(|value| {
         if is_factor(ratio.value) { factor(value, Language::English) } else { percent_number(value - 1.0) }
@@ -89,7 +89,7 @@ fn ends(ratio: Interval) -> Option<String> {
 }
 
 /// Formats an improvement without the other side. If lower is better, `ratio` is the worse value ÷ the better one.
-pub(crate) fn gained(metric: &str, of: Interval, lower_bound: bool, labels: &Labels) -> String {
+pub(crate) fn gained(metric: &str, of: Estimate, lower_bound: bool, labels: &Labels) -> String {
     if labels.language == Language::Japanese {
         let least = of.low.filter(|_| lower_bound).map(|low| factor(low, Language::Japanese));
         return least.map_or_else(|| ratio(of, Language::Japanese), |low| format!("少なくとも {low} 倍"));
@@ -106,13 +106,13 @@ pub(crate) fn gained(metric: &str, of: Interval, lower_bound: bool, labels: &Lab
 }
 
 /// Formats only the amount, with its interval: `14 % (11 to 17 %)`, `5.2 times (5.1 to 5.3)`; for tables and lists.
-pub(crate) fn amount(ratio: Interval, lower_bound: bool) -> String {
+pub(crate) fn amount(ratio: Estimate, lower_bound: bool) -> String {
     let ends = ends(ratio).filter(|_| !lower_bound).map(|ends| format!(" ({ends})"));
     number(ratio, lower_bound) + &ends.unwrap_or_default()
 }
 
 /// A ratio that decides nothing, with its interval: `0.97 times (0.90 to 1.06)`.
-pub(crate) fn ratio(ratio: Interval, language: Language) -> String {
+pub(crate) fn ratio(ratio: Estimate, language: Language) -> String {
     let value = factor(ratio.value, language);
     let ends = ratio.ends().map(|(low, high)| (factor(low, language), factor(high, language)));
     let ends = ends.filter(|ends| says_more(&value, ends, language));
@@ -127,7 +127,7 @@ fn says_more(value: &str, (low, high): &(String, String), language: Language) ->
 }
 
 /// The same for a table: `0.97× (0.90–1.06)`.
-pub(crate) fn ratio_in_table(ratio: Interval) -> String {
+pub(crate) fn ratio_in_table(ratio: Estimate) -> String {
     let short = |value: f64| match value {
         value if value < 0.01 => "<0.01".to_owned(),
         value if value >= 1_000.0 => ">1,000".to_owned(),
@@ -138,7 +138,7 @@ pub(crate) fn ratio_in_table(ratio: Interval) -> String {
 }
 
 /// `1.2 ms (1.1 to 1.3 ms)`; only the value without an interval, or if its ends read like the value.
-pub(crate) fn with_interval(figure: Interval, show: &dyn Fn(f64) -> String, language: Language) -> String {
+pub(crate) fn with_interval(figure: Estimate, show: &dyn Fn(f64) -> String, language: Language) -> String {
     let value = show(figure.value);
     let ends = figure.ends().map(|(low, high)| (show(low), show(high)));
     let ends = ends.filter(|ends| says_more(&value, ends, language));
@@ -255,9 +255,9 @@ mod tests {
 
     #[test]
     fn amounts_read_as_percentages_or_factors() {
-        let of = |value, low, high| Interval { value, low: Some(low), high: Some(high) };
-        let lower = |ratio: Interval| improved(ratio, false, "lower", None);
-        let ratio = |of: Interval| ratio(of, Language::English);
+        let of = |value, low, high| Estimate { value, low: Some(low), high: Some(high) };
+        let lower = |ratio: Estimate| improved(ratio, false, "lower", None);
+        let ratio = |of: Estimate| ratio(of, Language::English);
         assert_eq!(faster(of(1.15, 1.12, 1.18), false), "15 % faster (12 to 18 %)");
         assert_eq!(faster(of(1.02, 1.000_2, 1.05), false), "2 % faster (up to 5 %)");
         assert_eq!(faster(of(1.000_2, 1.000_1, 1.000_3), false), "less than 0.1 % faster");
@@ -268,6 +268,6 @@ mod tests {
         assert_eq!(lower(of(3.0, 2.0, 4.0)), "lower by a factor of 3.0 (2.0 to 4.0)");
         assert_eq!(amount(of(5.2, 5.1, 5.3), false), "5.2 times (5.1 to 5.3)");
         assert_eq!(ratio(of(0.97, 0.004, 2_000.0)), "0.97 times (less than 0.01 to more than 1,000)");
-        assert_eq!(ratio(Interval { value: 1.3, low: None, high: None }), "1.3 times");
+        assert_eq!(ratio(Estimate { value: 1.3, low: None, high: None }), "1.3 times");
     }
 }

@@ -51,7 +51,8 @@ fn targets_are_compared_at_every_value_of_the_axes_that_were_named_and_nothing_e
     // Fewer comparisons, narrower intervals.
     let width = |summary: &Summary| {
         let verdict = &summary.verdicts[0];
-        verdict.high.unwrap() / verdict.low.unwrap()
+        let (low, high) = verdict.ratio.unwrap().ends().unwrap();
+        high / low
     };
     assert!(width(&first) < width(&all), "{} {}", width(&first), width(&all));
     let layout = asked(&run, question(&["layout"], &["payload"]));
@@ -140,9 +141,10 @@ fn rows_of_an_interleaved_run_have_the_quotient_of_their_rates() {
     for slower in [100, 120, 200] {
         let summary = with(slower);
         for verdict in summary.verdicts.iter().filter(|verdict| verdict.primary) {
-            let [a, b] = verdict.cells.map(|cell| summary.cells[cell.unwrap()].ops_per_second.unwrap().mean);
-            assert!((a / b / verdict.ratio.unwrap() - 1.0).abs() < 1e-9, "{a} {b} {verdict:?}");
-            assert!(verdict.low.unwrap() <= a / b && a / b <= verdict.high.unwrap());
+            let [a, b] = verdict.cells.map(|cell| summary.cells[cell.unwrap()].ops_per_second.unwrap().value);
+            assert!((a / b / verdict.ratio.unwrap().value - 1.0).abs() < 1e-9, "{a} {b} {verdict:?}");
+            let (low, high) = verdict.ratio.unwrap().ends().unwrap();
+            assert!(low <= a / b && a / b <= high);
         }
     }
 }
@@ -152,7 +154,7 @@ fn answer_says_what_a_trial_has_that_runs_alone() {
     let with = |slower: u64| asked(&interleaved(slower), question(&["targets"], &[]));
     let said = |summary: &Summary| {
         let all = summary.sentences(Section::Warning);
-        all.into_iter().find(|line| line.contains("machine to itself")).map(str::to_owned)
+        all.into_iter().find(|line| line.contains("machine to itself"))
     };
     // The rate of the second target only; the median is of both.
     let line = said(&with(150)).unwrap_or_default();
@@ -176,7 +178,7 @@ fn interval_beyond_a_factor_of_100_is_not_printed() {
         measured.elapsed_ns *= if trial.record.target == 1 { 8 } else { 1 };
     }
     let summary = asked(&run, question(&["targets"], &[]));
-    let (low, high) = (summary.verdicts[0].low.unwrap(), summary.verdicts[0].high.unwrap());
+    let (low, high) = summary.verdicts[0].ratio.unwrap().ends().unwrap();
     assert!(high / low > 100.0, "{low} {high}");
     let all = lines(&summary);
     assert!(all.iter().any(|line| line.contains("undecided: 2 rounds") && !line.contains('×')), "{all:#?}");

@@ -40,7 +40,7 @@ fn server_cpu_per_operation_uses_observed_rounds() {
 #[test]
 fn verdicts_name_bottleneck_and_saturated_client_is_never_slower() {
     let summary = analyse(&bottlenecks(), Some(&INFO));
-    let all: Vec<&str> =
+    let all: Vec<String> =
         [Section::Verdict, Section::Detail].into_iter().flat_map(|s| summary.sentences(s)).collect();
     let has = |text: &str| assert!(all.iter().any(|sentence| sentence.contains(text)), "{text}: {all:#?}");
     has("PostgreSQL's bottleneck is the server's CPU");

@@ -8,6 +8,7 @@ use kurabe_core::error::ErrorKind;
 use kurabe_core::metric::Unit;
 use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
 use kurabe_core::run::{MachineFacts, Outcome, Run, Until};
+use kurabe_report::analyse;
 use kurabe_report::claim::{
     About, Answer, Card, Held, Judgement, Part, Range, Report, Side, Test, json, judge, metrics, page,
     terminal,
@@ -48,7 +49,7 @@ fn two() -> Scenario {
 }
 
 fn answers(run: &Run, tests: &[Test]) -> Vec<Part> {
-    judge(run, Some(&INFO), tests)
+    judge(run, &analyse(run, Some(&INFO)), tests)
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn failed_trial_is_undecided_and_unavailable_cell_is_not_testable() {
     assert_eq!(found, [Answer::NotTestable, Answer::Holds]);
     assert!(parts[0].why.as_ref().unwrap().contains("no such layout"), "{parts:?}");
     assert_eq!(
-        Judgement::of(&run, Some(&INFO), &[targets(Some(2.0), None)], Vec::new()).answer,
+        Judgement::of(&run, &analyse(&run, Some(&INFO)), &[targets(Some(2.0), None)], Vec::new()).answer,
         Answer::NotTestable,
         "half a claim is another one"
     );
@@ -259,7 +260,7 @@ fn report() -> Report {
     let run = two().run();
     let about =
         |id: &str, claim: &str| About { id: id.to_owned(), claim: claim.to_owned(), ..About::default() };
-    let of = |tests: &[Test]| Judgement::of(&run, Some(&INFO), tests, Vec::new());
+    let of = |tests: &[Test]| Judgement::of(&run, &analyse(&run, Some(&INFO)), tests, Vec::new());
     let published = About {
         year: Some(2007),
         source: Some("a driver of 2007".to_owned()),

@@ -47,9 +47,13 @@ fn comparison_stays_undecided_while_the_saturated_side_may_still_win() {
             (VerdictResult::NotComparable, false),
             "{verdict:?}"
         );
-        assert!(verdict.low.unwrap() < 1.0 && verdict.high.unwrap() > 1.0, "{verdict:?}");
+        let (low, high) = verdict.ratio.unwrap().ends().unwrap();
+        assert!(low < 1.0 && high > 1.0, "{verdict:?}");
         assert!(
-            !summary.findings.iter().any(|said| said.sentence.contains("every comparison is conclusive"))
+            !summary
+                .findings
+                .iter()
+                .any(|said| summary.sentence(said).contains("every comparison is conclusive"))
         );
     }
     // The saturated side wins, and the difference is significant.
@@ -65,7 +69,7 @@ fn comparison_of_two_saturated_clients_is_conclusive_but_neither_called_nor_equa
     let summary = analyse(&run([true, true], 0.2, 1.0), Some(&INFO));
     let verdict = of_targets(&summary);
     assert_eq!((verdict.result, verdict.conclusive), (VerdictResult::NotComparable, true), "{verdict:?}");
-    let said: Vec<&str> = summary.findings.iter().map(|said| said.sentence.as_str()).collect();
+    let said: Vec<String> = summary.findings.iter().map(|said| summary.sentence(said)).collect();
     assert!(said.iter().any(|said| said.contains("cannot be made with any number of rounds")), "{said:?}");
     assert!(!said.iter().any(|said| said.contains("every comparison is conclusive")), "{said:?}");
 }
@@ -75,6 +79,6 @@ fn equivalence_within_the_margin_is_conclusive() {
     let summary = analyse(&run([false, false], 0.002, 1.0), Some(&INFO));
     let verdict = of_targets(&summary);
     assert_eq!((verdict.result, verdict.conclusive), (VerdictResult::NoDifference, true), "{verdict:?}");
-    let said: Vec<&str> = summary.findings.iter().map(|said| said.sentence.as_str()).collect();
+    let said: Vec<String> = summary.findings.iter().map(|said| summary.sentence(said)).collect();
     assert!(said.iter().any(|said| said.starts_with("Every comparison is conclusive")), "{said:?}");
 }

@@ -93,7 +93,7 @@ fn a_cost_that_was_not_called_is_no_cost() {
 #[test]
 fn different_published_factor_is_reported_with_matching_application() {
     let summary = analyse(&run(twelve_times), Some(&INFO));
-    let sentences = *summary.sentences(Section::Verdict).last().unwrap();
+    let sentences = summary.sentences(Section::Verdict).pop().unwrap();
     assert!(
         sentences.starts_with("Published: a connection that is kept made a web page 1.9 times as fast"),
         "{sentences}"
@@ -115,7 +115,7 @@ fn different_published_factor_is_reported_with_matching_application() {
 #[test]
 fn the_published_factor_is_recognised() {
     let summary = analyse(&run(as_published), Some(&INFO));
-    let sentences = *summary.sentences(Section::Verdict).last().unwrap();
+    let sentences = summary.sentences(Section::Verdict).pop().unwrap();
     assert!(sentences.ends_with("2.5 times as fast on PostgreSQL, which agrees."), "{sentences}");
 }
 

@@ -30,7 +30,7 @@ fn connection_cost_is_slope_without_fixed_cost() {
 fn rerun_and_failed_trials_are_excluded_from_slope() {
     let slope = |run: &Run| {
         let summary = analyse(run, Some(&INFO));
-        summary.sentences(Section::Verdict).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        summary.sentences(Section::Verdict)
     };
     let whole = slope(&run());
     let mut again = run();

@@ -69,7 +69,10 @@ fn runs_that_did_not_sample_starts_decide_nothing() {
         assert_eq!((found.decision, found.slower, found.passed), (Decision::Undecided, 0, 0), "{found:?}");
         let text = compare::terminal(&compared, &terminal::Options::default());
         assert!(text.contains("Nothing is decided"), "{text}");
-        assert!(compared.rows.iter().all(|row| row.ratio.is_some() && row.low.is_none()), "no interval");
+        assert!(
+            compared.rows.iter().all(|row| row.ratio.is_some_and(|ratio| ratio.low.is_none())),
+            "no interval"
+        );
     }
 }
 
@@ -99,7 +102,8 @@ fn enough_earlier_runs_decide_and_fewer_or_too_recent_ones_do_not() {
         let equal = row.result == VerdictResult::NoDifference && row.operation != "read";
         assert!(row.result == wanted || equal, "{row:?}");
         // The runs differ by several per cent, their rounds by less: the interval is of the runs.
-        assert!(row.high.unwrap() / row.low.unwrap() > 1.05, "{row:?}");
+        let (low, high) = row.ratio.unwrap().ends().unwrap();
+        assert!(high / low > 1.05, "{row:?}");
     }
     let text = compare::terminal(&found, &terminal::Options::default());
     assert!(
@@ -119,7 +123,7 @@ fn enough_earlier_runs_decide_and_fewer_or_too_recent_ones_do_not() {
     assert!(matches!(late.between, Some(Between::Nothing { runs: 6, .. })), "{:?}", late.between);
     let text = compare::terminal(&late, &terminal::Options::default());
     assert!(text.contains("that are needed"), "{text}");
-    assert!(late.rows.iter().all(|row| row.low.is_none()));
+    assert!(late.rows.iter().all(|row| row.ratio.is_none_or(|ratio| ratio.low.is_none())));
 }
 
 #[test]
@@ -340,8 +344,8 @@ fn settings_that_differ_stand_on_top_and_with_durability_in_the_verdict() {
         "{text}"
     );
     assert!(!text.contains("fsync on against"), "only what differs: {text}");
-    let sentences = summary.findings.iter().map(|one| &one.sentence);
-    let writes: Vec<&String> = sentences.filter(|sentence| sentence.contains("Durability differs")).collect();
+    let sentences = summary.findings.iter().map(|one| summary.sentence(one));
+    let writes: Vec<String> = sentences.filter(|sentence| sentence.contains("Durability differs")).collect();
     assert!(!writes.is_empty());
     for sentence in writes {
         let both = ["(synchronous_commit off)", "(synchronous_commit on)"];

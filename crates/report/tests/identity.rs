@@ -114,10 +114,10 @@ fn every_verdict_is_of_the_cells_that_it_names_and_no_table_has_two_rows_of_one_
         let within: &[&str] = [&[][..], &["payload"], &["payload", "layout"]][few(3)];
         let within: Vec<&str> = within.iter().copied().filter(|axis| !compare.contains(axis)).collect();
         let summary = asked(scenario.run(), compare, &within);
-        let rate = |at: Option<usize>| summary.cells[at.unwrap()].ops_per_second.unwrap().mean;
+        let rate = |at: Option<usize>| summary.cells[at.unwrap()].ops_per_second.unwrap().value;
         for verdict in summary.verdicts.iter().filter(|verdict| verdict.primary) {
             let quotient = rate(verdict.cells[0]) / rate(verdict.cells[1]);
-            assert!((verdict.ratio.unwrap() / quotient - 1.0).abs() < 0.01, "seed {seed}: {verdict:?}");
+            assert!((verdict.ratio.unwrap().value / quotient - 1.0).abs() < 0.01, "seed {seed}: {verdict:?}");
         }
         for language in [Language::English, Language::Japanese] {
             let summary = summary.clone().in_language(language);

@@ -57,9 +57,8 @@ fn running_run_shows_results_without_verdicts() {
         let page = terminal::render(&summary, &terminal::Options { details: true, ..Default::default() });
         assert!(!page.contains("faster") && !page.contains("slower"), "{page}");
         let compared = compare::compare(&analyse(&whole, Some(&INFO)), &summary, &[]);
-        assert!(
-            compared.rows.iter().all(|row| row.result == VerdictResult::NotComparable && row.low.is_none())
-        );
+        assert!(compared.rows.iter().all(|row| row.result == VerdictResult::NotComparable
+            && row.ratio.is_none_or(|ratio| ratio.low.is_none())));
         let all = compared.sentences(Section::Verdict);
         assert!(all[0].contains("is not complete"), "{all:?}");
     }
@@ -91,7 +90,8 @@ fn extended_run_spends_separate_share_at_each_end() {
     let width = |run: &Run| {
         let summary = summary(run);
         let verdict = verdict(&summary, "read", "target", 1_000);
-        verdict.high.unwrap() / verdict.low.unwrap()
+        let (low, high) = verdict.ratio.unwrap().ends().unwrap();
+        high / low
     };
     let once = width(&run);
     // The same 32 rounds, after an earlier end at 25 rounds.
@@ -137,7 +137,8 @@ fn repeated_analysis_widens_intervals_and_is_reported() {
     let (fixed, looked) = (summary(&fixed), summary(&looked));
     let width = |summary: &Summary| {
         let verdict = verdict(summary, "read", "target", 1_000);
-        verdict.high.unwrap() / verdict.low.unwrap()
+        let (low, high) = verdict.ratio.unwrap().ends().unwrap();
+        high / low
     };
     assert!(width(&looked) > width(&fixed), "{} {}", width(&looked), width(&fixed));
     let basis = |summary: &Summary| summary.sentences(Section::Basis)[0].to_owned();

@@ -225,8 +225,9 @@ fn ranking_comes_first_with_figures_and_a_plot_of_every_ratio_without_a_script()
         assert_eq!(ranking.matches("× (").count(), ranking.matches("class=\"bar\" d=\"M").count());
         assert!(!without.contains(">0.00") && !without.contains(" 0.00 "), "a ratio is never shown as zero");
         for statement in summary.findings.iter().filter(|one| one.section == Section::Verdict) {
-            let words: Vec<&str> = statement.sentence.split(' ').take(4).collect();
-            assert!(without.contains(&words.join(" ")), "{}", statement.sentence);
+            let sentence = summary.sentence(statement);
+            let words: Vec<&str> = sentence.split(' ').take(4).collect();
+            assert!(without.contains(&words.join(" ")), "{sentence}");
         }
     }
 }

@@ -38,7 +38,7 @@ fn cell(summary: &Summary, cpus: u64) -> &CellResult {
 }
 
 fn value(summary: &Summary, cpus: u64, name: &str) -> Option<f64> {
-    cell(summary, cpus).metric(name).map(|metric| metric.value)
+    cell(summary, cpus).metric(name).map(|metric| metric.figure.value)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn efficiency_and_law_follow_from_rates() {
         let found = value(&summary, n, "efficiency").unwrap();
         assert!((found / expected - 1.0).abs() < 0.02, "{n}: {found} {expected}");
     }
-    let contention = cell(&summary, 4).metric("contention").unwrap().interval();
+    let contention = cell(&summary, 4).metric("contention").unwrap().figure;
     assert!((contention.value - LAW.contention).abs() < 0.02, "{contention:?}");
     assert!(contention.low.unwrap() < contention.value && contention.value < contention.high.unwrap());
     assert!((value(&summary, 8, "coherency").unwrap() - LAW.coherency).abs() < 0.002);

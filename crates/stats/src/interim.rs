@@ -131,7 +131,7 @@ pub fn further_rounds(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::{Verdict, judge};
+    use crate::verdict::{VerdictResult, judge};
 
     #[test]
     fn all_analyses_together_spend_less_than_available() {
@@ -190,11 +190,11 @@ mod tests {
     #[test]
     fn called_or_whole_interval_within_margin_is_conclusive() {
         let wide = ratio(1.01, 1.05);
-        assert_eq!(judge(&wide, 0.05), Verdict::Undecided);
-        assert_eq!(judge(&wide, 0.07), Verdict::Equal);
-        assert_eq!(judge(&ratio(1.5, 1.25), 0.05), Verdict::Faster);
+        assert_eq!(judge(&wide, 0.05), VerdictResult::Undecided);
+        assert_eq!(judge(&wide, 0.07), VerdictResult::NoDifference);
+        assert_eq!(judge(&ratio(1.5, 1.25), 0.05), VerdictResult::Better);
         let none = PairedRatio { interval: None, ..wide };
-        assert_eq!(judge(&none, 10.0), Verdict::Undecided);
+        assert_eq!(judge(&none, 10.0), VerdictResult::Undecided);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! `tests/simulation.rs` checks the promised coverage for normal, lognormal and heavy-tailed noise.
 
 use crate::distribution::student_t_quantile;
+use serde::Serialize;
 
 /// How an interval is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +41,7 @@ impl IntervalSettings {
 }
 
 /// Two ends, both included, in the unit of what they bound.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// The lower end.
     pub low: f64,
@@ -61,17 +62,42 @@ impl Interval {
     }
 }
 
-/// The mean of one cell's rounds with its interval, in the unit of the values.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A value with the ends of its interval, in the unit of the value.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The geometric mean of the rounds.
+    /// The mean of the rounds.
     pub value: f64,
-    /// The interval's lower end; `value` if there is one round.
-    pub low: f64,
-    /// The interval's upper end; `value` if there is one round.
-    pub high: f64,
-    /// The number of rounds. With 1, the ends say nothing.
-    pub rounds: usize,
+    /// The interval's lower end; `None` of one round, which has no interval.
+    pub low: Option<f64>,
+    /// The interval's upper end.
+    pub high: Option<f64>,
+}
+
+impl Estimate {
+    /// A value with this interval, if it has one.
+    #[must_use]
+    pub fn new(value: f64, interval: Option<Interval>) -> Self {
+        Self { value, low: interval.map(|ends| ends.low), high: interval.map(|ends| ends.high) }
+    }
+
+    /// The ends of its interval, if it has one.
+    #[must_use]
+    pub fn ends(self) -> Option<(f64, f64)> {
+        self.low.zip(self.high)
+    }
+
+    /// The estimate of a function that keeps the order of its values.
+    #[must_use]
+    pub fn map(self, of: impl Fn(f64) -> f64) -> Self {
+        Self { value: of(self.value), low: self.low.map(&of), high: self.high.map(&of) }
+    }
+
+    /// A ratio seen from the other side.
+    #[must_use]
+    pub fn inverse(self) -> Self {
+        let of = |value: f64| 1.0 / value;
+        Self { value: of(self.value), low: self.high.map(of), high: self.low.map(of) }
+    }
 }
 
 /// The geometric mean of one cell's positive values, such as operations per second, with its interval.
@@ -83,9 +109,8 @@ pub struct Estimate {
 pub fn interval_of_mean(values: &[f64], settings: &IntervalSettings) -> Option<Estimate> {
     let logs = logarithms(values)?;
     let (centre, error) = mean_and_error(&logs);
-    let half = error.map_or(0.0, |error| settings.student((logs.len() - 1) as f64) * error);
-    let Interval { low, high } = Interval::around(centre, half);
-    Some(Estimate { value: exp_finite(centre), low, high, rounds: values.len() })
+    let half = error.map(|error| settings.student((logs.len() - 1) as f64) * error);
+    Some(Estimate::new(exp_finite(centre), half.map(|half| Interval::around(centre, half))))
 }
 
 /// The natural logarithms of values; `None` if there is no value, or one is not positive and finite.

@@ -5,7 +5,7 @@
 //! also makes B against A the exact inverse of A against B (Fleming and Wallace, "How not to lie with
 //! statistics", CACM 29(3), 1986). The interval is that of [`crate::interval`].
 
-use crate::interval::{Interval, IntervalSettings, exp_finite, logarithms, mean_and_error};
+use crate::interval::{Estimate, Interval, IntervalSettings, exp_finite, logarithms, mean_and_error};
 use crate::shared::SharedVariance;
 
 /// A factor between two cells, with the interval within which it lies.
@@ -80,16 +80,10 @@ impl PairedRatio {
         }
     }
 
-    /// The interval's lower end, if there is an interval.
+    /// The ratio with its interval.
     #[must_use]
-    pub fn low(&self) -> Option<f64> {
-        self.interval.map(|interval| interval.low)
-    }
-
-    /// The interval's upper end, if there is an interval.
-    #[must_use]
-    pub fn high(&self) -> Option<f64> {
-        self.interval.map(|interval| interval.high)
+    pub fn estimate(&self) -> Estimate {
+        Estimate::new(self.ratio, self.interval)
     }
 }
 

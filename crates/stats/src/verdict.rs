@@ -13,31 +13,54 @@
 //!
 //! `tests/families.rs` shows the error rates of whole runs in both scopes.
 
+use crate::interval::Estimate;
 use crate::paired::PairedRatio;
+use serde::Serialize;
 
-/// The result of comparing the subject with the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+/// The outcome of comparing the subject with the baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictResult {
     /// The subject is better by more than noise, and perhaps by more than the margin.
-    Faster,
+    Better,
     /// The subject is worse by more than noise, and perhaps by more than the margin.
-    Slower,
+    Worse,
     /// Any difference is smaller than the margin.
-    Equal,
+    NoDifference,
     /// More rounds may decide it: no difference is shown, and one beyond the margin is not excluded. A single round, which
     /// has no interval, decides nothing.
     Undecided,
+    /// They cannot be compared. [`judge`] never says so.
+    NotComparable,
+}
+
+impl VerdictResult {
+    /// Whether a difference is called.
+    #[must_use]
+    pub fn is_called(self) -> bool {
+        matches!(self, Self::Better | Self::Worse)
+    }
+
+    /// A called difference as a ratio above 1 with its interval, whichever side is better.
+    #[must_use]
+    pub fn gain(self, ratio: Option<Estimate>) -> Option<Estimate> {
+        match self {
+            Self::Better => ratio,
+            Self::Worse => ratio.map(Estimate::inverse),
+            Self::NoDifference | Self::Undecided | Self::NotComparable => None,
+        }
+    }
 }
 
 /// Judges a comparison of values of which higher ones are better, by its interval. `margin`: differences below it do not
 /// matter; 0.05 allows from 1 ÷ 1.05 to 1.05.
 #[must_use]
-pub fn judge(ratio: &PairedRatio, margin: f64) -> Verdict {
+pub fn judge(ratio: &PairedRatio, margin: f64) -> VerdictResult {
     match ratio.interval {
-        Some(_) if is_within(ratio, margin) => Verdict::Equal,
-        Some(interval) if interval.low > 1.0 => Verdict::Faster,
-        Some(interval) if interval.high < 1.0 => Verdict::Slower,
-        _ => Verdict::Undecided,
+        Some(_) if is_within(ratio, margin) => VerdictResult::NoDifference,
+        Some(interval) if interval.low > 1.0 => VerdictResult::Better,
+        Some(interval) if interval.high < 1.0 => VerdictResult::Worse,
+        _ => VerdictResult::Undecided,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::normal;
 use kurabe_stats::interim::{Analyses, at_analysis, further_rounds};
-use kurabe_stats::{IntervalSettings, PairedRatio, Rng, Verdict, judge, mix};
+use kurabe_stats::{IntervalSettings, PairedRatio, Rng, VerdictResult, judge, mix};
 
 /// Rounds at the analyses of a run.
 const PLANNED: [u32; 6] = [6, 9, 14, 21, 32, 48];
@@ -59,7 +59,7 @@ fn runs_that(
 }
 
 fn called(ratio: &PairedRatio) -> bool {
-    matches!(judge(ratio, 0.0), Verdict::Faster | Verdict::Slower)
+    matches!(judge(ratio, 0.0), VerdictResult::Better | VerdictResult::Worse)
 }
 
 #[test]
@@ -87,8 +87,9 @@ fn repeated_analysis_without_spending_exceeds_error_rate() {
 #[test]
 fn a_difference_beyond_the_margin_is_said_to_be_within_it_in_at_most_five_percent_of_runs() {
     for noise in [Noise::Normal, Noise::Heavy] {
-        let wrong =
-            runs_that(noise, 1, 1.051, (&[], true), |ratio| ratio.high().is_some_and(|high| high <= 1.05));
+        let wrong = runs_that(noise, 1, 1.051, (&[], true), |ratio| {
+            ratio.estimate().high.is_some_and(|high| high <= 1.05)
+        });
         assert!(wrong <= 0.05, "{noise:?}: {wrong}");
     }
 }
@@ -97,12 +98,12 @@ fn a_difference_beyond_the_margin_is_said_to_be_within_it_in_at_most_five_percen
 fn equal_and_five_percent_difference_both_become_conclusive() {
     for factor in [1.0, 1.08] {
         let share = runs_that(Noise::Normal, 1, factor, (&[], true), |ratio| {
-            judge(ratio, 0.05) != Verdict::Undecided
+            judge(ratio, 0.05) != VerdictResult::Undecided
         });
         assert!(share >= 0.95, "×{factor}: {share}");
     }
     let faster =
-        runs_that(Noise::Normal, 1, 1.08, (&[], true), |ratio| judge(ratio, 0.05) == Verdict::Faster);
+        runs_that(Noise::Normal, 1, 1.08, (&[], true), |ratio| judge(ratio, 0.05) == VerdictResult::Better);
     assert!(faster >= 0.95, "{faster}");
 }
 
@@ -117,14 +118,14 @@ fn predicted_rounds_decide_most_comparisons() {
         let settings = IntervalSettings::default();
         let of = |rounds: usize| PairedRatio::of(&a[..rounds], &b[..rounds], &settings).unwrap();
         let ratio = of(6);
-        if judge(&ratio, 0.03) != Verdict::Undecided {
+        if judge(&ratio, 0.03) != VerdictResult::Undecided {
             continue;
         }
         let Some(more) = further_rounds(&ratio, 0.03, None, &settings) else { continue };
         // The estimate of the spread after six rounds is rough: the prediction may be wrong by half.
         let rounds = (6 + more + more / 2).min(400);
         foreseen += 1;
-        conclusive += u64::from(judge(&of(rounds), 0.03) != Verdict::Undecided);
+        conclusive += u64::from(judge(&of(rounds), 0.03) != VerdictResult::Undecided);
     }
     assert!(foreseen > RUNS / 2, "{foreseen}");
     assert!(conclusive * 2 >= foreseen, "{conclusive} of {foreseen}");

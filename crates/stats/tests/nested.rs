@@ -4,7 +4,7 @@
 
 use crate::normal;
 use kurabe_stats::nested::means_of_blocks;
-use kurabe_stats::{IntervalSettings, PairedRatio, Rng, Verdict, judge, mix};
+use kurabe_stats::{IntervalSettings, PairedRatio, Rng, VerdictResult, judge, mix};
 
 const RUNS: u64 = 500;
 /// 5 % of the runs, and two standard deviations of that number.
@@ -33,7 +33,7 @@ fn called_different(blocks: u32, length: u32, between: f64, within: f64) -> [u64
             let samples = |at: usize| means_of_blocks(sides[at].iter().copied(), block);
             let settings = IntervalSettings::default();
             let verdict = judge(&PairedRatio::of(&samples(0), &samples(1), &settings).unwrap(), 0.0);
-            *called += u64::from(verdict != Verdict::Undecided);
+            *called += u64::from(verdict != VerdictResult::Undecided);
         }
     }
     called
@@ -69,7 +69,7 @@ fn nine_blocks_find_five_percent_in_nine_of_ten_runs() {
             let b = b.into_iter().map(|(round, value)| (round, value * effect));
             let means = [a, b.collect()].map(|side| means_of_blocks(side, |round| round / 2));
             let ratio = PairedRatio::of(&means[0], &means[1], &settings).unwrap();
-            judge(&ratio, 0.0) != Verdict::Undecided
+            judge(&ratio, 0.0) != VerdictResult::Undecided
         };
         (0..RUNS).filter(one).count() as u64
     };

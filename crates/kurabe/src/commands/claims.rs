@@ -228,9 +228,8 @@ impl Session<'_> {
             return Ok((not_here(resolved), None));
         }
         let request = self.request(work, &resolved)?;
-        let decided = |run: &Run| {
-            !judge(run, &analyse(run, Some(info)), &resolved.tests).iter().any(|part| part.open)
-        };
+        let decided =
+            |run: &Run| !judge(run, &analyse(run, Some(info)), &resolved.tests).iter().any(|part| part.open);
         let labels = [label].into_iter().chain(self.labels.iter().cloned()).collect();
         let job = Job {
             html: self.html,

@@ -11,7 +11,9 @@ use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
 use kurabe_experiments::registry;
 use kurabe_record::RunPath;
-use kurabe_report::{Language, Summary, View, ab, csv, hgrm, html, json, markdown, openmetrics, terminal, windows};
+use kurabe_report::{
+    Language, Summary, View, ab, csv, hgrm, html, json, markdown, openmetrics, terminal, windows,
+};
 use std::path::PathBuf;
 
 /// The width of the report if standard output is not a terminal and the environment sets none.

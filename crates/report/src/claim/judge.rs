@@ -3,7 +3,6 @@
 use super::measure::{SAMPLED_CPU, rounds};
 use super::{Answer, Part, Side, Test};
 use crate::cell::{CellResult, Status};
-use crate::interval::Interval;
 use crate::metrics::{arithmetic, interval, samples};
 use crate::rule::Rule;
 use crate::summary::Summary;
@@ -11,7 +10,7 @@ use kurabe_core::axis::AxisValue;
 use kurabe_core::metric::{DATA_RATE, Unit};
 use kurabe_core::run::Run;
 use kurabe_core::target::UP;
-use kurabe_stats::{Interval as Ends, IntervalSettings, PairedRatio};
+use kurabe_stats::{Interval, IntervalSettings, PairedRatio};
 use std::collections::BTreeMap;
 
 const DISTURBED: &str = "other processes used the CPU during its trials";
@@ -180,7 +179,7 @@ impl Judge<'_> {
             part.why = Some("a value is zero or negative, so that there is no ratio".to_owned());
             return;
         };
-        part.found = Some(Interval { value: ratio.ratio, low: ratio.low(), high: ratio.high() });
+        part.found = Some(ratio.estimate());
         let limits = limits(test, cells);
         answer(part, limits);
     }
@@ -288,8 +287,8 @@ impl Limits {
     }
 
     /// The interval with the ends that are known.
-    fn of(self, low: f64, high: f64) -> Ends {
-        Ends {
+    fn of(self, low: f64, high: f64) -> Interval {
+        Interval {
             low: if self.no_low { 0.0 } else { low },
             high: if self.no_high { f64::INFINITY } else { high },
         }

@@ -12,9 +12,9 @@ mod range;
 mod report;
 mod text;
 
-use crate::interval::Interval;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::metric::Unit;
+use kurabe_stats::Estimate;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ pub struct Part {
     pub claimed: Range,
     /// The value with its interval; `None` if there is none.
     #[serde(flatten)]
-    pub found: Option<Interval>,
+    pub found: Option<Estimate>,
     /// The number of rounds that it is from.
     pub rounds: u32,
     /// Why it is undecided or not testable here, as a clause.

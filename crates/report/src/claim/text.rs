@@ -2,12 +2,12 @@
 
 use super::{Answer, Card, Judgement, Part, Report};
 use crate::format::{figure, timestamp, value_of};
-use crate::interval::Interval;
 use crate::messages::Language;
 use crate::table::{Column, Table};
 use crate::terminal_page::{Options, Page};
 use crate::wording::with_interval;
 use kurabe_core::metric::Unit;
+use kurabe_stats::Estimate;
 use unicode_width::UnicodeWidthStr;
 
 /// The least width of a claim's text.
@@ -23,7 +23,7 @@ pub(super) fn show(unit: Unit) -> impl Fn(f64) -> String {
 
 /// The value of a part with its interval: `1.12 (1.08 to 1.16)`.
 pub(super) fn found(part: &Part) -> String {
-    let shown = |found: Interval| with_interval(found, &show(part.unit), Language::English);
+    let shown = |found: Estimate| with_interval(found, &show(part.unit), Language::English);
     part.found.map_or_else(|| "–".to_owned(), shown)
 }
 

@@ -20,6 +20,7 @@ use crate::summary::Summary;
 use crate::target::TargetSummary;
 use crate::verdict::Why;
 use kurabe_core::{Error, Result};
+use kurabe_stats::Estimate;
 use serde::Serialize;
 
 /// Conditions that make results of two runs incomparable if they differ, as [`Difference::what`] names them.
@@ -139,8 +140,9 @@ fn next(open: &[&Row], criteria: &Criteria, first: &Summary, unjudged: Option<&W
     }
     // The width of an interval falls with the root of the number of rounds.
     let factor = |row: &&Row| {
-        let ((margin, _), (low, high)) = (criteria.of(row)?, row.low.zip(row.high)?);
-        let distance = (row.ratio?.ln() + margin.ln_1p()).abs();
+        let ((margin, _), ratio) = (criteria.of(row)?, row.ratio?);
+        let (low, high) = ratio.ends()?;
+        let distance = (ratio.value.ln() + margin.ln_1p()).abs();
         Some(((high / low).ln() / 2.0 / distance).powi(2))
     };
     let undisturbed = open.iter().filter(|row| row.why.is_none());
@@ -167,11 +169,11 @@ pub(super) fn words(row: &Row, judgement: Judgement, labels: &Labels) -> String 
 fn of_row(row: &Row, margin: f64) -> Option<Judgement> {
     row.first?;
     let limit = 1.0 / (1.0 + margin);
-    Some(match (row.low, row.high, &row.why) {
+    Some(match (row.ratio.and_then(Estimate::ends), &row.why) {
         // A saturated client hides what the server could do, and the application still gets no less.
-        (Some(low), _, None | Some(Why::ClientBound { .. })) if low >= limit => Judgement::Passed,
-        (_, Some(high), None) if high < limit => Judgement::Slower,
-        (_, _, Some(_)) => Judgement::NotJudged,
+        (Some((low, _)), None | Some(Why::ClientBound { .. })) if low >= limit => Judgement::Passed,
+        (Some((_, high)), None) if high < limit => Judgement::Slower,
+        (_, Some(_)) => Judgement::NotJudged,
         _ => Judgement::Undecided,
     })
 }

@@ -5,6 +5,7 @@ use super::render::change;
 use super::{Compared, Judgement, Row};
 use crate::messages::Language;
 use kurabe_core::text::printable;
+use kurabe_stats::Estimate;
 use std::fmt::Write as _;
 
 /// The comparison as `JUnit` XML. Results that are slower are failures. Results that are undecided or not judged are
@@ -53,12 +54,12 @@ fn name(row: &Row) -> String {
 }
 
 fn interval(row: &Row) -> String {
-    match (row.ratio, row.low, row.high) {
-        (Some(ratio), Some(low), Some(high)) => {
-            format!("second ÷ first is {ratio:.3} ({low:.3} to {high:.3})")
-        }
-        (Some(ratio), ..) => format!("second ÷ first is {ratio:.3}, without an interval"),
-        _ => "the runs cannot be compared here".to_owned(),
+    let Some(Estimate { value, low, high }) = row.ratio else {
+        return "the runs cannot be compared here".to_owned();
+    };
+    match low.zip(high) {
+        Some((low, high)) => format!("second ÷ first is {value:.3} ({low:.3} to {high:.3})"),
+        None => format!("second ÷ first is {value:.3}, without an interval"),
     }
 }
 

@@ -22,8 +22,9 @@ use crate::scope::Scope;
 use crate::side::Side;
 use crate::summary::Summary;
 use crate::target::TargetSummary;
-use crate::verdict::{Pair, VerdictResult};
+use crate::verdict::Pair;
 use kurabe_core::run::Run;
+use kurabe_stats::VerdictResult;
 use rows::{By, Pairing, rows};
 use serde::Serialize;
 
@@ -70,6 +71,11 @@ impl Compared {
     pub fn in_language(mut self, language: Language) -> Self {
         self.labels.speak(language);
         self
+    }
+
+    /// A finding of this comparison as a sentence.
+    pub fn sentence(&self, statement: &Statement) -> String {
+        statement.finding.sentence(&self.labels)
     }
 
     pub fn sentences(&self, section: Section) -> Vec<String> {
@@ -213,7 +219,7 @@ fn changed(row: &Row, first: &Summary) -> Option<Finding> {
         axes: Axis::values_of(labels.varying(), &row.axes),
     };
     let (metric, lower_bound) = (row.metric.clone(), row.lower_bound);
-    if let Some(ratio) = row.result.gain(row.interval()) {
+    if let Some(ratio) = row.result.gain(row.ratio) {
         let better = row.result == VerdictResult::Better;
         return Some(Runs::Changed { scope, metric, better, ratio, lower_bound }.into());
     }

@@ -4,7 +4,6 @@ use super::gate::words;
 use super::{Compared, Difference, Judgement, Row};
 use crate::finding::{Finding, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
-use crate::interval::Interval;
 use crate::json::with_sentences;
 use crate::labels::Labels;
 use crate::markdown::{escaped, items, markdown_table, publishing};
@@ -12,10 +11,10 @@ use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::table::{Table, dash};
 use crate::terminal_page::{Options, Page};
-use crate::verdict::VerdictResult;
 use crate::wording::{amount, ratio, ratio_in_table};
 use kurabe_core::metric::Unit;
 use kurabe_core::sort;
+use kurabe_stats::{Estimate, VerdictResult};
 use std::fmt::Write as _;
 
 /// The number of lines of a gate's result on a terminal.
@@ -73,8 +72,7 @@ fn lead(compared: &Compared) -> Vec<String> {
         Finding::Runs(of) => !matches!(of, Runs::Changed { .. } | Runs::Changes { .. }),
         _ => false,
     };
-    let of_gate = compared.findings.iter().filter(is_of_gate);
-    of_gate.map(|one| one.finding.sentence(&compared.labels)).collect()
+    compared.findings.iter().filter(is_of_gate).map(|one| compared.sentence(one)).collect()
 }
 
 /// The rows of a gate, those that did not pass first; without a gate, the primary rows.
@@ -105,7 +103,7 @@ fn gate_table(rows: &[&Row], language: Language) -> Table {
         }
         if targets { format!("{name}, {}", row.target) } else { name }
     };
-    let ratio = |row: &Row| row.interval().map_or_else(dash, ratio_in_table);
+    let ratio = |row: &Row| row.ratio.map_or_else(dash, ratio_in_table);
     let mut table = Table { rows: vec![Vec::new(); rows.len()], ..Table::default() };
     let mut add = |head: Message, right, spare, text: &dyn Fn(&Row) -> String| {
         table.add(head.text(language), right, spare, rows.iter().map(|row| text(row)));
@@ -236,7 +234,7 @@ fn varying(rows: &[&Row]) -> Vec<usize> {
 }
 
 /// A row's value on one side.
-fn value(row: &Row, value: Option<Interval>) -> String {
+fn value(row: &Row, value: Option<Estimate>) -> String {
     match (value, row.unit) {
         (None, _) => "–".to_owned(),
         (Some(value), Unit::PerSecond) => figure(value.value),
@@ -245,7 +243,7 @@ fn value(row: &Row, value: Option<Interval>) -> String {
 }
 
 pub(super) fn change(row: &Row, language: Language) -> String {
-    let gain = row.result.gain(row.interval());
+    let gain = row.result.gain(row.ratio);
     let how = gain.map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
     let by = |message: Message| message.with(language, &[("how", &how)]);
     match (row.result, is_speed(&row.metric)) {
@@ -255,7 +253,7 @@ pub(super) fn change(row: &Row, language: Language) -> String {
         (VerdictResult::Worse, false) => by(Message::Worse),
         (VerdictResult::NoDifference, _) => Message::Equal.text(language).to_owned(),
         (VerdictResult::NotComparable, _) => Message::NotCompared.text(language).to_owned(),
-        (VerdictResult::Undecided, _) => row.interval().map_or_else(
+        (VerdictResult::Undecided, _) => row.ratio.map_or_else(
             || Message::Undecided.text(language).to_owned(),
             |of| Message::UndecidedAt.with(language, &[("ratio", &ratio(of, language))]),
         ),

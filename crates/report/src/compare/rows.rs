@@ -1,19 +1,19 @@
 //! The results of two sides, row by row: two runs, or two targets of one.
 
-use crate::cell::{CellResult, MetricInfo, MetricResult, Status};
-use crate::comparison::{bounded, not_comparable, result_of, why_no_results};
+use crate::cell::{CellResult, MetricInfo, Status};
+use crate::comparison::{bounded, not_comparable, why_no_results};
+use crate::estimate::as_ratio;
 use crate::finding::{Between, Judgement};
-use crate::interval::Interval;
 use crate::metrics::paired;
 use crate::rule::Rule;
 use crate::side::Side;
 use crate::summary::Summary;
-use crate::verdict::{VerdictResult, Why};
+use crate::verdict::Why;
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Source, Unit};
 use kurabe_core::run::DEFAULT_MARGIN;
 use kurabe_core::sort;
-use kurabe_stats::{IntervalSettings, PairedRatio};
+use kurabe_stats::{Estimate, IntervalSettings, PairedRatio, VerdictResult, judge};
 use serde::Serialize;
 
 /// A metric of a cell and operation in both runs.
@@ -29,19 +29,16 @@ pub struct Row {
     /// Whether it answers the experiment's question.
     pub primary: bool,
     /// The value in the first run.
-    pub first: Option<Interval>,
+    pub first: Option<Estimate>,
     /// The value in the second run.
-    pub second: Option<Interval>,
+    pub second: Option<Estimate>,
     /// The result: second run against first.
     pub result: VerdictResult,
     /// Why they are not compared.
     pub why: Option<Why>,
     /// Second ÷ first of the geometric means, above 1 if the second is better.
-    pub ratio: Option<f64>,
-    /// The lower end of its interval.
-    pub low: Option<f64>,
-    /// The upper end.
-    pub high: Option<f64>,
+    #[serde(flatten, serialize_with = "as_ratio")]
+    pub ratio: Option<Estimate>,
     /// Whether the better run's client was saturated, so that the ratio is a lower bound.
     pub lower_bound: bool,
     /// What the gate says; `None`, and not written, without a gate, for what it does not judge, and if the first run has
@@ -57,13 +54,6 @@ pub struct Row {
     /// The axes in order, with formatted values.
     #[serde(skip)]
     pub(crate) shown: Vec<(String, String)>,
-}
-
-impl Row {
-    /// The ratio with its interval.
-    pub(crate) fn interval(&self) -> Option<Interval> {
-        Some(Interval { value: self.ratio?, low: self.low, high: self.high })
-    }
 }
 
 /// What is compared: two runs, or two targets of one.
@@ -133,7 +123,7 @@ fn row(
     let are_peers = matches!(by, By::Pairs(_));
     let value = |cell: &CellResult| {
         let valid = !cell.is_overloaded() && !cell.is_generator_late();
-        cell.metric(&metric.name).filter(|_| valid || !metric.is_speed()).map(MetricResult::interval)
+        cell.metric(&metric.name).filter(|_| valid || !metric.is_speed()).map(|found| found.figure)
     };
     let mut row = Row {
         target: if are_peers { b } else { a }.target.clone(),
@@ -148,8 +138,6 @@ fn row(
         result: VerdictResult::NotComparable,
         why: None,
         ratio: None,
-        low: None,
-        high: None,
         lower_bound: false,
         of_kind: false,
         disturbed: Vec::new(),
@@ -179,7 +167,7 @@ fn row(
         row.why = Some(Why::NotPositive);
         return row;
     };
-    (row.result, row.why, row.lower_bound) = bounded(metric, result_of(&ratio, DEFAULT_MARGIN), cells, sides);
-    (row.ratio, row.low, row.high) = (Some(ratio.ratio), ratio.low(), ratio.high());
+    (row.result, row.why, row.lower_bound) = bounded(metric, judge(&ratio, DEFAULT_MARGIN), cells, sides);
+    row.ratio = Some(ratio.estimate());
     row
 }

@@ -3,16 +3,16 @@
 use super::context::Context;
 use crate::attribution::{Bottleneck, Confidence};
 use crate::comparison::TARGET;
+use crate::estimate::{as_ratio, is_vast};
 use crate::format::percent;
 use crate::group::{distinct, grouped};
-use crate::interval::{Interval, Span};
 use crate::labels::Labels;
 use crate::messages::Language;
 use crate::metrics::is_speed;
 use crate::scope::Scope;
 use crate::side::Side;
 use crate::target::TargetSummary;
-use crate::verdict::{Limit, Pair, Verdict, VerdictResult, Why};
+use crate::verdict::{Limit, Pair, Verdict, Why};
 use crate::wording::{
     amount, gained, is_factor, joined, likely, many, noun, promise, ratio, say, subject, taking,
     with_settings,
@@ -20,6 +20,7 @@ use crate::wording::{
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::sort;
+use kurabe_stats::{Estimate, Interval, VerdictResult};
 use serde::Serialize;
 
 /// A measured ratio of two sides at one value of the chart axis.
@@ -28,18 +29,8 @@ pub struct Measured {
     /// The value of the chart axis; `None` if the experiment has none.
     pub at: Option<AxisValue>,
     /// `a` ÷ `b`: the geometric mean of the rounds.
-    pub ratio: f64,
-    /// The lower end of its interval; `None` with one round, which has no interval.
-    pub low: Option<f64>,
-    /// The upper end.
-    pub high: Option<f64>,
-}
-
-impl Measured {
-    /// The ratio with its interval.
-    pub fn interval(&self) -> Interval {
-        Interval { value: self.ratio, low: self.low, high: self.high }
-    }
+    #[serde(flatten, serialize_with = "as_ratio")]
+    pub ratio: Estimate,
 }
 
 /// Targets with the same durability class.
@@ -71,7 +62,7 @@ pub enum Comparison {
     },
     /// The sides are equal to within the margin: every interval lies within it. `span`: from the lowest to the highest end of the
     /// intervals (`a` ÷ `b`).
-    NoDifference { scope: Scope, pair: Pair, comparisons: u32, margin: f64, span: Option<Span> },
+    NoDifference { scope: Scope, pair: Pair, comparisons: u32, margin: f64, span: Option<Interval> },
     /// No difference is shown, and one beyond the margin is not excluded. `noise_floor`: what equal cells may differ by,
     /// if that is more than the margin. `further_rounds`: that are expected to decide all of them; `further_seconds`:
     /// their time.
@@ -102,9 +93,9 @@ impl Comparison {
                     if is_speed(&pair.metric) { ("are", "の速さ") } else { ("is", "良い値") };
                 let gained = gained_over(&pair.metric, measured, *lower_bound, labels);
                 let least = if *lower_bound { "少なくとも " } else { "" };
-                let ratios = each(measured, &|one| ratio(one.interval(), language), labels);
+                let ratios = each(measured, &|one| ratio(one.ratio, language), labels);
                 let amounts = if measured.len() > 1 && !lower_bound {
-                    format!(": {}", each(measured, &|one| amount(one.interval(), false), labels))
+                    format!(": {}", each(measured, &|one| amount(one.ratio, false), labels))
                 } else {
                     String::new()
                 };
@@ -118,7 +109,7 @@ impl Comparison {
             }
             Self::NoDifference { margin, span, .. } => {
                 let margin = percent(*margin);
-                let measured = span.map(|Span { low, high }| (format!("{low:.3}"), format!("{high:.3}")));
+                let measured = span.map(|Interval { low, high }| (format!("{low:.3}"), format!("{high:.3}")));
                 let measured = measured.map_or_else(String::new, |(low, high)| {
                     say!(language, ": {low} to {high} times", "測定値は {low}~{high} 倍です。")
                 });
@@ -129,8 +120,8 @@ impl Comparison {
                 )
             }
             Self::Undecided { measured, noise_floor, further_rounds, further_seconds, .. } => {
-                let all = each(measured, &|one| undecided_ratio(one.interval(), language), labels);
-                let one_round = if measured.iter().any(|one| one.low.is_none()) {
+                let all = each(measured, &|one| undecided_ratio(one.ratio, language), labels);
+                let one_round = if measured.iter().any(|one| one.ratio.low.is_none()) {
                     "; one round has no interval"
                 } else {
                     ""
@@ -172,8 +163,8 @@ impl Comparison {
 }
 
 /// A ratio that is undecided, with its interval, unless that says nothing.
-fn undecided_ratio(of: Interval, language: Language) -> String {
-    if of.is_vast() {
+fn undecided_ratio(of: Estimate, language: Language) -> String {
+    if is_vast(&of) {
         return say!(
             language,
             "no ratio to within a factor of 100 (repeat it on an idle machine, or with more rounds)",
@@ -185,8 +176,9 @@ fn undecided_ratio(of: Interval, language: Language) -> String {
 
 /// The improvement with the word before the other side; of several ratios the least that holds for all.
 fn gained_over(metric: &str, measured: &[Measured], lower_bound: bool, labels: &Labels) -> String {
-    let least = measured.iter().min_by(|a, b| a.low.unwrap_or(a.ratio).total_cmp(&b.low.unwrap_or(b.ratio)));
-    let Some(ratio) = least.map(Measured::interval) else { return String::new() };
+    let least = |one: &Measured| one.ratio.low.unwrap_or(one.ratio.value);
+    let least = measured.iter().min_by(|a, b| least(a).total_cmp(&least(b)));
+    let Some(ratio) = least.map(|one| one.ratio) else { return String::new() };
     let least = lower_bound || measured.len() > 1;
     let word = if is_speed(metric) && is_factor(ratio.value) { "as" } else { "than" };
     format!("{} {word}", gained(metric, ratio, least, labels))
@@ -241,7 +233,7 @@ fn differing(promises: &[Promise], labels: &Labels) -> String {
 
 /// A pair with an outcome; the faster side is `a`.
 #[derive(PartialEq)]
-struct Outcome {
+struct Decided {
     pair: Pair,
     result: VerdictResult,
     why: Option<Why>,
@@ -250,7 +242,7 @@ struct Outcome {
     durability: Vec<Promise>,
 }
 
-impl Outcome {
+impl Decided {
     fn of(context: &Context<'_>, verdict: &Verdict) -> Self {
         let (mut pair, mut result) = (verdict.pair.clone(), verdict.result);
         if result == VerdictResult::Worse {
@@ -260,13 +252,13 @@ impl Outcome {
         let called = result == VerdictResult::Better && pair.axis == TARGET && is_speed(&pair.metric);
         let durability =
             if called { promises(context, &verdict.operation, [&pair.a, &pair.b]) } else { Vec::new() };
-        Self { pair, result, why: verdict.why.clone(), interval: verdict.low.is_some(), durability }
+        Self { pair, result, why: verdict.why.clone(), interval: verdict.has_interval(), durability }
     }
 }
 
 /// The findings of these verdicts, in order; each holds at every point of its scope.
 pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Comparison> {
-    let outcomes = grouped(verdicts.iter().map(|verdict| (Outcome::of(context, verdict), *verdict)));
+    let outcomes = grouped(verdicts.iter().map(|verdict| (Decided::of(context, verdict), *verdict)));
     // The findings of a pair are adjacent, wins first.
     let pairs = grouped(outcomes.into_iter().map(|group| {
         let Pair { metric, axis, a, b } = group.0.pair.clone();
@@ -287,7 +279,7 @@ pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Comp
 
 /// The findings of an outcome: one for each operation, target and combination of the other axes if they have ratios,
 /// otherwise one for each product of operations, targets and values.
-fn split(context: &Context<'_>, outcome: &Outcome, members: &[&Verdict]) -> Vec<Comparison> {
+fn split(context: &Context<'_>, outcome: &Decided, members: &[&Verdict]) -> Vec<Comparison> {
     let has_ratios = !matches!(outcome.result, VerdictResult::NoDifference | VerdictResult::NotComparable);
     let groups = grouped(members.iter().map(|verdict| {
         let line = has_ratios.then(|| (verdict.operation.clone(), verdict.target.clone()));
@@ -302,7 +294,7 @@ fn split(context: &Context<'_>, outcome: &Outcome, members: &[&Verdict]) -> Vec<
 
 fn finding(
     context: &Context<'_>,
-    outcome: &Outcome,
+    outcome: &Decided,
     axes: &Cell,
     members: &[&Verdict],
     (operations, targets, xs): Product,
@@ -318,10 +310,9 @@ fn finding(
     };
     let (pair, comparisons) = (outcome.pair.clone(), members.len() as u32);
     let measured = |verdict: &&Verdict| {
-        let ratio = verdict.interval()?;
-        let forward = verdict.pair.a == pair.a;
-        let Interval { value: ratio, low, high } = if forward { ratio } else { ratio.inverse() };
-        Some(Measured { at: verdict.x.clone(), ratio, low, high })
+        let ratio = verdict.ratio?;
+        let ratio = if verdict.pair.a == pair.a { ratio } else { ratio.inverse() };
+        Some(Measured { at: verdict.x.clone(), ratio })
     };
     let measured = members.iter().map(measured).collect::<Option<Vec<_>>>();
     Some(match outcome.result {
@@ -334,9 +325,9 @@ fn finding(
             durability: outcome.durability.clone(),
         },
         VerdictResult::NoDifference => {
-            let ends = measured.iter().flatten().filter_map(|one| one.low.zip(one.high));
+            let ends = measured.iter().flatten().filter_map(|one| one.ratio.ends());
             let span = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-            let span = span.map(|(low, high)| Span { low, high });
+            let span = span.map(|(low, high)| Interval { low, high });
             Comparison::NoDifference { scope, pair, comparisons, margin: context.rule.margin, span }
         }
         VerdictResult::Undecided => {

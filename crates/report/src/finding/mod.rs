@@ -16,7 +16,6 @@ pub(crate) mod runs;
 mod trials;
 mod values;
 
-pub use crate::interval::{Interval, Span};
 pub use crate::noise::NoiseFloor;
 pub use crate::scope::Scope;
 pub use crate::side::Side;
@@ -24,6 +23,7 @@ pub use crate::verdict::{Limit, Pair, Why};
 pub use basis::{Agents, Basis, NotInterleaved, Overhead, Tested};
 pub use bottlenecks::Bottlenecks;
 pub use comparison::{Comparison, Measured, Promise};
+pub use kurabe_stats::{Estimate, Interval};
 pub use notes::{Login, Note};
 pub use progress::Progress;
 pub use published::{PublishedHere, Reproduction};
@@ -195,9 +195,8 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     let (targets, levels): (Vec<&Verdict>, Vec<&Verdict>) =
         primary.iter().copied().partition(|verdict| verdict.pair.axis == TARGET);
     let (targets, levels) = (comparison::findings(context, &targets), comparison::findings(context, &levels));
-    let has_interval = |verdict: &Verdict| verdict.low.is_some();
     if context.verdicts.iter().any(|verdict| verdict.ratio.is_some())
-        && !context.verdicts.iter().any(has_interval)
+        && !context.verdicts.iter().any(Verdict::has_interval)
     {
         first.push(Progress::OneRound.into());
         details.extend(all_of(targets).chain(all_of(levels)));

@@ -3,7 +3,6 @@
 use super::context::Context;
 use crate::cell::CellResult;
 use crate::group::{distinct, grouped};
-use crate::interval::Interval;
 use crate::labels::Labels;
 use crate::target::TargetSummary;
 use crate::wording::{joined, listed, many, ratio, say, with_version};
@@ -11,7 +10,7 @@ use kurabe_core::facts::LOGIN;
 use kurabe_core::metric::CONNECT;
 use kurabe_core::run::{MachineFacts, Resumption};
 use kurabe_core::units;
-use kurabe_stats::median;
+use kurabe_stats::{Estimate, median};
 use serde::Serialize;
 
 /// What a reader must know of the run and its targets.
@@ -81,7 +80,7 @@ impl Note {
                 )
             }
             Self::Alone { times, results } => {
-                let times = ratio(Interval { value: *times, low: None, high: None }, language);
+                let times = ratio(Estimate { value: *times, low: None, high: None }, language);
                 let some = many((*results).into(), "result", "results");
                 say!(
                     language,
@@ -134,7 +133,7 @@ pub(super) fn before(context: &Context<'_>) -> Vec<Note> {
 
 /// What trials have that run alone, where that is another rate than in slices.
 pub(super) fn alone(context: &Context<'_>) -> Option<Note> {
-    let of = |cell: &CellResult| Some(cell.alone_per_second? / cell.ops_per_second?.mean);
+    let of = |cell: &CellResult| Some(cell.alone_per_second? / cell.ops_per_second?.value);
     let times: Vec<f64> = context.cells.iter().filter(|cell| cell.is_reported()).filter_map(of).collect();
     let median = median(&times)?;
     let is_apart = median.ln().abs() > context.rule.margin.ln_1p();

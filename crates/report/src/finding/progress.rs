@@ -3,10 +3,11 @@
 use super::context::Context;
 use crate::format::percent;
 use crate::labels::Labels;
-use crate::verdict::{Verdict, VerdictResult};
+use crate::verdict::Verdict;
 use crate::wording::{many, rounds, say, taking};
 use kurabe_core::run::CellRecord;
 use kurabe_core::units;
+use kurabe_stats::VerdictResult;
 use serde::Serialize;
 
 /// Why a run shows no results or verdicts, or not all of them.
@@ -184,7 +185,7 @@ pub(super) fn incomplete(context: &Context<'_>) -> Option<Progress> {
 pub(super) fn undecided(context: &Context<'_>) -> Option<Progress> {
     let rule = context.rule;
     let compared: Vec<&Verdict> =
-        context.verdicts.iter().filter(|verdict| verdict.primary && verdict.low.is_some()).collect();
+        context.verdicts.iter().filter(|verdict| verdict.primary && verdict.has_interval()).collect();
     let open: Vec<&Verdict> = compared.iter().copied().filter(|verdict| !verdict.conclusive).collect();
     let (of, margin) = (compared.len() as u32, rule.margin);
     if open.is_empty() {

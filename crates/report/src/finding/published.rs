@@ -8,7 +8,6 @@ use super::context::Context;
 use crate::cell::CellResult;
 use crate::format::micros;
 use crate::group::grouped;
-use crate::interval::{Interval, Span};
 use crate::labels::Labels;
 use crate::metrics::is_speed;
 use crate::side::Side;
@@ -17,6 +16,7 @@ use crate::wording::{faster, listed, ratio, say};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::metric::THROUGHPUT;
 use kurabe_core::sort;
+use kurabe_stats::{Estimate, Interval};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -194,9 +194,9 @@ impl About {
 pub struct PublishedHere {
     pub target: String,
     /// By how much the value published as faster is faster here.
-    pub ratio: Interval,
+    pub ratio: Estimate,
     /// The additional work per request, in microseconds, for which the published ratio would hold.
-    pub other_work_us: Option<Span>,
+    pub other_work_us: Option<Interval>,
 }
 
 /// The run's ratios compared with a published one.
@@ -208,7 +208,7 @@ pub struct Reproduction {
     /// The run's ratio on each target.
     pub here: Vec<PublishedHere>,
     /// The published ratio.
-    pub ratio: Span,
+    pub ratio: Interval,
     /// Whether all of them agree with it.
     pub reproduced: bool,
     /// Why the run's ratio may differ, as a sentence.
@@ -217,7 +217,8 @@ pub struct Reproduction {
 
 impl Reproduction {
     pub(super) fn sentence(&self, labels: &Labels) -> String {
-        let (language, Self { claim, otherwise, ratio: Span { low, high }, .. }) = (labels.language, self);
+        let (language, Self { claim, otherwise, ratio: Interval { low, high }, .. }) =
+            (labels.language, self);
         let result = |one: &PublishedHere| {
             let (target, ratio) = (labels.target(&one.target), ratio(one.ratio, language));
             let faster =
@@ -225,7 +226,7 @@ impl Reproduction {
             say!(language, "{faster} on {target}", "{target} では {ratio}")
         };
         let work = |one: &PublishedHere| {
-            let Span { low, high } = one.other_work_us?;
+            let Interval { low, high } = one.other_work_us?;
             let (low, high, target) = (micros(low), micros(high), labels.target(&one.target));
             Some(say!(language, "{low} to {high} on {target}", "{target} では {low}~{high}"))
         };
@@ -269,7 +270,7 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Reproduction> {
         let asked = is_speed(&verdict.pair.metric) && verdict.pair.axis == shape.axis;
         let (Some(forward), true) = (a, asked && b == a.map(|faster| !faster)) else { continue };
         let Some(target) = verdict.target.clone().filter(|_| verdict.result.is_called()) else { continue };
-        let Some(ratio) = verdict.interval() else { continue };
+        let Some(ratio) = verdict.ratio else { continue };
         let ratio = if forward { ratio } else { ratio.inverse() };
         // The smallest value of the chart axis stands for the others: with one client there is no waiting for others.
         if !here.iter().any(|known| known.target == target) {
@@ -282,23 +283,23 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Reproduction> {
         one.ratio.ends().is_some_and(|(low, high)| low <= shape.high && high >= shape.low)
     };
     let reproduced = here.iter().all(agrees);
-    let ratio = Span { low: shape.low, high: shape.high };
+    let ratio = Interval { low: shape.low, high: shape.high };
     let (claim, otherwise) = (shape.said, shape.otherwise);
     (!here.is_empty()).then_some(Reproduction { claim, here, ratio, reproduced, otherwise })
 }
 
 /// The additional work per request, in microseconds, for which the published ratio would hold; `None` if there is
 /// none.
-fn other_work(context: &Context<'_>, verdict: &Verdict, shape: &Shape) -> Option<Span> {
+fn other_work(context: &Context<'_>, verdict: &Verdict, shape: &Shape) -> Option<Interval> {
     let time = |cell: &CellResult| {
-        let rate = cell.metric(THROUGHPUT.name)?.value;
+        let rate = cell.metric(THROUGHPUT.name)?.figure.value;
         Some(1e6 * cell.totals.as_ref()?.clients as f64 / rate)
     };
     let [a, b] = context.sides(verdict)?;
     let (a, b) = (time(a)?, time(b)?);
     let (fast, slow) = if shape.is_faster(&verdict.pair.a) == Some(true) { (a, b) } else { (b, a) };
     let other = |factor: f64| (slow - factor * fast) / (factor - 1.0);
-    Some(Span { low: other(shape.high), high: other(shape.low) }).filter(|work| work.low > 0.0)
+    Some(Interval { low: other(shape.high), high: other(shape.low) }).filter(|work| work.low > 0.0)
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ fn overloaded(line: &Line<'_>) -> Option<Rates> {
     let (lowest, first) = cells.first()?;
     Some(Rates::Overloaded {
         scope: line.at(&cells),
-        served_per_second: first.ops_per_second?.mean,
+        served_per_second: first.ops_per_second?.value,
         dropped: cells.iter().filter_map(|(_, cell)| Some(cell.open_loop?.dropped)).sum(),
         from: line.cells.iter().filter(|(rate, _)| rate >= lowest).all(|(_, cell)| cell.is_overloaded()),
     })
@@ -206,7 +206,7 @@ fn not_kept(context: &Context<'_>, cell: &CellResult) -> Option<Rates> {
     Some(if open.kept_up {
         Rates::GeneratorLate { scope, lag_us: open.dispatch_lag_p99_us?, p99_us: open.response_us.p99 }
     } else {
-        let served_per_second = cell.ops_per_second?.mean;
+        let served_per_second = cell.ops_per_second?.value;
         Rates::Overloaded { scope, served_per_second, dropped: open.dropped, from: false }
     })
 }

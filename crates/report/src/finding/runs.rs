@@ -2,7 +2,6 @@
 
 use crate::comparison::TARGET;
 use crate::format::percent;
-use crate::interval::Interval;
 use crate::labels::Labels;
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
@@ -10,6 +9,7 @@ use crate::scope::Scope;
 use crate::verdict::Why;
 use crate::wording::{gained, many, say, subject};
 use kurabe_core::units;
+use kurabe_stats::Estimate;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -180,7 +180,7 @@ pub enum Runs {
     /// An incomplete run is not compared with another.
     NotCompared { run: String },
     /// A primary metric changed from the first run to the second: better ÷ worse, above 1.
-    Changed { scope: Scope, metric: String, better: bool, ratio: Interval, lower_bound: bool },
+    Changed { scope: Scope, metric: String, better: bool, ratio: Estimate, lower_bound: bool },
     /// The changes between two runs, of all results that tables have.
     Changes { better: u32, worse: u32, no_difference: u32, undecided: u32, not_comparable: u32 },
     /// Two runs at different times are weaker evidence than a single run with both, and decide nothing if what changes

@@ -4,7 +4,6 @@ use super::context::Context;
 use crate::cell::{CellResult, MetricInfo, Status};
 use crate::format::{figure, list, micros, value_of};
 use crate::group::{distinct, grouped};
-use crate::interval::Interval;
 use crate::labels::{Axis, Labels};
 use crate::messages::Language;
 use crate::metrics::{interval, is_speed, samples};
@@ -16,7 +15,7 @@ use kurabe_core::axis::Cell;
 use kurabe_core::experiment::Answer;
 use kurabe_core::metric::{RESPONSE_P99, Source, THROUGHPUT, Unit};
 use kurabe_core::sort;
-use kurabe_stats::IntervalSettings;
+use kurabe_stats::{Estimate, IntervalSettings};
 use serde::Serialize;
 
 /// A target's throughput.
@@ -24,7 +23,7 @@ use serde::Serialize;
 pub struct TargetRate {
     pub target: String,
     /// Transactions per second.
-    pub per_second: Interval,
+    pub per_second: Estimate,
     /// Whether its client was saturated, so that the result is a lower bound.
     pub lower_bound: bool,
 }
@@ -36,7 +35,7 @@ pub struct MetricPoint {
     pub axes: Cell,
     /// The mean of the rounds with its interval.
     #[serde(flatten)]
-    pub figure: Interval,
+    pub figure: Estimate,
 }
 
 /// A setting of several targets.
@@ -57,7 +56,7 @@ pub enum Values {
     Throughput { scope: Scope, rates: Vec<TargetRate> },
     /// The additional time of value `a` of an axis compared with value `b`: a significant difference of their times
     /// per transaction, negative if `a` saves time; and the ratio of the times.
-    Cost { scope: Scope, pair: Pair, cost_us: Interval, factor: Interval },
+    Cost { scope: Scope, pair: Pair, cost_us: Estimate, factor: Estimate },
     /// The values of a primary metric.
     MetricValues { scope: Scope, name: String, unit: Unit, points: Vec<MetricPoint> },
     /// The settings in which targets of one engine differ, as the servers report them: of each its values, in the order of
@@ -89,7 +88,7 @@ impl Values {
             Self::Cost { scope, pair, cost_us, factor } => {
                 let saves = cost_us.value < 0.0;
                 let size = if saves {
-                    Interval { low: cost_us.high, high: cost_us.low, ..*cost_us }
+                    Estimate { low: cost_us.high, high: cost_us.low, ..*cost_us }
                 } else {
                     *cost_us
                 };
@@ -203,12 +202,8 @@ pub(super) fn throughput(context: &Context<'_>) -> Vec<Values> {
 }
 
 fn rate(cell: &CellResult) -> Option<TargetRate> {
-    let rate = cell.ops_per_second?;
-    Some(TargetRate {
-        target: cell.target.clone(),
-        per_second: rate.interval(),
-        lower_bound: cell.is_lower_bound(),
-    })
+    let (target, lower_bound) = (cell.target.clone(), cell.is_lower_bound());
+    Some(TargetRate { target, per_second: cell.ops_per_second?, lower_bound })
 }
 
 /// The cost of a value of an axis compared with its baseline, if the difference is significant.
@@ -236,7 +231,7 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values
         pair: Pair { metric: metric.to_owned(), ..verdict.pair.clone() },
         cost_us: cost.map(|ns| ns / 1e3),
         // Time is the reciprocal of throughput if both have the same number of clients.
-        factor: verdict.interval()?.inverse().map(|ratio| clients_a / clients_b * ratio),
+        factor: verdict.ratio?.inverse().map(|ratio| clients_a / clients_b * ratio),
     })
 }
 
@@ -271,7 +266,7 @@ pub(super) fn values(context: &Context<'_>) -> Vec<Values> {
         let chart = context.labels.chart_axis().filter(|_| !metric.source.is_per_cell());
         let is_told = |name: &str| chart.is_none_or(|chart| chart.name != name);
         let value = |cell: &CellResult| {
-            let figure = cell.metric(&metric.name)?.interval();
+            let figure = cell.metric(&metric.name)?.figure;
             let varying = context.labels.axes.iter().filter(|axis| axis.varies() && is_told(&axis.name));
             let key = (vec![cell.operation.clone()], vec![cell.target.clone()]);
             Some((key, MetricPoint { axes: Axis::values_of(varying, &cell.axes), figure }))

@@ -95,7 +95,7 @@ fn of_cell(
         "d": levels,
         "m": cell.metric,
         "u": if is_time { "time" } else { "/s" },
-        "v": [value(speed.value), speed.low.map(value), speed.high.map(value)],
+        "v": [value(speed.figure.value), speed.figure.low.map(value), speed.figure.high.map(value)],
         "r": rounds(speed.by_round.iter().map(|(round, found)| (*round, value(*found)))),
         "p": percentiles(&detail.times),
         "h": bars(&detail.times),

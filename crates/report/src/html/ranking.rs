@@ -9,13 +9,13 @@ use crate::answer::{self, Ranking, Row};
 use crate::cell::CellResult;
 use crate::format::percent;
 use crate::group::grouped;
-use crate::interval::Interval;
 use crate::messages::Message;
 use crate::metrics::is_speed;
 use crate::summary::Summary;
-use crate::verdict::{Verdict, VerdictResult};
+use crate::verdict::Verdict;
 use crate::wording::ratio_in_table;
 use kurabe_core::run::DEFAULT_MARGIN;
+use kurabe_stats::{Estimate, VerdictResult};
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write as _;
 
@@ -33,13 +33,13 @@ const LONGEST: f64 = 1_000.0;
 pub(super) fn section(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
     let language = summary.labels.language;
     let rows = || rankings.iter().flat_map(|ranking| &ranking.rows);
-    let others: Vec<(&Verdict, Interval)> = summary
+    let others: Vec<(&Verdict, Estimate)> = summary
         .verdicts
         .iter()
         .filter(|verdict| verdict.primary && !is_speed(&verdict.pair.metric))
-        .filter_map(|one| Some((one, one.interval()?)))
+        .filter_map(|one| Some((one, one.ratio?)))
         .collect();
-    let mut ratios: Vec<Interval> = rows().filter_map(|row| row.against.as_ref()?.ratio()).collect();
+    let mut ratios: Vec<Estimate> = rows().filter_map(|row| row.against.as_ref()?.ratio()).collect();
     ratios.extend(others.iter().map(|(_, ratio)| *ratio));
     let margin = summary.spec.until.map_or(DEFAULT_MARGIN, |until| until.margin);
     let axis = Axis::of(&ratios, margin);
@@ -118,10 +118,10 @@ fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> M
 }
 
 /// The ratio of a row; 1 of the first, and nothing where none was found.
-fn ratio_of(row: &Row<'_>) -> Option<Interval> {
+fn ratio_of(row: &Row<'_>) -> Option<Estimate> {
     match &row.against {
         Some(against) => against.ratio(),
-        None => row.cell.ops_per_second.map(|_| Interval { value: 1.0, low: None, high: None }),
+        None => row.cell.ops_per_second.map(|_| Estimate { value: 1.0, low: None, high: None }),
     }
 }
 
@@ -137,7 +137,7 @@ fn of_result(result: VerdictResult) -> &'static str {
 }
 
 /// The comparisons of primary metrics that are no speed.
-fn further_metrics(summary: &Summary, axis: &Axis, others: Vec<(&Verdict, Interval)>) -> Markup {
+fn further_metrics(summary: &Summary, axis: &Axis, others: Vec<(&Verdict, Estimate)>) -> Markup {
     let labels = &summary.labels;
     let key = |verdict: &Verdict| (verdict.pair.metric.clone(), verdict.operation.clone());
     let groups = grouped(others.into_iter().map(|one| (key(one.0), one)));
@@ -221,7 +221,7 @@ struct Axis {
 }
 
 impl Axis {
-    fn of(ratios: &[Interval], margin: f64) -> Option<Self> {
+    fn of(ratios: &[Estimate], margin: f64) -> Option<Self> {
         let (least, most) = range(ratios.iter().map(|ratio| ratio.value), 1.0)?;
         // Intervals are shown whole unless they are much longer than the ratios differ.
         let beyond = (most / least).max(2.0);
@@ -286,7 +286,7 @@ impl Axis {
         }
     }
 
-    fn plot(&self, ratio: Option<Interval>) -> Markup {
+    fn plot(&self, ratio: Option<Estimate>) -> Markup {
         let Some(ratio) = ratio else { return html! {} };
         let at = |value: f64| self.scale.at(value);
         let mut bar = String::new();

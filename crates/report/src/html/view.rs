@@ -3,10 +3,10 @@
 use crate::cell::{CellResult, MetricInfo};
 use crate::finding::published;
 use crate::format::{figure, micros, percent, short_figure, value_of};
-use crate::interval::Interval;
 use crate::labels::Axis;
 use crate::messages::{Language, Message};
 use kurabe_core::units;
+use kurabe_stats::Estimate;
 use std::fmt::Write as _;
 
 /// The value on the vertical axis.
@@ -40,17 +40,17 @@ impl<'a> View<'a> {
     /// The value, and the ends of its bar.
     pub fn figure(self, cell: &CellResult) -> Option<(f64, f64, f64)> {
         let ends =
-            |Interval { value, low, high }: Interval| (value, low.unwrap_or(value), high.unwrap_or(value));
+            |Estimate { value, low, high }: Estimate| (value, low.unwrap_or(value), high.unwrap_or(value));
         match self {
-            Self::Rate => cell.ops_per_second.map(|rate| ends(rate.interval())),
+            Self::Rate => cell.ops_per_second.map(ends),
             // Times with a backlog grow with the trial, and those of a late generator are invalid.
             Self::Time if cell.is_overloaded() || cell.is_generator_late() => None,
             Self::Time => cell.times().map(|latency| (latency.p50, latency.p50, latency.p99)),
             // The axis is logarithmic.
             Self::Metric(metric) => cell
                 .metric(&metric.name)
-                .filter(|found| found.value > 0.0)
-                .map(|found| ends(found.interval())),
+                .filter(|found| found.figure.value > 0.0)
+                .map(|found| ends(found.figure)),
         }
     }
 
@@ -79,7 +79,7 @@ pub(super) fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String
         let _ = write!(text, ", {value}");
     }
     if let Some(rate) = cell.ops_per_second {
-        let _ = write!(text, "\n{} ops/s", figure(rate.mean));
+        let _ = write!(text, "\n{} ops/s", figure(rate.value));
         if let (Some(low), Some(high)) = (rate.low, rate.high) {
             let _ = write!(text, " ({} to {}, {} rounds)", figure(low), figure(high), cell.rounds);
         }

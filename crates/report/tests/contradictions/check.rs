@@ -4,7 +4,7 @@ use super::figures::{Compared, Figures, points, targets};
 use kurabe_core::load::RATE;
 use kurabe_core::metric::THROUGHPUT;
 use kurabe_report::attribution::Confidence;
-use kurabe_report::finding::{Bottlenecks, Comparison, Finding, Pair, Rates, Scope, Span, Values, Why};
+use kurabe_report::finding::{Bottlenecks, Comparison, Finding, Interval, Pair, Rates, Scope, Values, Why};
 use kurabe_report::summary::{CellResult, Status, VerdictResult};
 
 /// Asserts that the results support the finding.
@@ -25,7 +25,7 @@ pub fn check(figures: &Figures<'_>, finding: &Finding) {
         Finding::Comparison(Comparison::Better { scope, pair, measured, lower_bound, limit, .. }) => {
             let (mut bounded, mut said) = (false, measured.iter());
             each(scope, pair, &mut |compared| {
-                assert_eq!(said.next().map(|said| said.interval().value), Some(compared.won().value));
+                assert_eq!(said.next().map(|said| said.ratio.value), Some(compared.won().value));
                 bounded |= pair.axis == "target" && compared.is_timed() && compared.a.is_lower_bound();
                 if let Some(limit) = limit {
                     let found = compared.b.attribution.as_ref().unwrap();
@@ -37,8 +37,8 @@ pub fn check(figures: &Figures<'_>, finding: &Finding) {
         }
         Finding::Comparison(Comparison::NoDifference { scope, pair, comparisons, margin, span }) => {
             let count = each(scope, pair, &mut |compared| {
-                let (low, high) = (compared.verdict.low.unwrap(), compared.verdict.high.unwrap());
-                let Span { low: least, high: most } = span.unwrap();
+                let (low, high) = compared.verdict.ratio.unwrap().ends().unwrap();
+                let Interval { low: least, high: most } = span.unwrap();
                 let [low, high] = if compared.forward { [low, high] } else { [1.0 / high, 1.0 / low] };
                 assert!(low >= 1.0 / (1.0 + margin) - 1e-9 && high <= 1.0 + margin + 1e-9);
                 assert!(least <= low + 1e-9 && most >= high - 1e-9, "{span:?} {low} {high}");
@@ -56,7 +56,7 @@ pub fn check(figures: &Figures<'_>, finding: &Finding) {
             each(scope, pair, &mut |compared| {
                 assert_eq!(compared.verdict.result, VerdictResult::Undecided);
                 let said = said.next().unwrap();
-                assert_eq!((Some(said.ratio), said.low), (compared.verdict.ratio, compared.verdict.low));
+                assert_eq!(Some(said.ratio), compared.verdict.ratio);
             });
             assert_eq!(said.next(), None);
         }
@@ -103,7 +103,7 @@ pub fn check(figures: &Figures<'_>, finding: &Finding) {
                         && scope.operations.contains(&cell.operation)
                         && cell.metric(name).is_some()
                 });
-                let found = cell.unwrap().metric(name).unwrap().interval();
+                let found = cell.unwrap().metric(name).unwrap().figure;
                 assert_eq!(point.figure, found);
                 assert!(found.low.is_none_or(|low| low <= found.value && found.value <= found.high.unwrap()));
             }

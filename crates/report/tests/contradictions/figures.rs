@@ -4,7 +4,7 @@ use super::INFO;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::load::RATE;
 use kurabe_core::metric::Better;
-use kurabe_report::finding::{Interval, Pair, Scope, Side};
+use kurabe_report::finding::{Estimate, Pair, Scope, Side};
 use kurabe_report::summary::{CellResult, Status, Summary, Verdict, VerdictResult};
 
 /// The points of a scope: each operation at each value of the chart axis.
@@ -111,7 +111,7 @@ impl Compared<'_> {
     }
 
     /// Whether `a` is significantly better than `b`, and the results allow it; returns the ratio with its interval.
-    pub fn won(&self) -> Interval {
+    pub fn won(&self) -> Estimate {
         let wanted = if self.forward { VerdictResult::Better } else { VerdictResult::Worse };
         assert_eq!(self.verdict.result, wanted, "{:?}", self.verdict);
         let timed = self.is_timed();
@@ -120,14 +120,14 @@ impl Compared<'_> {
             assert!(!cell.is_overloaded() && !cell.is_generator_late(), "{cell:?}");
         }
         assert!(self.verdict.target.is_some() || !timed || !self.b.is_lower_bound(), "{:?}", self.b);
-        let (value, low, high) =
-            (self.verdict.ratio.unwrap(), self.verdict.low.unwrap(), self.verdict.high.unwrap());
-        let of = |value, low, high| Interval { value, low: Some(low), high: Some(high) };
-        let ratio = if self.forward { of(value, low, high) } else { of(1.0 / value, 1.0 / high, 1.0 / low) };
+        let ratio = self.verdict.ratio.unwrap();
+        let (low, high) = ratio.ends().unwrap();
+        let back = Estimate { value: 1.0 / ratio.value, low: Some(1.0 / high), high: Some(1.0 / low) };
+        let ratio = if self.forward { ratio } else { back };
         assert!(ratio.low.unwrap() > 1.0, "an interval that excludes 1: {:?}", self.verdict);
         // The means of many rounds agree with the verdict; those of few noisy rounds may differ slightly.
         let metric = &self.verdict.pair.metric;
-        let (a, b) = (self.a.metric(metric).unwrap(), self.b.metric(metric).unwrap());
+        let (a, b) = (self.a.metric(metric).unwrap().figure, self.b.metric(metric).unwrap().figure);
         let lower = INFO.metrics.iter().any(|known| known.name == metric && known.better == Better::Lower)
             || metric.ends_with("p99");
         let (most, least) = if lower { (b, a) } else { (a, b) };

@@ -38,15 +38,14 @@ fn hold(run: &Run) {
     assert!(verdict > 0, "there is always an answer");
     for statement in &summary.findings {
         check(&figures, &statement.finding);
-        let text = &statement.sentence;
+        let text = &summary.sentence(statement);
         assert!(!text.contains("fastest"), "{text}");
         assert!(text.ends_with('.') && !text.contains("NaN") && !text.contains("inf"), "{text}");
     }
     for verdict in summary.verdicts.iter().filter(|verdict| verdict.pair.metric == THROUGHPUT.name) {
-        let (Some(low), Some(high), [Some(a), Some(b)]) = (verdict.low, verdict.high, verdict.cells) else {
-            continue;
-        };
-        let [a, b] = [a, b].map(|at| summary.cells[at].ops_per_second.unwrap().mean);
+        let ends = verdict.ratio.and_then(|ratio| ratio.ends());
+        let (Some((low, high)), [Some(a), Some(b)]) = (ends, verdict.cells) else { continue };
+        let [a, b] = [a, b].map(|at| summary.cells[at].ops_per_second.unwrap().value);
         let quotient = a / b;
         assert!(low * (1.0 - 1e-9) <= quotient && quotient <= high * (1.0 + 1e-9), "{quotient}: {verdict:?}");
     }
@@ -116,7 +115,7 @@ fn every_rendering_shows_the_findings_and_decides_nothing() {
         let json: serde_json::Value = serde_json::from_str(&json::render(&summary)).unwrap();
         assert!(csv::render(&summary).lines().count() > summary.cells.len());
         for (at, statement) in summary.findings.iter().enumerate() {
-            let sentence = &statement.sentence;
+            let sentence = &summary.sentence(statement);
             assert_eq!(json["findings"][at]["sentence"], **sentence);
             // Without markup and line breaks.
             let has = |text: &str| text.replace("• ", "").contains(sentence.as_str().trim());
