@@ -4,6 +4,7 @@
 //! (`sqlite:sessions.db`, `null:`, `up:postgres`). IPv6 hosts are in brackets. Percent escapes are decoded.
 
 mod foreign;
+mod names;
 
 use crate::error::{Error, Result};
 use crate::secret::{Secret, is_secret_name};
@@ -11,6 +12,8 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+
+pub use names::names;
 
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#').add(b'&').add(b'@');
 /// The characters that end a password, or a host after it, too.
@@ -42,6 +45,15 @@ const ENVIRONMENT: (&str, &str) = ("environment", "ignore");
 
 /// The scheme of throwaway servers: `up:postgres`.
 pub const UP: &str = "up";
+
+/// The scheme of application stacks: `stack:php/mysqli`.
+pub const STACK: &str = "stack";
+
+/// The option of an `up:` URL with the folder of the server's programs: another version, or another build.
+pub const PROGRAMS: &str = "programs";
+
+/// The option of an `up:` URL with the version that these programs must have.
+pub const VERSION: &str = "version";
 
 /// A word that there is not, in quotes, if a message may repeat it; otherwise nothing, since it may be part of a password.
 pub fn quoted_word(word: &str) -> String {
@@ -117,8 +129,8 @@ impl TargetUrl {
             Some((engine, version)) => (engine.to_owned(), Some(version.to_owned())),
             None => (server.to_owned(), None),
         };
-        self.options.insert("programs".to_owned(), folder);
-        self.options.extend(version.map(|version| ("version".to_owned(), version)));
+        self.options.insert(PROGRAMS.to_owned(), folder);
+        self.options.extend(version.map(|version| (VERSION.to_owned(), version)));
         self.path = engine;
     }
 

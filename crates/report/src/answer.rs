@@ -1,7 +1,7 @@
 //! The answer to a run's question: what was compared at each place, the best first, with ratios against one of them.
 
 use crate::attribution::Attribution;
-use crate::cell::{CellResult, Latency, Status};
+use crate::cell::{CellResult, Latency, Status, reported};
 use crate::comparison::{TARGET, places, sides};
 use crate::finding::{Comparison, Finding, Section, Statement, Values};
 use crate::format::{capital, list, micros, percent, short_figure};
@@ -10,7 +10,7 @@ use crate::labels::{Axis, Kind, Labels, OperationLabels};
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::summary::Summary;
-use crate::table::{Table, dash, limit, rate};
+use crate::table::{Table, dash, limit, p95, p99, rate};
 use crate::verdict::{Verdict, Why};
 use crate::wording::{class_name, ratio_in_table, with_settings};
 use kurabe_core::axis::{AxisValue, Cell};
@@ -29,9 +29,12 @@ pub(crate) struct Ranking<'a> {
 
 /// One of the things compared.
 pub(crate) struct Row<'a> {
+    /// What tells it from the other rows: the values of all axes in which they differ.
     pub name: String,
     pub cell: &'a CellResult,
-    /// Its comparison with the reference of its ranking; `None` for the reference.
+    /// Whether the others are compared with it.
+    pub is_reference: bool,
+    /// Its comparison with the reference of its ranking, if it is compared.
     pub against: Option<Against<'a>>,
 }
 
@@ -48,6 +51,21 @@ impl Against<'_> {
         let verdict = self.verdict;
         let ratio = verdict.ratio?;
         Some(if self.forward { ratio } else { ratio.inverse() })
+    }
+}
+
+impl<'a> Ranking<'a> {
+    /// The rows that are compared; all if none is.
+    pub fn compared(&self) -> impl Iterator<Item = &Row<'a>> {
+        let has_reference = self.rows.iter().any(|row| row.is_reference);
+        self.rows.iter().filter(move |row| !has_reference || row.is_reference || row.against.is_some())
+    }
+
+    /// Drops the other rows.
+    pub fn keep_compared(&mut self) {
+        if self.compared().count() < self.rows.len() {
+            self.rows.retain(|row| row.is_reference || row.against.is_some());
+        }
     }
 }
 
@@ -95,11 +113,12 @@ fn of_targets<'a>(
     sort::by(&mut cells, |a, b| rank(b).total_cmp(&rank(a)));
     let best = cells[0];
     let row = |cell: &'a CellResult| Row {
-        name: labels.targets[cell.target_index].clone(),
+        name: String::new(),
         cell,
+        is_reference: cell.index == best.index,
         against: verdict(cell, best).filter(|_| cell.index != best.index),
     };
-    let rows: Vec<Row<'_>> = cells.into_iter().map(row).collect();
+    let rows = named(labels, cells.into_iter().map(row).collect());
     let language = labels.language;
     let mut classes = grouped(rows.iter().map(|row| (row.cell.durability, row.name.clone())));
     sort::by_key(&mut classes, |(_, names)| names.len());
@@ -136,46 +155,102 @@ fn of_axes<'a>(summary: &'a Summary, operation: &OperationLabels) -> Vec<Ranking
     let groups = grouped(compared.map(|([a, b], verdict)| (b.index, (a, b, verdict))));
     let first =
         |x: Option<&AxisValue>| labels.xs().first().is_none_or(|first| first.as_ref() == x || x.is_none());
-    groups
-        .into_iter()
-        .filter_map(|(_, members)| {
-            let (_, reference, one) = members.first()?;
-            let own = |axis: &&Axis| axis.varies() && labels.question.compares(&axis.name);
-            let names: Vec<String> = labels
-                .axes
-                .iter()
-                .filter(own)
-                .filter_map(|axis| Some(short(axis, reference.axes.get(&axis.name)?)))
-                .collect();
-            let mut rows = vec![Row { name: names.join(", "), cell: reference, against: None }];
-            rows.extend(members.iter().filter_map(|(cell, _, verdict)| {
-                let axis = labels.axis(&verdict.pair.axis)?;
-                let name = short(axis, cell.axes.get(&axis.name)?);
-                Some(Row { name, cell, against: Some(Against { verdict, forward: true }) })
+    let is_compared = |axis: &&Axis| axis.varies() && labels.question.compares(&axis.name);
+    // Cells of one place differ in compared axes only.
+    let place = |cell: &CellResult| {
+        let held = labels.axes.iter().filter(|axis| !is_compared(axis));
+        (cell.target_index, Axis::values_of(held, &cell.axes))
+    };
+    let mut seen: Vec<usize> = Vec::new();
+    for (reference, members) in &groups {
+        seen.push(*reference);
+        seen.extend(members.iter().map(|(cell, ..)| cell.index));
+    }
+    let mut places = Vec::new();
+    let mut all = Vec::new();
+    for (_, members) in groups {
+        let Some((_, reference, one)) = members.first() else { continue };
+        let mut rows = vec![Row { name: String::new(), cell: reference, is_reference: true, against: None }];
+        rows.extend(members.iter().map(|(cell, _, verdict)| {
+            let against = Some(Against { verdict, forward: true });
+            Row { name: String::new(), cell, is_reference: false, against }
+        }));
+        // What else was measured there is shown once.
+        let here = place(reference);
+        if !places.contains(&here) {
+            let others = reported(&summary.cells, &operation.name);
+            let others = others.filter(|cell| !seen.contains(&cell.index) && place(cell) == here);
+            rows.extend(others.map(|cell| Row {
+                name: String::new(),
+                cell,
+                is_reference: false,
+                against: None,
             }));
-            let rank = |row: &Row<'_>| rank(labels, row.cell, row.against.as_ref(), reference);
-            sort::by(&mut rows, |a, b| rank(b).total_cmp(&rank(a)));
-            let target = one.target.as_deref().filter(|_| labels.several_targets());
-            let heading = capital(&operation.plural) + &at(labels, &reference.axes, one.x.as_ref(), target);
-            Some(Ranking { heading, rows, is_first: first(one.x.as_ref()) })
-        })
-        .collect()
+        }
+        places.push(here);
+        let rank = |row: &Row<'_>| rank(labels, row.cell, row.against.as_ref(), reference);
+        sort::by(&mut rows, |a, b| rank(b).total_cmp(&rank(a)));
+        let target = one.target.as_deref().filter(|_| labels.several_targets());
+        let heading = capital(&operation.plural) + &at(labels, &reference.axes, one.x.as_ref(), target);
+        let is_first = first(one.x.as_ref());
+        all.push(Ranking { heading, rows: named(labels, rows), is_first });
+    }
+    // Rankings of one place are told apart by what their rows have in common.
+    let repeated =
+        |heading: &String| places.len() > 1 && all.iter().filter(|one| one.heading == *heading).count() > 1;
+    let repeated: Vec<bool> = all.iter().map(|one| repeated(&one.heading)).collect();
+    for (ranking, _) in all.iter_mut().zip(repeated).filter(|(_, repeated)| *repeated) {
+        let constant = labels.axes.iter().filter(is_compared).filter(|axis| !differs(&ranking.rows, axis));
+        let cell = ranking.rows[0].cell;
+        let values: Vec<String> =
+            constant.filter_map(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?))).collect();
+        if !values.is_empty() {
+            let values = values.join(Message::Comma.text(labels.language));
+            ranking.heading += &Message::With.with(labels.language, &[("values", &values)]);
+        }
+    }
+    all
+}
+
+/// Whether the cells of some rows differ in an axis.
+fn differs(rows: &[Row<'_>], axis: &Axis) -> bool {
+    rows.iter().any(|row| row.cell.axes.get(&axis.name) != rows[0].cell.axes.get(&axis.name))
+}
+
+/// The rows, each named by all in which they differ; by what varies in the run if they differ in nothing.
+fn named<'a>(labels: &Labels, mut rows: Vec<Row<'a>>) -> Vec<Row<'a>> {
+    let targets = rows.iter().any(|row| row.cell.target_index != rows[0].cell.target_index);
+    let mut axes: Vec<&Axis> = labels.axes.iter().filter(|axis| differs(&rows, axis)).collect();
+    if axes.is_empty() && !targets {
+        axes = labels.axes.iter().filter(|axis| axis.varies()).collect();
+    }
+    // A word that two axes have stands with its axis.
+    let is_shared = |axis: &Axis| {
+        let others = || axes.iter().filter(|other| other.name != axis.name);
+        axis.values.iter().any(|value| others().any(|other| other.values.contains(value)))
+    };
+    let shared: Vec<bool> = axes.iter().map(|axis| is_shared(axis)).collect();
+    for row in &mut rows {
+        let target = targets.then(|| labels.targets[row.cell.target_index].clone());
+        let values = axes.iter().zip(&shared).filter_map(|(axis, shared)| {
+            let value = row.cell.axes.get(&axis.name)?;
+            Some(if *shared { axis.name_value(value) } else { short(axis, value) })
+        });
+        let parts: Vec<String> = target.into_iter().chain(values).collect();
+        let only = || labels.targets[row.cell.target_index].clone();
+        row.name = if parts.is_empty() { only() } else { parts.join(", ") };
+    }
+    rows
 }
 
 /// All results of an operation at its places, in order.
 fn unranked<'a>(summary: &'a Summary, operation: &OperationLabels) -> Option<Ranking<'a>> {
     let labels = &summary.labels;
     let shown = |cell: &&CellResult| cell.operation == operation.name && cell.is_reported();
-    let row = |cell: &'a CellResult| {
-        let target = labels.several_targets().then(|| labels.targets[cell.target_index].clone());
-        let values = labels.varying_of(&cell.axes);
-        let name = target.into_iter().chain(values).collect::<Vec<_>>().join(", ");
-        let name = if name.is_empty() { labels.targets[cell.target_index].clone() } else { name };
-        Row { name, cell, against: None }
-    };
-    let rows: Vec<Row<'a>> = summary.cells.iter().filter(shown).map(row).collect();
-    let named = labels.several_targets() || !labels.axes.iter().any(Axis::varies);
-    let on = labels.targets.first().filter(|_| !named);
+    let row = |cell: &'a CellResult| Row { name: String::new(), cell, is_reference: false, against: None };
+    let rows = named(labels, summary.cells.iter().filter(shown).map(row).collect());
+    let is_named = labels.several_targets() || !labels.axes.iter().any(Axis::varies);
+    let on = labels.targets.first().filter(|_| !is_named);
     let on = on.map_or_else(String::new, |target| on_target(labels, target));
     (!rows.is_empty()).then(|| Ranking { heading: capital(&operation.plural) + &on, rows, is_first: true })
 }
@@ -252,6 +327,9 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
     rankings(summary).iter().map(of).collect()
 }
 
+/// The column of ratios in a table of rankings: after the names, rates and percentiles.
+const RATIOS: usize = 5;
+
 /// The rankings as one table, with the heading of each ranking and its first row.
 pub(crate) fn table(rankings: &[&Ranking<'_>], language: Language) -> (Table, Vec<(usize, String)>) {
     let text = |message: Message| message.text(language);
@@ -269,20 +347,22 @@ pub(crate) fn table(rankings: &[&Ranking<'_>], language: Language) -> (Table, Ve
     };
     add("", false, 0, &|row| row.name.clone());
     add(text(Message::OpsPerSecond), true, 0, &|row| rate(row.cell));
-    let time = |cell: &CellResult, of: fn(&Latency) -> f64| match cell.times() {
+    let time = |cell: &CellResult, show: fn(&CellResult, Latency) -> String| match cell.times() {
         _ if cell.is_overloaded() || cell.is_generator_late() => dash(),
-        times => times.map_or_else(dash, |times| micros(of(&times))),
+        times => times.map_or_else(dash, |times| show(cell, times)),
     };
-    add("p50", true, 4, &|row| time(row.cell, |times| times.p50));
-    add("p95", true, 5, &|row| time(row.cell, |times| times.p95));
-    add("p99", true, 2, &|row| time(row.cell, |times| times.p99));
-    if rows.iter().any(|row| row.against.is_some()) {
+    add("p50", true, 4, &|row| time(row.cell, |_, times| micros(times.p50)));
+    add("p95", true, 5, &|row| time(row.cell, |cell, times| p95(cell, times.p95)));
+    add("p99", true, 2, &|row| time(row.cell, |cell, times| p99(cell, times.p99)));
+    let has_ratios = rows.iter().any(|row| row.against.is_some());
+    if has_ratios {
         let targets =
             rows.iter().any(|row| row.against.as_ref().is_some_and(|one| one.verdict.target.is_none()));
         let head = if targets { Message::AgainstFirst } else { Message::AgainstFirstValue };
         let shown = |row: &Row<'_>| match &row.against {
             Some(one) => against(one, language),
-            None => reference(row.cell, language),
+            None if row.is_reference => reference(row.cell, language),
+            None => dash(),
         };
         add(text(head), false, 0, &shown);
     }
@@ -298,6 +378,7 @@ pub(crate) fn table(rankings: &[&Ranking<'_>], language: Language) -> (Table, Ve
             row.cell.attribution.as_ref().map_or_else(dash, shown)
         });
     }
+    table.ratios = has_ratios.then_some(RATIOS);
     (table, headings)
 }
 

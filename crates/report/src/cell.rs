@@ -215,7 +215,17 @@ pub(crate) fn reported<'a>(cells: &'a [CellResult], operation: &str) -> impl Ite
     cells.iter().filter(move |cell| cell.operation == operation && cell.is_reported())
 }
 
+/// Of fewer operations, high percentiles are marked.
+pub(crate) const FEW_OPERATIONS: u64 = 1_000;
+/// Of fewer operations, the 99th percentile is not shown.
+pub(crate) const TOO_FEW_OPERATIONS: u64 = 100;
+
 impl CellResult {
+    /// The number of operations that its times are of.
+    pub(crate) fn timed(&self) -> u64 {
+        self.totals.as_ref().map_or(0, |totals| totals.service.count())
+    }
+
     /// Its values of a metric.
     pub fn metric(&self, name: &str) -> Option<&MetricResult> {
         self.metrics.iter().find(|metric| metric.name == name)

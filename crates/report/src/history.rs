@@ -6,9 +6,11 @@
 //! unconfirmed.
 
 use crate::compare::{Between, Compared, Row, compare_by};
+use crate::group::{distinct, grouped};
 use crate::summary::Summary;
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::Unit;
+use kurabe_core::target::{TargetUrl, names};
 use kurabe_stats::{Estimate, VerdictResult};
 use std::collections::BTreeMap;
 
@@ -60,8 +62,33 @@ impl Series {
     }
 }
 
-/// The primary metrics of runs over time. `runs` are complete runs of the same suite, the oldest first.
+/// The primary metrics of runs over time. `runs` are complete runs of the same suite, the oldest first. Runs on other
+/// databases are other series.
 pub fn history(runs: &[&Summary]) -> Vec<Series> {
+    let urls = |run: &Summary| run.targets.iter().map(|target| target.url.clone()).collect::<Vec<_>>();
+    let groups = grouped(runs.iter().enumerate().map(|(at, run)| (urls(run), at)));
+    let distinct = distinct(groups.iter().flat_map(|(urls, _)| urls.clone()));
+    let parsed: Vec<TargetUrl> = distinct.iter().filter_map(|url| TargetUrl::parse(url).ok()).collect();
+    let names = if groups.len() > 1 && parsed.len() == distinct.len() { names(&parsed) } else { Vec::new() };
+    let own_name = |run: &Summary, name: &str| {
+        let url = &run.targets.iter().find(|target| target.name == name)?.url;
+        let is_alone = run.targets.iter().filter(|target| target.url == *url).count() == 1;
+        names.get(distinct.iter().position(|known| known == url)?).filter(|_| is_alone).cloned()
+    };
+    let mut all = Vec::new();
+    for (_, places) in groups {
+        let own: Vec<&Summary> = places.iter().map(|at| runs[*at]).collect();
+        for mut series in of_equal(&own) {
+            series.target = own_name(own[0], &series.target).unwrap_or(series.target);
+            series.points.iter_mut().for_each(|point| point.run = places[point.run]);
+            all.push(series);
+        }
+    }
+    all
+}
+
+/// The primary metrics of runs on the same targets.
+fn of_equal(runs: &[&Summary]) -> Vec<Series> {
     let mut pairs = Pairs { runs, compared: BTreeMap::new() };
     let Some(first) = runs.first() else { return Vec::new() };
     let rows = compare_by(first, runs.get(1).unwrap_or(first), &[], Between::of(first, first, &[])).rows;

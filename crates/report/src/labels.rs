@@ -10,8 +10,9 @@ use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::load::{DEFAULT_SLO_NS, RATE};
 use kurabe_core::question::{Question, TARGETS};
-use kurabe_core::run::{Run, RunHeader};
+use kurabe_core::run::{Run, RunHeader, TargetRecord};
 use kurabe_core::sort;
+use kurabe_core::target::{TargetUrl, names};
 use kurabe_core::units;
 use std::time::Duration;
 
@@ -336,15 +337,19 @@ fn wrote(run: &Run, operation: &str) -> bool {
         .any(|trial| matches!(&trial.outcome, Measured(figures) if figures.verified.is_some_and(|proven| proven.writes > 0)))
 }
 
+/// The engine, if no other target has it; otherwise what tells the target from the others of its engine.
 fn target_names(header: &RunHeader) -> Vec<String> {
-    let engines: Vec<&str> = header.targets.iter().map(|target| target.facts.engine.as_str()).collect();
-    header
-        .targets
-        .iter()
-        .map(|target| {
-            let engine = &target.facts.engine;
-            let alone = engines.iter().filter(|other| *other == engine).count() == 1;
-            if alone && !engine.is_empty() { engine.clone() } else { target.name.clone() }
-        })
-        .collect()
+    let urls: Vec<TargetUrl> =
+        header.targets.iter().filter_map(|target| TargetUrl::parse(&target.url).ok()).collect();
+    let differing = (urls.len() == header.targets.len()).then(|| names(&urls));
+    let engine = |target: &TargetRecord| target.facts.engine.clone();
+    let name = |(at, target): (usize, &TargetRecord)| {
+        let alone = header.targets.iter().filter(|other| engine(other) == engine(target)).count() == 1;
+        match &differing {
+            _ if alone && !engine(target).is_empty() => engine(target),
+            Some(names) => names[at].clone(),
+            None => target.name.clone(),
+        }
+    };
+    header.targets.iter().enumerate().map(name).collect()
 }

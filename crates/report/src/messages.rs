@@ -84,6 +84,7 @@ messages! {
     // The ranking.
     At: " at {values}", "({values})";
     On: " on {target}", "、{target}";
+    With: " with {values}", "({values})";
     Durability: " (durability: {classes})", "(耐久性: {classes})";
     Others: "others", "ほか";
     Comma: ", ", "、";
@@ -136,6 +137,7 @@ messages! {
     Better: "better: {how}", "改善: {how}";
     Worse: "worse: {how}", "悪化: {how}";
     NotCompared: "not compared", "比較なし";
+    NothingCompared: "nothing was compared", "比較したものはありません";
     UndecidedAt: "undecided: {ratio}", "未決: {ratio}";
     Result: "result", "結果";
     First: "first", "1 番目";
@@ -152,6 +154,7 @@ messages! {
     Run: "Run {run} · {date} · {rounds} · Kurabe {version}", "実行 {run} · {date} · {rounds} · Kurabe {version}";
     LogScale: "{what}, log scale", "{what}(対数目盛)";
     RatioInterval: "ratio (interval)", "倍率(区間)";
+    MoreCombinations: "{count} more combinations", "ほかの {count} 通り";
     MorePlaces: "{count} more places", "ほかの {count} か所";
     PlotLegend: "Dot: the ratio to the first row of its group, of trials measured together; left of 1 is slower. Bar: its interval; all intervals hold together with 95 %. An arrow: the interval goes on. Pale: undecided. Band: the margin of ±{margin}, within which a difference does not matter. The axis is logarithmic.",
         "点は、同時に測った試行による、組の 1 行目に対する倍率です。1 より左は遅いことを表します。棒はその区間で、すべての区間が同時に 95 % で成り立ちます。矢印は区間がさらに続くこと、薄い色は未決を表します。帯は ±{margin} で、この中の差は問題になりません。軸は対数目盛です。";

@@ -2,7 +2,7 @@
 //! members; `docs/schema/report.schema.json` describes them.
 
 use crate::comparison::compare;
-use crate::finding::{self, Context, Section, Statement};
+use crate::finding::{self, Context, Finding, Section, Statement, Values};
 use crate::labels::Labels;
 use crate::messages::{Language, Message};
 use crate::metrics;
@@ -96,6 +96,20 @@ impl Summary {
 
     pub fn sentences(&self, section: Section) -> Vec<String> {
         finding::sentences(&self.findings, section, &self.labels)
+    }
+
+    /// The first verdict as a sentence, or why there is none: rates that are compared with nothing are no verdict.
+    pub fn verdict(&self) -> String {
+        let is_bare = |one: &&Statement| match &one.finding {
+            Finding::Values(values) => !matches!(values, Values::Cost { .. }),
+            Finding::Note(_) => true,
+            _ => false,
+        };
+        let first = self.statements(Section::Verdict).find(|one| !is_bare(one));
+        first.map_or_else(
+            || Message::NothingCompared.text(self.labels.language).to_owned(),
+            |verdict| self.sentence(verdict),
+        )
     }
 
     /// A finding of this run as a sentence.

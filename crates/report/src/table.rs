@@ -1,7 +1,10 @@
 //! The results as tables of text, for all formats.
 
 use crate::attribution::{Attribution, Bottleneck, Confidence};
-use crate::cell::{CellResult, Latency, MetricInfo, MetricResult, OpenLoopResult, Status, reported};
+use crate::cell::{
+    CellResult, FEW_OPERATIONS, Latency, MetricInfo, MetricResult, OpenLoopResult, Status,
+    TOO_FEW_OPERATIONS, reported,
+};
 use crate::estimate::ends;
 use crate::format::{capital, figure, list, micros, short_figure, value_of};
 use crate::group::grouped;
@@ -22,6 +25,8 @@ pub(crate) struct Table {
     pub rows: Vec<Vec<String>>,
     /// The cell of each row, by its position in the summary; empty if rows are no cells.
     pub cells: Vec<usize>,
+    /// The column of ratios, if there is one.
+    pub ratios: Option<usize>,
 }
 
 pub(crate) struct Column {
@@ -51,20 +56,20 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         let open = cells.iter().any(|cell| cell.open_loop.is_some());
         // In an open loop the first columns are response times, and service times have their own column.
         // Times with a backlog grow with the trial, and those of a late generator are invalid.
-        let shown = |cell: &CellResult, of: fn(&Latency) -> f64| match cell.times() {
+        let shown = |cell: &CellResult, show: fn(&CellResult, Latency) -> String| match cell.times() {
             _ if cell.is_overloaded() => "overloaded".to_owned(),
             _ if cell.is_generator_late() => "invalid".to_owned(),
-            time => time.map_or_else(dash, |latency| micros(of(&latency))),
+            times => times.map_or_else(dash, |times| show(cell, times)),
         };
-        add("p50", true, 2, &|cell| shown(cell, |latency| latency.p50));
-        add("p95", true, 4, &|cell| shown(cell, |latency| latency.p95));
-        add("p99", true, u8::from(!open), &|cell| shown(cell, |latency| latency.p99));
-        add("max", true, 5, &|cell| shown(cell, |latency| latency.max));
+        add("p50", true, 2, &|cell| shown(cell, |_, times| micros(times.p50)));
+        add("p95", true, 4, &|cell| shown(cell, |cell, times| p95(cell, times.p95)));
+        add("p99", true, u8::from(!open), &|cell| shown(cell, |cell, times| p99(cell, times.p99)));
+        add("max", true, 5, &|cell| shown(cell, |_, times| micros(times.max)));
         if open {
             let of = |cell: &CellResult, show: &dyn Fn(&OpenLoopResult) -> String| {
                 cell.open_loop.as_ref().map_or_else(dash, show)
             };
-            add("service p99", true, 2, &|cell| cell.latency_us.map_or_else(dash, |l| micros(l.p99)));
+            add("service p99", true, 2, &|cell| cell.latency_us.map_or_else(dash, |l| p99(cell, l.p99)));
             let lag = |open: &OpenLoopResult| open.dispatch_lag_p99_us.map_or_else(dash, micros);
             add("lag p99", true, 4, &|cell| of(cell, &lag));
             add("backlog", true, 3, &|cell| of(cell, &|open| units::count(open.backlog)));
@@ -168,6 +173,16 @@ pub(crate) fn limit(attribution: &Attribution, language: Language) -> String {
         && !matches!(attribution.bottleneck, Bottleneck::Unknown | Bottleneck::Load);
     let word = attribution.bottleneck.message().text(language);
     if likely { format!("({word})") } else { word.to_owned() }
+}
+
+/// A high percentile in microseconds: marked if it is of few operations.
+pub(crate) fn p95(cell: &CellResult, us: f64) -> String {
+    micros(us) + if cell.timed() < FEW_OPERATIONS { "†" } else { "" }
+}
+
+/// A 99th percentile in microseconds: not shown if it is of very few operations.
+pub(crate) fn p99(cell: &CellResult, us: f64) -> String {
+    if cell.timed() < TOO_FEW_OPERATIONS { dash() } else { p95(cell, us) }
 }
 
 pub(crate) fn dash() -> String {

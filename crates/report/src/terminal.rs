@@ -32,33 +32,41 @@ pub fn render(summary: &Summary, options: &Options) -> String {
 fn answer(summary: &Summary, options: &Options) -> String {
     let mut page = Page::new(options);
     page.publishing(&summary.sentences(Section::Publishing));
-    let all = rankings(summary);
-    let least = all.first().map_or(0, |ranking| ranking.rows.len() + 2);
+    let mut all = rankings(summary);
+    let least = all.first().map_or(0, |ranking| ranking.compared().count() + 2);
     let mut notes: Vec<&Statement> = summary.statements(Section::Warning).collect();
     // Those from before the first trial were shown before it.
     notes.retain(|note| {
         !matches!(note.finding, Finding::Note(Note::Preflight { .. } | Note::TargetNote { .. }))
     });
     sort::by_key(&mut notes, |note| note.finding.consequence());
+    let notes: Vec<String> = notes.into_iter().map(|note| summary.sentence(note)).collect();
     // What failed is not left out for want of a line.
     let failed: Vec<String> = lacking(summary).iter().map(Lacking::sentence).collect();
     let needed: usize = failed.iter().take(FAILED).map(|one| page.item_height(one)).sum();
-    let notes: Vec<String> = notes.into_iter().map(|note| summary.sentence(note)).collect();
-    // The last line, and two of notes.
-    let lines: usize = notes.iter().map(|note| page.item_height(note)).sum();
+    // The last line. What was asked for comes before notes.
     let limit = usize::from(summary.spec.slo_ns.is_some());
-    let most = LINES.saturating_sub(1 + limit + needed.max(lines.min(2)));
+    let most = LINES.saturating_sub(1 + limit + needed);
     let [others, _] = sentences(summary, !all.is_empty());
     let left = page.items(&others, most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);
+    let height = |ranking: &Ranking<'_>| ranking.rows.len() + page.height(&ranking.heading);
+    let mut cut = 0;
+    if all.iter().map(height).sum::<usize>() > room {
+        for ranking in &mut all {
+            let before = ranking.rows.len();
+            ranking.keep_compared();
+            cut += before - ranking.rows.len();
+        }
+    }
     let mut shown = fitting_rankings(&all, room, &page);
-    if let Some(sentence) = left_out(summary, &all, &shown) {
+    if let Some(sentence) = left_out(summary, &all, &shown, cut) {
         shown = fitting_rankings(&all, room.saturating_sub(page.item_height(&sentence)), &page);
     }
     if !shown.is_empty() {
-        ranking(&mut page, summary, &shown);
+        ranking(&mut page, summary, &shown.iter().map(|at| &all[*at]).collect::<Vec<_>>());
     }
-    if let Some(sentence) = left_out(summary, &all, &shown) {
+    if let Some(sentence) = left_out(summary, &all, &shown, cut) {
         page.item(&sentence);
     }
     if let Some(sentence) = threshold::sentence(summary) {
@@ -78,9 +86,9 @@ fn answer(summary: &Summary, options: &Options) -> String {
     page.text
 }
 
-/// What was measured and has no ranking among those that are shown: operations, and values of the chart axis; of the others the
-/// place, or their number.
-fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[&Ranking<'_>]) -> Option<String> {
+/// What was measured and is not shown: combinations in rankings, and of the rankings that are left out the operations and
+/// values of the chart axis that no other has; of the rest the place, or their number.
+fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[usize], cut: usize) -> Option<String> {
     let labels = &summary.labels;
     let chart = labels.chart_axis();
     let of = |ranking: &Ranking<'_>| -> Option<[String; 2]> {
@@ -88,10 +96,10 @@ fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[&Ranking<'_>]) -> O
         let at = chart.and_then(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?)));
         Some([labels.plural(&cell.operation), at.unwrap_or_default()])
     };
-    let seen: Vec<[String; 2]> = shown.iter().filter_map(|ranking| of(ranking)).collect();
-    let hidden = all.iter().filter(|one| !shown.iter().any(|shown| shown.heading == one.heading));
+    let seen: Vec<[String; 2]> = shown.iter().filter_map(|at| of(&all[*at])).collect();
+    let hidden = all.iter().enumerate().filter(|(at, _)| !shown.contains(at));
     let (mut what, mut others) = ([Vec::new(), Vec::new()], Vec::new());
-    for ranking in hidden {
+    for (_, ranking) in hidden {
         let names = of(ranking).unwrap_or_default();
         match (0..2).find(|part| seen.iter().all(|one| one[*part] != names[*part])) {
             Some(part) if what[part].contains(&names[part]) => {}
@@ -99,16 +107,19 @@ fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[&Ranking<'_>]) -> O
             None => others.push(ranking.heading.clone()),
         }
     }
-    let (language, count) = (labels.language, others.len().to_string());
+    let counted =
+        |message: Message, count: usize| message.with(labels.language, &[("count", &count.to_string())]);
     if others.len() > 1 {
-        others = vec![Message::MorePlaces.with(language, &[("count", &count)])];
+        others = vec![counted(Message::MorePlaces, others.len())];
     }
+    others.extend((cut > 0).then(|| counted(Message::MoreCombinations, cut)));
     let what = [what.concat(), others].concat().join("; ");
-    (!what.is_empty()).then(|| Message::NotShown.with(language, &[("what", &what)]))
+    (!what.is_empty()).then(|| Message::NotShown.with(labels.language, &[("what", &what)]))
 }
 
-/// The rankings that fit into so many lines: those at the first value of the chart axis, then others; at least one.
-fn fitting_rankings<'a, 'b>(all: &'b [Ranking<'a>], lines: usize, page: &Page) -> Vec<&'b Ranking<'a>> {
+/// The rankings that fit into so many lines, by position: those at the first value of the chart axis, then others; at least
+/// one.
+fn fitting_rankings(all: &[Ranking<'_>], lines: usize, page: &Page) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     sort::by_key(&mut order, |at| !all[*at].is_first);
     let mut used = 0;
@@ -122,7 +133,7 @@ fn fitting_rankings<'a, 'b>(all: &'b [Ranking<'a>], lines: usize, page: &Page) -
         .map(|(_, at)| at)
         .collect();
     kept.sort_unstable();
-    kept.into_iter().map(|at| &all[at]).collect()
+    kept
 }
 
 /// The report with all details.

@@ -54,7 +54,7 @@ pub(crate) fn list(call: &Call) -> Result<Response> {
 struct Row<'a> {
     entry: &'a Entry,
     note: Option<String>,
-    /// The first sentence of its verdict.
+    /// Its verdict.
     verdict: String,
     /// What a search looks through, in lower case.
     text: String,

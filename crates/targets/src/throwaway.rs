@@ -1,9 +1,9 @@
 //! Starts throwaway servers, as their URLs and the run want them.
 
 use crate::reporter::Reporter;
-use crate::urls::{PROGRAMS, VERSION, driver_options, engine};
+use crate::urls::{driver_options, engine};
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::target::TargetUrl;
+use kurabe_core::target::{PROGRAMS, TargetUrl, VERSION};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::prepare::target::Restart;

@@ -8,7 +8,6 @@ use anyhow::Result;
 use jiff::Timestamp;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_record::{Entry, RunPath, RunState, RunSummary, Store};
-use kurabe_report::finding::Section;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -98,7 +97,7 @@ fn list(store: &Store, options: &StoreOptions, output: &Output) -> Result<Exit> 
     Ok(exit::DONE)
 }
 
-/// How long a run took, and the first sentence of its verdict, if it has one and can be read.
+/// How long a run took, and its verdict, if anything was measured.
 fn read(entry: &Entry, output: &Output) -> (String, Option<String>) {
     let Ok(recorded) = kurabe_record::read(entry.path()) else { return Default::default() };
     let run = recorded.run;
@@ -107,8 +106,7 @@ fn read(entry: &Entry, output: &Output) -> (String, Option<String>) {
     if run.trials.is_empty() {
         return (length, None);
     }
-    let summary = kurabe_report::analyse(&run, super::report::info(&run, output));
-    (length, summary.sentences(Section::Verdict).first().map(|sentence| (*sentence).to_owned()))
+    (length, Some(super::report::analyse(&run, output).verdict()))
 }
 
 fn state(run: &RunSummary) -> &'static str {

@@ -1,7 +1,7 @@
 //! Trials: what makes their results invalid or doubtful.
 
 use super::context::Context;
-use crate::cell::{CellResult, Status, Steady};
+use crate::cell::{CellResult, FEW_OPERATIONS, Status, Steady};
 use crate::format::percent;
 use crate::group::distinct;
 use crate::labels::Labels;
@@ -34,6 +34,8 @@ pub enum Trials {
     WrongAnswers { answers: u64 },
     /// Throughput changed until trials ended: by at most this factor from the first quarter to the last.
     Unsteady { scope: Scope, cells: u32, of: u32, change: f64 },
+    /// High percentiles are marked, since they are of few operations; or a 99th one is not shown, of very few.
+    FewOperations { cells: u32, of: u32 },
     /// Throughput became steady only after the warm-up.
     SteadyLate { scope: Scope, cells: u32, of: u32 },
 }
@@ -109,6 +111,17 @@ impl Trials {
                     "{what}{part} は安定しませんでした(~ の印)。試行中に速さが最大 {by} {noun}しました。--duration を長くしてください。",
                 )
             }
+            Self::FewOperations { cells, of } => {
+                let some =
+                    if *of == 1 { "the one result".to_owned() } else { format!("{cells} of {of} results") };
+                say!(
+                    language,
+                    "p95 and p99 of {some} are of fewer than 1,000 operations (marked †); a p99 of fewer than 100 is not \
+                     shown. Longer trials (--duration) or more rounds (--rounds) have more.",
+                    "結果 {of} 件のうち {cells} 件では、p95 と p99 が 1,000 回未満の操作によるものです(† の印)。100 回未満の p99 は示しません。\
+                     試行(--duration)を長くするか、ラウンド(--rounds)を増やしてください。",
+                )
+            }
             Self::SteadyLate { scope, cells, of } => {
                 let (what, cells) = (labels.results_of(scope), of_cells(*cells, *of, language));
                 say!(
@@ -132,7 +145,8 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Trials> {
     let answers = context.cells.iter().map(|cell| cell.verified.mismatches).sum();
     let wrong = (answers > 0).then_some(Trials::WrongAnswers { answers });
     let first = [rerun, fewer_agents(run), failed, wrong].into_iter().flatten();
-    first.chain(exhausted(run)).chain(steadiness(context)).chain(disturbed(context)).collect()
+    let last = disturbed(context).into_iter().chain(few_operations(context));
+    first.chain(exhausted(run)).chain(steadiness(context)).chain(last).collect()
 }
 
 /// The agents without which the run went on; `None` if there are none. A trial with few clients needs few agents.
@@ -227,6 +241,14 @@ fn steadiness(context: &Context<'_>) -> Vec<Trials> {
         }
     }
     findings
+}
+
+/// Cells whose high percentiles are of few operations.
+fn few_operations(context: &Context<'_>) -> Option<Trials> {
+    let timed = context.cells.iter().filter(|cell| cell.is_reported() && cell.times().is_some());
+    let timed: Vec<&CellResult> = timed.collect();
+    let few = timed.iter().filter(|cell| cell.timed() < FEW_OPERATIONS).count() as u32;
+    (few > 0).then_some(Trials::FewOperations { cells: few, of: timed.len() as u32 })
 }
 
 /// Trials with other load on the machine.

@@ -70,10 +70,7 @@ pub(super) fn section(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
 fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> Markup {
     let language = summary.labels.language;
     let (table, headings) = answer::table(rankings, language);
-    let is_ratio = |head: &str| {
-        [Message::AgainstFirst, Message::AgainstFirstValue].iter().any(|one| one.text(language) == head)
-    };
-    let plot = axis.and_then(|axis| Some((axis, table.columns.iter().position(|one| is_ratio(&one.head))?)));
+    let plot = axis.zip(table.ratios);
     let color = shares(summary).color;
     let color = |cell: &CellResult| color.as_ref().and_then(|color| color.of(cell)).unwrap_or(0) % 8;
     let width = table.columns.len() + usize::from(plot.is_some());
@@ -93,7 +90,7 @@ fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> M
                 }
             }
             @for (ranking, (_, heading)) in rankings.iter().zip(&headings) {
-                @let reference = ranking.rows.iter().find(|row| row.against.is_none()).map(|row| row.cell.index);
+                @let reference = ranking.rows.iter().find(|row| row.is_reference).map(|row| row.cell.index);
                 tbody {
                     tr { th class="place" colspan=(width) scope="rowgroup" { (heading) } }
                     @for (row, cells) in ranking.rows.iter().zip(&mut rows) {
@@ -121,6 +118,7 @@ fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> M
 fn ratio_of(row: &Row<'_>) -> Option<Estimate> {
     match &row.against {
         Some(against) => against.ratio(),
+        None if !row.is_reference => None,
         None => row.cell.ops_per_second.map(|_| Estimate { value: 1.0, low: None, high: None }),
     }
 }
@@ -150,12 +148,12 @@ fn further_metrics(summary: &Summary, axis: &Axis, others: Vec<(&Verdict, Estima
                     @for (verdict, ratio) in rows {
                         @let [a, b] = [&verdict.pair.a, &verdict.pair.b].map(|side| labels.side(&verdict.pair.axis, side));
                         @let on = verdict.target.as_ref().filter(|_| labels.several_targets()).map(|target| labels.target(target));
-                        @let x = verdict.x.as_ref().zip(labels.chart_axis()).map(|(x, axis)| axis.name_value(x));
+                        @let at = labels.varying_of(&verdict.at).join(", ");
                         tr {
                             th scope="row" {
                                 (a) " against " (b)
                                 @if let Some(on) = on { " on " (on) }
-                                @if let Some(x) = x { " at " (x) }
+                                @if !at.is_empty() { " at " (at) }
                             }
                             td class={ "plot c0" (of_result(verdict.result)) } { (axis.plot(Some(ratio))) }
                             @if let Some(nothing) = verdict.says_nothing(labels.language) {

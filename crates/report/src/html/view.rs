@@ -5,6 +5,7 @@ use crate::finding::published;
 use crate::format::{figure, micros, percent, short_figure, value_of};
 use crate::labels::Axis;
 use crate::messages::{Language, Message};
+use crate::table;
 use kurabe_core::units;
 use kurabe_stats::Estimate;
 use std::fmt::Write as _;
@@ -90,14 +91,15 @@ pub(super) fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String
     }
     if let Some(latency) = cell.times() {
         let what = if cell.open_loop.is_some() { "response " } else { "" };
-        let [p50, p95, p99, max] = [latency.p50, latency.p95, latency.p99, latency.max].map(micros);
+        let [p50, max] = [latency.p50, latency.max].map(micros);
+        let (p95, p99) = (table::p95(cell, latency.p95), table::p99(cell, latency.p99));
         let _ = write!(text, "\n{what}p50 {p50}, p95 {p95}, p99 {p99}, max {max}");
     }
     if let Some(open) = cell.open_loop {
         let [backlog, dropped] = [open.backlog, open.dropped].map(units::count);
         let _ = write!(text, "\nbacklog {backlog}, dropped {dropped}");
         if let Some(service) = cell.latency_us {
-            let _ = write!(text, "\nservice p99 {}", micros(service.p99));
+            let _ = write!(text, "\nservice p99 {}", table::p99(cell, service.p99));
         }
     }
     if let Some(cpu) = cell.client_cpu_us_per_op {

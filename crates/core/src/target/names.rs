@@ -1,0 +1,92 @@
+//! Short names of targets, from the parts of their URLs that differ.
+
+use super::{PROGRAMS, STACK, TargetUrl, UP, VERSION};
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+/// A short unique name for each target: the engine, then the version, user, host, port, database and options by which
+/// targets of it differ. Only equal URLs have a number.
+pub fn names(urls: &[TargetUrl]) -> Vec<String> {
+    let mut used: HashSet<String> = HashSet::new();
+    let unique = |base: String| {
+        let numbered = (2..).map(|n| format!("{base}#{n}"));
+        let mut all = std::iter::once(base.clone()).chain(numbered);
+        all.find(|name| used.insert(name.clone())).unwrap_or(base)
+    };
+    urls.iter().map(|url| long(url, urls)).map(unique).collect()
+}
+
+/// What a target is called if no other has the same engine.
+fn short(url: &TargetUrl) -> &str {
+    if [UP, STACK].contains(&url.scheme.as_str()) { &url.path } else { &url.scheme }
+}
+
+fn long(url: &TargetUrl, urls: &[TargetUrl]) -> String {
+    let others = || urls.iter().filter(|other| short(other) == short(url));
+    let differs = |name: &str| others().any(|other| other.options.get(name) != url.options.get(name));
+    // A version says more than the folder of its programs.
+    let version = url.option(VERSION).filter(|_| differs(VERSION));
+    let is_said = |name: &str| version.is_some() && [VERSION, PROGRAMS].contains(&name);
+    let mut name =
+        version.map_or_else(|| short(url).to_owned(), |version| format!("{}@{version}", short(url)));
+    let mut add = |part: &str| {
+        let _ = if part.is_empty() { Ok(()) } else { write!(name, " {part}") };
+    };
+    if others().any(|other| other.user != url.user) {
+        add(&url.user.as_ref().map_or_else(String::new, |user| format!("{user}@")));
+    }
+    if others().any(|other| other.host != url.host) {
+        add(url.host.as_deref().unwrap_or("localhost"));
+    }
+    if others().any(|other| other.port != url.port) {
+        add(&url.port.map_or_else(String::new, |port| format!(":{port}")));
+    }
+    if others().any(|other| other.path != url.path) {
+        // The file's name says it, if no other file has it.
+        let file = |url: &TargetUrl| url.path.rsplit('/').next().unwrap_or_default().to_owned();
+        let is_own = others().all(|other| other.path == url.path || file(other) != file(url));
+        add(&if is_own { file(url) } else { url.path.clone() });
+    }
+    for (option, value) in url.options.iter().filter(|(option, _)| differs(option) && !is_said(option)) {
+        add(&format!("{option}={}", url.shown_option(option, value)));
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_of(urls: &[&str]) -> Vec<String> {
+        names(&urls.iter().map(|url| TargetUrl::parse(url).unwrap()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn targets_get_short_unique_names() {
+        assert_eq!(names_of(&["sqlite:", "up:postgres"]), ["sqlite", "postgres"]);
+        assert_eq!(names_of(&["sqlite:", "sqlite:"]), ["sqlite", "sqlite#2"]);
+        assert_eq!(names_of(&["sqlite:", "sqlite:?synchronous=off"]), ["sqlite", "sqlite synchronous=off"]);
+        assert_eq!(
+            names_of(&["up:mysql@9:/opt/mysql/bin?x=1", "up:mysql@9:/opt/mysql/bin?x=2", "up:redis?y=3"]),
+            ["mysql x=1", "mysql x=2", "redis"]
+        );
+        assert_eq!(
+            names_of(&["mysql://a@one/x", "mysql://a@two:3307/x", "mysql://a@two:3307/y", "redis://one"]),
+            ["mysql one x", "mysql two :3307 x", "mysql two :3307 y", "redis"]
+        );
+        assert_eq!(
+            names_of(&["postgres://h/shop", "postgres://h/shop2"]),
+            ["postgres shop", "postgres shop2"]
+        );
+        assert_eq!(names_of(&["postgres://a@h/x", "postgres://b@h/x"]), ["postgres a@", "postgres b@"]);
+        assert_eq!(names_of(&["sqlite:", "sqlite:/old/a.db"]), ["sqlite", "sqlite a.db"]);
+        assert_eq!(
+            names_of(&["sqlite:/old/a.db", "sqlite:/new/a.db", "sqlite:b.db"]),
+            ["sqlite /old/a.db", "sqlite /new/a.db", "sqlite b.db"]
+        );
+        assert_eq!(
+            names_of(&["up:mysql@8.4:/opt/8/bin", "up:mysql@9.7:/opt/9/bin?x=2", "up:mysql:/opt/own/bin"]),
+            ["mysql@8.4", "mysql@9.7 x=2", "mysql programs=/opt/own/bin"]
+        );
+    }
+}
