@@ -54,6 +54,12 @@ impl Against<'_> {
     }
 }
 
+impl<'a> Row<'a> {
+    fn new(cell: &'a CellResult, against: Option<Against<'a>>) -> Self {
+        Self { name: String::new(), cell, is_reference: false, against }
+    }
+}
+
 impl<'a> Ranking<'a> {
     /// The rows that are compared; all if none is.
     pub fn compared(&self) -> impl Iterator<Item = &Row<'a>> {
@@ -112,11 +118,9 @@ fn of_targets<'a>(
     let rank = |cell: &CellResult| rank(labels, cell, verdict(cell, fastest).as_ref(), fastest);
     sort::by(&mut cells, |a, b| rank(b).total_cmp(&rank(a)));
     let best = cells[0];
-    let row = |cell: &'a CellResult| Row {
-        name: String::new(),
-        cell,
-        is_reference: cell.index == best.index,
-        against: verdict(cell, best).filter(|_| cell.index != best.index),
+    let row = |cell: &'a CellResult| {
+        let is_reference = cell.index == best.index;
+        Row { is_reference, ..Row::new(cell, verdict(cell, best).filter(|_| !is_reference)) }
     };
     let rows = named(labels, cells.into_iter().map(row).collect());
     let language = labels.language;
@@ -139,7 +143,8 @@ fn of_targets<'a>(
         classes.iter().enumerate().map(class).collect::<Vec<_>>().join(Message::Comma.text(language));
     let durability = Message::Durability.with(language, &[("classes", &classes)]);
     let durability = if differ { durability } else { String::new() };
-    let heading = format!("{}{}{durability}", capital(&operation.plural), at(labels, axes, x.as_ref(), None));
+    let heading =
+        format!("{}{}{durability}", capital(&operation.plural), at(labels, &rows, x.as_ref(), None));
     Some(Ranking { heading, rows, is_first: *is_first })
 }
 
@@ -167,49 +172,26 @@ fn of_axes<'a>(summary: &'a Summary, operation: &OperationLabels) -> Vec<Ranking
         seen.extend(members.iter().map(|(cell, ..)| cell.index));
     }
     let mut places = Vec::new();
-    let mut all = Vec::new();
-    for (_, members) in groups {
-        let Some((_, reference, one)) = members.first() else { continue };
-        let mut rows = vec![Row { name: String::new(), cell: reference, is_reference: true, against: None }];
-        rows.extend(members.iter().map(|(cell, _, verdict)| {
-            let against = Some(Against { verdict, forward: true });
-            Row { name: String::new(), cell, is_reference: false, against }
-        }));
+    let ranking = |(_, members): (usize, Vec<(&'a CellResult, &'a CellResult, &'a Verdict)>)| {
+        let (_, reference, one) = *members.first()?;
+        let mut rows = vec![Row { is_reference: true, ..Row::new(reference, None) }];
+        let against = |verdict| Some(Against { verdict, forward: true });
+        rows.extend(members.iter().map(|(cell, _, verdict)| Row::new(cell, against(verdict))));
         // What else was measured there is shown once.
         let here = place(reference);
         if !places.contains(&here) {
             let others = reported(&summary.cells, &operation.name);
             let others = others.filter(|cell| !seen.contains(&cell.index) && place(cell) == here);
-            rows.extend(others.map(|cell| Row {
-                name: String::new(),
-                cell,
-                is_reference: false,
-                against: None,
-            }));
+            rows.extend(others.map(|cell| Row::new(cell, None)));
         }
         places.push(here);
         let rank = |row: &Row<'_>| rank(labels, row.cell, row.against.as_ref(), reference);
         sort::by(&mut rows, |a, b| rank(b).total_cmp(&rank(a)));
-        let target = one.target.as_deref().filter(|_| labels.several_targets());
-        let heading = capital(&operation.plural) + &at(labels, &reference.axes, one.x.as_ref(), target);
-        let is_first = first(one.x.as_ref());
-        all.push(Ranking { heading, rows: named(labels, rows), is_first });
-    }
-    // Rankings of one place are told apart by what their rows have in common.
-    let repeated =
-        |heading: &String| places.len() > 1 && all.iter().filter(|one| one.heading == *heading).count() > 1;
-    let repeated: Vec<bool> = all.iter().map(|one| repeated(&one.heading)).collect();
-    for (ranking, _) in all.iter_mut().zip(repeated).filter(|(_, repeated)| *repeated) {
-        let constant = labels.axes.iter().filter(is_compared).filter(|axis| !differs(&ranking.rows, axis));
-        let cell = ranking.rows[0].cell;
-        let values: Vec<String> =
-            constant.filter_map(|axis| Some(axis.name_value(cell.axes.get(&axis.name)?))).collect();
-        if !values.is_empty() {
-            let values = values.join(Message::Comma.text(labels.language));
-            ranking.heading += &Message::With.with(labels.language, &[("values", &values)]);
-        }
-    }
-    all
+        let target = labels.several_targets().then_some(reference.target_index);
+        let heading = capital(&operation.plural) + &at(labels, &rows, one.x.as_ref(), target);
+        Some(Ranking { heading, rows: named(labels, rows), is_first: first(one.x.as_ref()) })
+    };
+    groups.into_iter().filter_map(ranking).collect()
 }
 
 /// Whether the cells of some rows differ in an axis.
@@ -247,29 +229,29 @@ fn named<'a>(labels: &Labels, mut rows: Vec<Row<'a>>) -> Vec<Row<'a>> {
 fn unranked<'a>(summary: &'a Summary, operation: &OperationLabels) -> Option<Ranking<'a>> {
     let labels = &summary.labels;
     let shown = |cell: &&CellResult| cell.operation == operation.name && cell.is_reported();
-    let row = |cell: &'a CellResult| Row { name: String::new(), cell, is_reference: false, against: None };
-    let rows = named(labels, summary.cells.iter().filter(shown).map(row).collect());
+    let cells = summary.cells.iter().filter(shown);
+    let rows = named(labels, cells.map(|cell| Row::new(cell, None)).collect());
     let is_named = labels.several_targets() || !labels.axes.iter().any(Axis::varies);
     let on = labels.targets.first().filter(|_| !is_named);
     let on = on.map_or_else(String::new, |target| on_target(labels, target));
     (!rows.is_empty()).then(|| Ranking { heading: capital(&operation.plural) + &on, rows, is_first: true })
 }
 
-/// The place of a ranking: ` on SQLite at 1 kB, 16 clients`.
-fn at(labels: &Labels, axes: &Cell, x: Option<&AxisValue>, target: Option<&str>) -> String {
+/// The place of a ranking: what its rows have in common, of all that was asked for: ` on SQLite at 1 kB, 16 clients`.
+fn at(labels: &Labels, rows: &[Row<'_>], x: Option<&AxisValue>, target: Option<usize>) -> String {
     let question = &labels.question;
     let chart = labels.chart_axis().filter(|_| x.is_some());
     let is_chart = |axis: &Axis| chart.is_some_and(|chart| chart.name == axis.name);
-    let within = labels.axes.iter().filter(|axis| {
-        let is_size = axis.kind == Kind::Size && !(axis.varies() && question.compares(&axis.name));
-        (axis.varies() && question.is_within(&axis.name) || is_size) && !is_chart(axis)
+    let common = labels.axes.iter().filter(|axis| {
+        let is_asked = axis.varies() && (question.is_within(&axis.name) || question.compares(&axis.name));
+        (is_asked || axis.kind == Kind::Size) && !is_chart(axis) && !differs(rows, axis)
     });
-    let values = within.filter_map(|axis| Some(axis.name_value(axes.get(&axis.name)?)));
+    let values = common.filter_map(|axis| Some(axis.name_value(rows[0].cell.axes.get(&axis.name)?)));
     let values: Vec<String> =
         chart.zip(x).map(|(axis, x)| axis.name_value(x)).into_iter().chain(values).collect();
-    let target = target.map(|target| labels.target(target));
-    let target = target.or_else(|| labels.targets.first().filter(|_| !labels.several_targets()).cloned());
-    let on = target.map_or_else(String::new, |target| on_target(labels, &target));
+    let target = target.or_else(|| (!labels.several_targets()).then_some(0));
+    let target = target.and_then(|target| labels.targets.get(target));
+    let on = target.map_or_else(String::new, |target| on_target(labels, target));
     let values = values.join(Message::Comma.text(labels.language));
     if values.is_empty() { on } else { on + &Message::At.with(labels.language, &[("values", &values)]) }
 }

@@ -84,7 +84,6 @@ messages! {
     // The ranking.
     At: " at {values}", "({values})";
     On: " on {target}", "、{target}";
-    With: " with {values}", "({values})";
     Durability: " (durability: {classes})", "(耐久性: {classes})";
     Others: "others", "ほか";
     Comma: ", ", "、";

@@ -10,8 +10,7 @@ use crate::plan::cell::unavailable;
 use crate::plan::draw_seed::DrawSeed;
 use crate::prepare::fixture::Fixture;
 use crate::run::log::RunLog;
-use crate::run::runner::{Fixtures, Runner};
-use crate::run::runner::{Progress, Rerun, TrialResult};
+use crate::run::runner::{Fixtures, Progress, Runner};
 use crate::trial::judge::Interleaved;
 use crate::trial::recorded::Executed;
 use crate::trial::standstill::Sleeps;
@@ -19,14 +18,14 @@ use crate::trial::{Failure, Trial, caught, panicked};
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::experiment::Workload;
 use kurabe_core::observation::{Endpoint, Member, MonitorGuard, Observation};
-use kurabe_core::run::{Measurement, Outcome, TrialRecord};
+use kurabe_core::run::Measurement;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A prepared trial: its work, and its number among the trials on its data.
 type Ready = Result<(Arc<dyn Workload>, u64), Failure>;
@@ -41,22 +40,16 @@ impl Drop for LeaveOnDrop<'_> {
 }
 
 impl Runner<'_> {
-    /// Executes trials interleaved and records their outcomes; `None` if the user stopped them.
+    /// Executes trials interleaved.
     pub(crate) fn interleave(
         &self,
         round: u32,
         group: &[TrialId],
-        rerun: Option<&Rerun>,
+        is_rerun: bool,
         fixtures: &mut Fixtures,
         progress: Progress,
         log: &mut RunLog<'_>,
-    ) -> Result<Option<Vec<TrialResult>>> {
-        if self.conditions.cancel.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        self.conditions.progress.store(0, Ordering::Relaxed);
-        let at_ms = self.began.elapsed().as_millis() as u64;
-        let started = Instant::now();
+    ) -> Result<Vec<Result<Measurement, Failure>>> {
         let mut ready: Vec<Ready> = Vec::with_capacity(group.len());
         for &(cell, operation) in group {
             let (run_cell, operation) = (&self.plan.cells[cell], self.plan.operations[operation]);
@@ -82,40 +75,17 @@ impl Runner<'_> {
             .iter()
             .zip(&ready)
             .zip(&options)
-            .map(|((id, ready), options)| self.member(round, *id, ready, options, rerun.is_some()))
+            .map(|((id, ready), options)| self.member(round, *id, ready, options, is_rerun))
             .collect();
         let time = self.plan.stop(self.plan.operations[group[0].1]).duration;
         let executed =
             self.execute(&trials, group, fixtures, time, mix(self.plan.spec.seed, u64::from(round)));
-        let mut outcomes = Vec::with_capacity(group.len());
-        for ((trial, executed), id) in trials.iter().zip(executed).zip(group) {
+        let judged = trials.iter().zip(executed).zip(group).map(|((trial, executed), id)| {
             let fixture = &mut fixtures[self.plan.cells[id.0].slot];
-            let judged = executed.and_then(|(executed, slices)| {
-                judge(trial, executed, slices, fixture, self.conditions.cancel)
-            });
-            let settled = self.settle(&self.plan.cells[id.0], judged, rerun, log)?;
-            let Some(settled) = settled else { return Ok(None) };
-            outcomes.push(settled);
-        }
-        let took = started.elapsed() / group.len() as u32;
-        let mut attempts = Vec::with_capacity(group.len());
-        let loading = fixtures.iter_mut().flatten().map(Fixture::take_loading);
-        let loading = loading.sum::<Duration>() / group.len() as u32;
-        for (&(cell, operation), (outcome, disturbed)) in group.iter().zip(outcomes) {
-            if matches!(outcome, Outcome::Failed { .. }) {
-                fixtures[self.plan.cells[cell].slot] = None;
-            }
-            let operation = self.plan.operations[operation].name.to_owned();
-            let rerun_reason = rerun.map(|rerun| rerun.why.clone());
-            let mut record = TrialRecord { round, cell, operation, at_ms, outcome, rerun_reason };
-            if let Outcome::Measured(measured) = &mut record.outcome {
-                measured.overhead_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
-            }
-            let failed = record.has_failed();
-            log.trial(record)?;
-            attempts.push(TrialResult { failed, took, loading, disturbed });
-        }
-        Ok(Some(attempts))
+            let (executed, slices) = executed?;
+            judge(trial, executed, slices, fixture, self.conditions.cancel)
+        });
+        Ok(judged.collect())
     }
 
     /// One of the trials that are interleaved.

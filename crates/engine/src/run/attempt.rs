@@ -1,31 +1,29 @@
-//! One trial of a run that runs alone: its data, its execution, and what becomes of its outcome.
+//! A trial that runs alone; the data of a trial, and what becomes of its outcome.
 
 use crate::clients::cancellable::cancellable;
 use crate::clients::cpu_partition::PinGuard;
 use crate::conditions::Conditions;
 use crate::fleet::{CellOrder, FleetClients};
-use crate::plan::TrialId;
 use crate::plan::cell::{RunCell, unavailable};
 use crate::plan::draw_seed::DrawSeed;
 use crate::prepare::fixture::Fixture;
 use crate::prepare::target::Target;
 use crate::run::listener::Event;
 use crate::run::log::RunLog;
-use crate::run::runner::{Disturbance, DisturbanceKind, Progress, Rerun, TrialResult, standstill};
-use crate::run::runner::{Fixtures, Runner};
+use crate::run::runner::{Disturbance, DisturbanceKind, Rerun, Runner, standstill};
 use crate::run::throwaway::Restricted;
 use crate::trial::rate_search::RateSearch;
-use crate::trial::{Clients, Failure, LoadModel, Trial, caught};
+use crate::trial::{Clients, Failure, LoadModel, Trial};
 use kurabe_core::driver::{Namespace, Session};
 use kurabe_core::experiment::{DatasetState, OperationInfo, Stop};
 use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::planned::{Need, PlannedCell, Work};
-use kurabe_core::run::{Measurement, Outcome, TrialRecord};
+use kurabe_core::run::{Measurement, Outcome};
 use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The default time of the search for the highest rate.
 const HIGHEST_TIME: Duration = Duration::from_secs(10);
@@ -37,44 +35,9 @@ const MAX_STALL_RERUNS: u32 = 5;
 pub(crate) type LoadData<'a> = dyn Fn(&mut dyn Namespace, &mut dyn Session) -> Result<DatasetState> + 'a;
 
 impl Runner<'_> {
-    /// Executes one trial and records its outcome; `None` if the user stopped it.
-    pub(super) fn execute_trial(
-        &self,
-        round: u32,
-        id: TrialId,
-        rerun: Option<&Rerun>,
-        fixtures: &mut Fixtures,
-        progress: Progress,
-        log: &mut RunLog<'_>,
-    ) -> Result<Option<TrialResult>> {
-        if self.conditions.cancel.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let (cell, operation) = (&self.plan.cells[id.0], self.plan.operations[id.1]);
-        log.emit(progress.begins(round, &cell.record, operation))?;
-        self.conditions.progress.store(0, Ordering::Relaxed);
-        let at_ms = self.began.elapsed().as_millis() as u64;
-        let started = Instant::now();
-        let fixture = &mut fixtures[cell.slot];
-        let is_rerun = rerun.is_some();
-        let outcome = caught("the trial", || self.trial(round, cell, operation, is_rerun, fixture, log));
-        let Some((outcome, disturbed)) = self.settle(cell, outcome, rerun, log)? else { return Ok(None) };
-        let loading = fixtures[cell.slot].as_mut().map_or(Duration::ZERO, Fixture::take_loading);
-        if matches!(outcome, Outcome::Failed { .. }) {
-            // The next trial on this target uses a new connection and new data.
-            fixtures[cell.slot] = None;
-        }
-        let operation = operation.name.to_owned();
-        let rerun_reason = rerun.map(|rerun| rerun.why.clone());
-        let record = TrialRecord { round, cell: id.0, operation, at_ms, outcome, rerun_reason };
-        let failed = record.has_failed();
-        log.trial(record)?;
-        Ok(Some(TrialResult { failed, took: started.elapsed(), loading, disturbed }))
-    }
-
     /// What becomes of a trial that has ended: its outcome for the run file, and what disturbed it. `None` if the user
     /// stopped it.
-    pub(crate) fn settle(
+    pub(super) fn settle(
         &self,
         cell: &RunCell,
         trial: Result<Measurement, Failure>,
@@ -213,7 +176,8 @@ impl Runner<'_> {
         }
     }
 
-    fn trial(
+    /// Executes a trial that has the machine to itself.
+    pub(super) fn trial(
         &self,
         round: u32,
         run_cell: &RunCell,
@@ -222,7 +186,6 @@ impl Runner<'_> {
         fixture: &mut Option<Fixture>,
         log: &mut RunLog<'_>,
     ) -> Result<Measurement, Failure> {
-        let around = Instant::now();
         let cell = run_cell.available().ok_or_else(unavailable)?;
         if let Work::Job(job) = &cell.work {
             let load =
@@ -293,7 +256,6 @@ impl Runner<'_> {
         };
         // Any disturbed trial would mislead a rate search.
         measured.stood_still_ns = stood_still.get().as_nanos() as u64;
-        measured.overhead_ns = (around.elapsed().as_nanos() as u64).saturating_sub(measured.elapsed_ns);
         Ok(measured)
     }
 }

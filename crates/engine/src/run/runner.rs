@@ -11,6 +11,7 @@ use crate::run::listener::Event;
 use crate::run::log::RunLog;
 use crate::run::stopping_rule::StoppingRule;
 use crate::run::throwaway::restart_all;
+use crate::trial::caught;
 use kurabe_core::experiment::OperationInfo;
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::run::{CellRecord, Outcome, Replanned, RunSpec, TrialRecord};
@@ -216,7 +217,8 @@ impl Runner<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Executes the trials of a group, interleaved if there are several; `None` if the user stopped them.
+    /// Executes the trials of a group, interleaved if there are several, and records their outcomes; `None` if the user
+    /// stopped them.
     fn make(
         &self,
         (round, is_continuous): (u32, bool),
@@ -226,16 +228,51 @@ impl Runner<'_> {
         progress: Progress,
         log: &mut RunLog<'_>,
     ) -> Result<Option<Vec<TrialResult>>> {
-        match *group {
-            [] => Ok(Some(Vec::new())),
+        if self.conditions.cancel.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        self.conditions.progress.store(0, Ordering::Relaxed);
+        let at_ms = self.began.elapsed().as_millis() as u64;
+        let (started, is_rerun) = (Instant::now(), rerun.is_some());
+        let made = match *group {
+            [] => return Ok(Some(Vec::new())),
             // If the other trials of the group have failed, the last one still runs in slices: only equally made
             // trials are compared.
             [id] if is_continuous || !self.plan.is_interleaved(id) => {
-                let made = self.execute_trial(round, id, rerun, fixtures, progress, log)?;
-                Ok(made.map(|one| vec![one]))
+                let (cell, operation) = (&self.plan.cells[id.0], self.plan.operations[id.1]);
+                log.emit(progress.begins(round, &cell.record, operation))?;
+                let fixture = &mut fixtures[cell.slot];
+                vec![caught("the trial", || self.trial(round, cell, operation, is_rerun, fixture, log))]
             }
-            _ => self.interleave(round, group, rerun, fixtures, progress, log),
+            _ => self.interleave(round, group, is_rerun, fixtures, progress, log)?,
+        };
+        let mut outcomes = Vec::with_capacity(group.len());
+        for (made, (cell, _)) in made.into_iter().zip(group) {
+            let Some(settled) = self.settle(&self.plan.cells[*cell], made, rerun, log)? else {
+                return Ok(None);
+            };
+            outcomes.push(settled);
         }
+        let took = started.elapsed() / group.len() as u32;
+        let loading = fixtures.iter_mut().flatten().map(Fixture::take_loading);
+        let loading = loading.sum::<Duration>() / group.len() as u32;
+        let mut results = Vec::with_capacity(group.len());
+        for (&(cell, operation), (mut outcome, disturbed)) in group.iter().zip(outcomes) {
+            match &mut outcome {
+                Outcome::Measured(measured) => {
+                    measured.overhead_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
+                }
+                // The next trial on this target uses a new connection and new data.
+                Outcome::Failed { .. } => fixtures[self.plan.cells[cell].slot] = None,
+            }
+            let operation = self.plan.operations[operation].name.to_owned();
+            let rerun_reason = rerun.map(|rerun| rerun.why.clone());
+            let record = TrialRecord { round, cell, operation, at_ms, outcome, rerun_reason };
+            let failed = record.has_failed();
+            log.trial(record)?;
+            results.push(TrialResult { failed, took, loading, disturbed });
+        }
+        Ok(Some(results))
     }
 
     /// The expected time of so many rounds since the start of the run.

@@ -1,6 +1,6 @@
 //! `kurabe claims [ID…] [TARGET…]`: tests claims, each by a run that ends when the claim is decided.
 
-use super::execute::{Job, execute};
+use super::execute::{Job, Made, execute};
 use super::files::{is_output, write};
 use super::gate::origin;
 use super::report;

@@ -245,8 +245,10 @@ fn steadiness(context: &Context<'_>) -> Vec<Trials> {
 
 /// Cells whose high percentiles are of few operations.
 fn few_operations(context: &Context<'_>) -> Option<Trials> {
-    let timed = context.cells.iter().filter(|cell| cell.is_reported() && cell.times().is_some());
-    let timed: Vec<&CellResult> = timed.collect();
+    let has_times = |cell: &&CellResult| {
+        cell.is_reported() && cell.times().is_some() && !cell.is_overloaded() && !cell.is_generator_late()
+    };
+    let timed: Vec<&CellResult> = context.cells.iter().filter(has_times).collect();
     let few = timed.iter().filter(|cell| cell.timed() < FEW_OPERATIONS).count() as u32;
     (few > 0).then_some(Trials::FewOperations { cells: few, of: timed.len() as u32 })
 }

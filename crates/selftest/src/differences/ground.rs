@@ -228,7 +228,7 @@ impl Ground<'_> {
                 let truths: Vec<f64> = truths.into_iter().flatten().copied().collect();
                 let truth = truths.iter().sum::<f64>() / truths.len().max(1) as f64;
                 // The first target against the second: faster by what slowed the second down.
-                let (Some(low), Some(high)) = (verdict.low, verdict.high) else {
+                let Some((low, high)) = verdict.ratio.and_then(|ratio| ratio.ends()) else {
                     return Err(Error::new(ErrorKind::Internal, format!("no interval: {:?}", verdict.why)));
                 };
                 let covered = u64::from(low.ln() <= -truth && -truth <= high.ln());
@@ -243,7 +243,7 @@ impl Ground<'_> {
                     covered_quiet: covered * u64::from(!disturbed),
                     detectable: verdict.smallest_detectable.unwrap_or(0.0).ln_1p(),
                     truth: -truth,
-                    deviation: verdict.ratio.unwrap_or(1.0).ln() + truth,
+                    deviation: verdict.ratio.map_or(1.0, |ratio| ratio.value).ln() + truth,
                 };
                 Ok((clients, tally))
             })
