@@ -26,7 +26,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     operations: &[reads("read", "read one row by its key", 100_000)],
     metrics: &[EFFICIENCY.primary(), CONTENTION.primary(), COHERENCY.primary()],
     chart_axis: "cpus",
-    answer: Answer::Throughput,
+    answer: Answer::Comparison,
     published: None,
 };
 

@@ -32,7 +32,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
     ],
     metrics: &[],
     chart_axis: "clients",
-    answer: Answer::Throughput,
+    answer: Answer::Comparison,
     published: Some("web_kv.csv"),
 };
 

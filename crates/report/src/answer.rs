@@ -3,7 +3,7 @@
 use crate::attribution::Attribution;
 use crate::cell::{CellResult, Latency, Status, reported};
 use crate::comparison::{TARGET, places, sides};
-use crate::finding::{Comparison, Finding, Section, Statement, Values};
+use crate::finding::{Comparison, Finding, Progress, Section, Statement, Values};
 use crate::format::{capital, list, micros, percent, short_figure};
 use crate::group::{distinct, grouped};
 use crate::labels::{Axis, Kind, Labels, OperationLabels};
@@ -42,7 +42,7 @@ pub(crate) struct Row<'a> {
 pub(crate) struct Against<'a> {
     pub verdict: &'a Verdict,
     /// Whether the row is side `a` of it.
-    forward: bool,
+    pub forward: bool,
 }
 
 impl Against<'_> {
@@ -288,7 +288,7 @@ pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<String>; 
     let said = |one: &&Statement| match &one.finding {
         // Rankings are by speed.
         Finding::Comparison(Comparison::Better { pair, .. }) => has_rankings && is_speed(&pair.metric),
-        Finding::Comparison(_) | Finding::Values(Values::Throughput { .. }) => has_rankings,
+        Finding::Comparison(_) | Finding::Progress(Progress::NothingCompared) => has_rankings,
         _ => false,
     };
     let (said, mut others): (Vec<_>, Vec<_>) = summary.statements(Section::Verdict).partition(said);
@@ -376,7 +376,7 @@ fn reference(cell: &CellResult, language: Language) -> String {
 }
 
 /// The ratio of a row and its reference, with its interval, and the decision unless it is that they differ.
-fn against(one: &Against<'_>, language: Language) -> String {
+pub(crate) fn against(one: &Against<'_>, language: Language) -> String {
     let verdict = one.verdict;
     let shown = one.ratio().map_or_else(String::new, ratio_in_table);
     match verdict.result {

@@ -1,7 +1,8 @@
 //! How estimates are written: as members of what they belong to, and as text.
 
 use kurabe_stats::Estimate;
-use serde::{Serialize, Serializer};
+use serde::Serializer;
+use serde::ser::SerializeMap;
 
 /// Whether its ends are so far apart that they say nothing: by a factor of 100 or more.
 pub(crate) fn is_vast(of: &Estimate) -> bool {
@@ -19,14 +20,8 @@ pub(crate) fn as_mean<S: Serializer>(
     rate: &(impl Into<Option<Estimate>> + Copy),
     to: S,
 ) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Members {
-        mean: f64,
-        low: Option<f64>,
-        high: Option<f64>,
-    }
-    let rate: Option<Estimate> = (*rate).into();
-    rate.map(|Estimate { value: mean, low, high }| Members { mean, low, high }).serialize(to)
+    let rate = (*rate).into();
+    if rate.is_none() { to.serialize_none() } else { members("mean", rate, to) }
 }
 
 /// Writes a ratio as the members `ratio`, `low` and `high` of what it belongs to.
@@ -34,13 +29,13 @@ pub(crate) fn as_ratio<S: Serializer>(
     ratio: &(impl Into<Option<Estimate>> + Copy),
     to: S,
 ) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Members {
-        ratio: Option<f64>,
-        low: Option<f64>,
-        high: Option<f64>,
-    }
-    let of: Option<Estimate> = (*ratio).into();
-    let (low, high) = (of.and_then(|of| of.low), of.and_then(|of| of.high));
-    Members { ratio: of.map(|of| of.value), low, high }.serialize(to)
+    members("ratio", (*ratio).into(), to)
+}
+
+fn members<S: Serializer>(name: &str, of: Option<Estimate>, to: S) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(Some(3))?;
+    map.serialize_entry(name, &of.map(|of| of.value))?;
+    map.serialize_entry("low", &of.and_then(|of| of.low))?;
+    map.serialize_entry("high", &of.and_then(|of| of.high))?;
+    map.end()
 }

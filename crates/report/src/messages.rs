@@ -136,7 +136,6 @@ messages! {
     Better: "better: {how}", "改善: {how}";
     Worse: "worse: {how}", "悪化: {how}";
     NotCompared: "not compared", "比較なし";
-    NothingCompared: "nothing was compared", "比較したものはありません";
     UndecidedAt: "undecided: {ratio}", "未決: {ratio}";
     Result: "result", "結果";
     First: "first", "1 番目";

@@ -21,11 +21,6 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The scope without its targets, for a sentence that names them elsewhere.
-    pub(crate) fn anywhere(&self) -> Self {
-        Self { targets: Vec::new(), ..self.clone() }
-    }
-
     /// The scope of a cell and of those that differ from it only in axis `but`.
     pub(crate) fn of_cell(labels: &Labels, cell: &CellResult, but: &str) -> Self {
         let axes = labels.axes.iter().filter(|axis| axis.varies() && axis.name != but);

@@ -98,18 +98,13 @@ impl Summary {
         finding::sentences(&self.findings, section, &self.labels)
     }
 
-    /// The first verdict as a sentence, or why there is none: rates that are compared with nothing are no verdict.
-    pub fn verdict(&self) -> String {
-        let is_bare = |one: &&Statement| match &one.finding {
-            Finding::Values(values) => !matches!(values, Values::Cost { .. }),
-            Finding::Note(_) => true,
-            _ => false,
+    /// The first verdict as a sentence, or why there is none. Values that are compared with nothing are no verdict.
+    pub fn verdict(&self) -> Option<String> {
+        let is_verdict = |one: &&Statement| match &one.finding {
+            Finding::Values(values) => matches!(values, Values::Cost { .. }),
+            finding => !matches!(finding, Finding::Note(_)),
         };
-        let first = self.statements(Section::Verdict).find(|one| !is_bare(one));
-        first.map_or_else(
-            || Message::NothingCompared.text(self.labels.language).to_owned(),
-            |verdict| self.sentence(verdict),
-        )
+        self.statements(Section::Verdict).find(is_verdict).map(|verdict| self.sentence(verdict))
     }
 
     /// A finding of this run as a sentence.

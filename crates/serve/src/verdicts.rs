@@ -34,8 +34,10 @@ impl Verdicts {
             let name = (entry.path().name.clone(), language.name());
             if !known.contains_key(&name) && began.elapsed() < Self::PATIENCE {
                 let read = kurabe_record::read(entry.path());
-                let verdict =
-                    read.map(|read| analyse(&read.run).in_language(language).verdict()).unwrap_or_default();
+                let verdict = read
+                    .ok()
+                    .and_then(|read| analyse(&read.run).in_language(language).verdict())
+                    .unwrap_or_default();
                 known.insert(name.clone(), verdict);
             }
             known.get(&name).cloned().unwrap_or_default()

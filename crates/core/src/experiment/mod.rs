@@ -70,7 +70,7 @@ pub struct ExperimentInfo {
 }
 
 impl ExperimentInfo {
-    /// What most experiments have in common: no metrics of their own, an answer by throughput, nothing published.
+    /// What most experiments have in common: no metrics of their own, an answer by comparison, nothing published.
     pub const BASE: Self = Self {
         name: "",
         question: "",
@@ -79,7 +79,7 @@ impl ExperimentInfo {
         operations: &[],
         metrics: &[],
         chart_axis: "clients",
-        answer: Answer::Throughput,
+        answer: Answer::Comparison,
         published: None,
     };
 
@@ -106,8 +106,6 @@ impl ExperimentInfo {
 pub enum Answer {
     /// Which target is fastest, at which values of the axes, and by how much.
     Comparison,
-    /// The transaction rate of each target.
-    Throughput,
     /// The values of its primary metrics.
     Metrics,
 }

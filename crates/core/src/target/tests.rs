@@ -309,3 +309,33 @@ proptest! {
         }
     }
 }
+
+fn names_of(urls: &[&str]) -> Vec<String> {
+    names(&urls.iter().map(|url| TargetUrl::parse(url).unwrap()).collect::<Vec<_>>())
+}
+
+#[test]
+fn targets_get_short_unique_names() {
+    assert_eq!(names_of(&["sqlite:", "up:postgres"]), ["sqlite", "postgres"]);
+    assert_eq!(names_of(&["sqlite:", "sqlite:"]), ["sqlite", "sqlite#2"]);
+    assert_eq!(names_of(&["sqlite:", "sqlite:?synchronous=off"]), ["sqlite", "sqlite synchronous=off"]);
+    assert_eq!(
+        names_of(&["up:mysql@9:/opt/mysql/bin?x=1", "up:mysql@9:/opt/mysql/bin?x=2", "up:redis?y=3"]),
+        ["mysql x=1", "mysql x=2", "redis"]
+    );
+    assert_eq!(
+        names_of(&["mysql://a@one/x", "mysql://a@two:3307/x", "mysql://a@two:3307/y", "redis://one"]),
+        ["mysql one x", "mysql two :3307 x", "mysql two :3307 y", "redis"]
+    );
+    assert_eq!(names_of(&["postgres://h/shop", "postgres://h/shop2"]), ["postgres shop", "postgres shop2"]);
+    assert_eq!(names_of(&["postgres://a@h/x", "postgres://b@h/x"]), ["postgres a@", "postgres b@"]);
+    assert_eq!(names_of(&["sqlite:", "sqlite:/old/a.db"]), ["sqlite", "sqlite a.db"]);
+    assert_eq!(
+        names_of(&["sqlite:/old/a.db", "sqlite:/new/a.db", "sqlite:b.db"]),
+        ["sqlite /old/a.db", "sqlite /new/a.db", "sqlite b.db"]
+    );
+    assert_eq!(
+        names_of(&["up:mysql@8.4:/opt/8/bin", "up:mysql@9.7:/opt/9/bin?x=2", "up:mysql:/opt/own/bin"]),
+        ["mysql@8.4", "mysql@9.7 x=2", "mysql programs=/opt/own/bin"]
+    );
+}

@@ -41,6 +41,6 @@ pub(super) static INFO: ExperimentInfo = ExperimentInfo {
     )],
     metrics: super::transaction::METRICS,
     chart_axis: "clients",
-    answer: Answer::Throughput,
+    answer: Answer::Comparison,
     published: Some("webapp"),
 };

@@ -106,7 +106,7 @@ fn read(entry: &Entry, output: &Output) -> (String, Option<String>) {
     if run.trials.is_empty() {
         return (length, None);
     }
-    (length, Some(super::report::analyse(&run, output).verdict()))
+    (length, super::report::analyse(&run, output).verdict())
 }
 
 fn state(run: &RunSummary) -> &'static str {

@@ -30,7 +30,7 @@ pub use published::{PublishedHere, Reproduction};
 pub use rates::{RatePoint, Rates};
 pub use runs::{Between, Criteria, Decision, Gated, Judgement, Runs};
 pub use trials::Trials;
-pub use values::{MetricPoint, SettingValues, TargetRate, Values};
+pub use values::{MetricPoint, SettingValues, Values};
 
 use crate::cell::Status;
 use crate::comparison::TARGET;
@@ -215,13 +215,11 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     }
     first.extend(all_of(published::findings(context)));
     if first.is_empty() {
-        first.extend(all_of(values::throughput(context)));
-    }
-    if first.is_empty() {
         first = std::mem::take(&mut details);
     }
     if first.is_empty() {
-        first.push(Progress::NoBaseline.into());
+        let nothing = context.verdicts.is_empty();
+        first.push(if nothing { Progress::NothingCompared } else { Progress::NoBaseline }.into());
     }
     first.extend(all_of(bottlenecks::limits_of_scaling(context)));
     first.extend(all_of(values::settings(context)));

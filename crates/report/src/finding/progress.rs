@@ -19,6 +19,8 @@ pub enum Progress {
     NoResults,
     /// The next planned analysis is after this many rounds; nothing is compared before.
     NotAnalysed { next: u32 },
+    /// There is nothing to compare.
+    NothingCompared,
     /// The baseline cells have no results, so that nothing was compared.
     NoBaseline,
     /// One round has no interval, so that no verdict is possible.
@@ -56,6 +58,7 @@ impl Progress {
                     "判定はまだありません。次の解析は {next} ラウンドの後です。'kurabe run --resume' で続けられます。",
                 )
             }
+            Self::NothingCompared => say!(language, "nothing was compared.", "比較したものはありません。"),
             Self::NoBaseline => say!(
                 language,
                 "the baseline has no results, so nothing was compared; the tables show the others.",

@@ -1,8 +1,8 @@
 //! Values: rates, costs, an experiment's metrics, and settings that differ.
 
 use super::context::Context;
-use crate::cell::{CellResult, MetricInfo, Status};
-use crate::format::{figure, list, micros, value_of};
+use crate::cell::{CellResult, MetricInfo};
+use crate::format::{list, micros, value_of};
 use crate::group::{distinct, grouped};
 use crate::labels::{Axis, Labels};
 use crate::messages::Language;
@@ -13,20 +13,10 @@ use crate::verdict::{Pair, Verdict};
 use crate::wording::{joined, ratio, say, with_interval};
 use kurabe_core::axis::Cell;
 use kurabe_core::experiment::Answer;
-use kurabe_core::metric::{RESPONSE_P99, Source, THROUGHPUT, Unit};
+use kurabe_core::metric::{Source, THROUGHPUT, Unit};
 use kurabe_core::sort;
 use kurabe_stats::{Estimate, IntervalSettings};
 use serde::Serialize;
-
-/// A target's throughput.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TargetRate {
-    pub target: String,
-    /// Transactions per second.
-    pub per_second: Estimate,
-    /// Whether its client was saturated, so that the result is a lower bound.
-    pub lower_bound: bool,
-}
 
 /// A metric's value at one point of the chart or of the varying axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,8 +42,6 @@ pub struct SettingValues {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
 pub enum Values {
-    /// Transactions per second of each target.
-    Throughput { scope: Scope, rates: Vec<TargetRate> },
     /// The additional time of value `a` of an axis compared with value `b`: a significant difference of their times
     /// per transaction, negative if `a` saves time; and the ratio of the times.
     Cost { scope: Scope, pair: Pair, cost_us: Estimate, factor: Estimate },
@@ -69,22 +57,6 @@ impl Values {
         let language = labels.language;
         let join = |all: Vec<String>| joined(&all, ", ", language);
         match self {
-            Self::Throughput { scope, rates } => {
-                let rate = |rate: &TargetRate| {
-                    let name = labels.several_targets().then(|| labels.target(&rate.target) + " ");
-                    let least = if rate.lower_bound {
-                        say!(language, "at least ", "少なくとも ")
-                    } else {
-                        String::new()
-                    };
-                    let figure = with_interval(rate.per_second, &figure, language);
-                    format!("{}{least}{figure}", name.unwrap_or_default())
-                };
-                let rates = join(rates.iter().map(rate).collect());
-                let (what, place) =
-                    (labels.operations_of(&scope.operations), labels.place(&scope.anywhere()));
-                say!(language, "{what} per second{place}: {rates}.", "{what}{place} の毎秒の回数: {rates}。")
-            }
             Self::Cost { scope, pair, cost_us, factor } => {
                 let saves = cost_us.value < 0.0;
                 let size = if saves {
@@ -149,7 +121,6 @@ pub(super) fn findings<'a>(
     let own = context.info.map_or(&[][..], |info| info.metrics);
     match (answer, own.iter().find_map(|metric| cost(context.labels.metric(metric.name)?))) {
         (Answer::Comparison, _) | (Answer::Metrics, None) => (Vec::new(), Vec::new(), Box::new(|_| false)),
-        (Answer::Throughput, _) => (throughput(context), Vec::new(), Box::new(|_| false)),
         (Answer::Metrics, Some((metric, axis))) => {
             let answered =
                 move |verdict: &Verdict| verdict.pair.axis == axis && is_speed(&verdict.pair.metric);
@@ -176,34 +147,6 @@ fn is_first(cost: &Values, known: &[Values]) -> bool {
         _ => None,
     };
     !known.iter().any(|other| key(other) == key(cost))
-}
-
-/// The throughput of each target in a closed loop, or at the highest rate: at the smallest and the largest value of
-/// the chart axis.
-pub(super) fn throughput(context: &Context<'_>) -> Vec<Values> {
-    let xs = context.labels.xs();
-    let ends = if xs.len() > 1 { vec![xs.first(), xs.last()] } else { vec![xs.first()] };
-    let mut findings = Vec::new();
-    for operation in &context.labels.operations {
-        for x in ends.iter().copied().flatten() {
-            let cells = (0..context.labels.names.len())
-                .filter_map(|target| context.baseline(target, &operation.name, x.as_ref()))
-                .filter(|cell| cell.status == Status::Ok && cell.metric != RESPONSE_P99.name);
-            let rates: Vec<TargetRate> = cells.filter_map(rate).collect();
-            if rates.is_empty() {
-                continue;
-            }
-            let mut scope = context.scope(&operation.name, 0, x.iter().cloned().collect());
-            scope.targets = rates.iter().map(|rate| rate.target.clone()).collect();
-            findings.push(Values::Throughput { scope, rates });
-        }
-    }
-    findings
-}
-
-fn rate(cell: &CellResult) -> Option<TargetRate> {
-    let (target, lower_bound) = (cell.target.clone(), cell.is_lower_bound());
-    Some(TargetRate { target, per_second: cell.ops_per_second?, lower_bound })
 }
 
 /// The cost of a value of an axis compared with its baseline, if the difference is significant.

@@ -2,10 +2,10 @@
 //! axis: the ratio of each row to the first with its interval. It reads without pictures. Comparisons of other primary
 //! metrics follow in the same form.
 
-use super::lines::{Property, legend_of_colors, shares};
+use super::lines::{legend_of_colors, shares};
 use super::palette::Px;
 use super::scale::{Log, range, ticks};
-use crate::answer::{self, Ranking, Row};
+use crate::answer::{self, Against, Ranking, Row};
 use crate::cell::CellResult;
 use crate::format::percent;
 use crate::group::grouped;
@@ -13,7 +13,6 @@ use crate::messages::Message;
 use crate::metrics::is_speed;
 use crate::summary::Summary;
 use crate::verdict::Verdict;
-use crate::wording::ratio_in_table;
 use kurabe_core::run::DEFAULT_MARGIN;
 use kurabe_stats::{Estimate, VerdictResult};
 use maud::{Markup, PreEscaped, html};
@@ -71,8 +70,7 @@ fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> M
     let language = summary.labels.language;
     let (table, headings) = answer::table(rankings, language);
     let plot = axis.zip(table.ratios);
-    let color = shares(summary).color;
-    let color = |cell: &CellResult| color.as_ref().and_then(|color| color.of(cell)).unwrap_or(0) % 8;
+    let color = colors(summary);
     let width = table.columns.len() + usize::from(plot.is_some());
     let mut rows = table.rows.iter();
     html! {
@@ -114,6 +112,12 @@ fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> M
     }
 }
 
+/// The colour of each cell.
+fn colors(summary: &Summary) -> impl Fn(&CellResult) -> usize {
+    let color = shares(summary).color;
+    move |cell| color.as_ref().and_then(|color| color.of(cell)).unwrap_or(0) % 8
+}
+
 /// The ratio of a row; 1 of the first, and nothing where none was found.
 fn ratio_of(row: &Row<'_>) -> Option<Estimate> {
     match &row.against {
@@ -141,10 +145,10 @@ fn further_metrics(summary: &Summary, axis: &Axis, others: Vec<(&Verdict, Estima
     let groups = grouped(others.into_iter().map(|one| (key(one.0), one)));
     html! {
         table class="ranking plotted" {
-            thead { tr { th {} th class="plot" { "first against second, log scale" (axis.labels()) } th { "ratio (interval)" } th {} } }
+            thead { tr { th {} th class="plot" { "first against second, log scale" (axis.labels()) } th { "ratio (interval)" } } }
             @for ((metric, operation), rows) in groups {
                 tbody {
-                    tr { th class="place" colspan="4" scope="rowgroup" { (crate::format::capital(&metric)) " of " (labels.plural(&operation)) } }
+                    tr { th class="place" colspan="3" scope="rowgroup" { (crate::format::capital(&metric)) " of " (labels.plural(&operation)) } }
                     @for (verdict, ratio) in rows {
                         @let [a, b] = [&verdict.pair.a, &verdict.pair.b].map(|side| labels.side(&verdict.pair.axis, side));
                         @let on = verdict.target.as_ref().filter(|_| labels.several_targets()).map(|target| labels.target(target));
@@ -156,13 +160,7 @@ fn further_metrics(summary: &Summary, axis: &Axis, others: Vec<(&Verdict, Estima
                                 @if !at.is_empty() { " at " (at) }
                             }
                             td class={ "plot c0" (of_result(verdict.result)) } { (axis.plot(Some(ratio))) }
-                            @if let Some(nothing) = verdict.says_nothing(labels.language) {
-                                td {}
-                                td { (nothing) }
-                            } @else {
-                                td { (ratio_in_table(ratio)) }
-                                td { (word(verdict)) }
-                            }
+                            td { (answer::against(&Against { verdict, forward: true }, labels.language)) }
                         }
                     }
                 }
@@ -171,22 +169,9 @@ fn further_metrics(summary: &Summary, axis: &Axis, others: Vec<(&Verdict, Estima
     }
 }
 
-fn word(verdict: &Verdict) -> String {
-    let word = match verdict.result {
-        VerdictResult::Better => "better",
-        VerdictResult::Worse => "worse",
-        VerdictResult::NoDifference => return format!("equal (±{})", percent(verdict.margin)),
-        VerdictResult::Undecided => "undecided",
-        VerdictResult::NotComparable => "not compared",
-    };
-    word.to_owned()
-}
-
 /// The places of the rankings whose trials have a course, as the script reads them: `CELL:COLOUR,…`.
 pub(super) fn courses(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
-    let color = shares(summary).color;
-    let color =
-        |cell: &CellResult| color.as_ref().and_then(|color: &Property<'_>| color.of(cell)).unwrap_or(0) % 8;
+    let color = colors(summary);
     let has_course = |row: &&Row<'_>| row.cell.detail.as_ref().is_some_and(|detail| detail.course.len() > 1);
     let cells = |ranking: &Ranking<'_>| {
         let rows = ranking.rows.iter().filter(has_course);

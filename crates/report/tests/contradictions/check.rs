@@ -108,9 +108,6 @@ pub fn check(figures: &Figures<'_>, finding: &Finding) {
                 assert!(found.low.is_none_or(|low| low <= found.value && found.value <= found.high.unwrap()));
             }
         }
-        Finding::Values(Values::Throughput { rates, .. }) => {
-            assert!(rates.iter().all(|rate| rate.per_second.value > 0.0));
-        }
         Finding::Bottlenecks(Bottlenecks::Bottleneck { scope, exact, bottleneck, cells, .. }) => {
             let with = |cell: &&CellResult| {
                 cell.target == scope.targets[0]
