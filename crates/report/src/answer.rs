@@ -166,11 +166,9 @@ fn of_axes<'a>(summary: &'a Summary, operation: &OperationLabels) -> Vec<Ranking
         let held = labels.axes.iter().filter(|axis| !is_compared(axis));
         (cell.target_index, Axis::values_of(held, &cell.axes))
     };
-    let mut seen: Vec<usize> = Vec::new();
-    for (reference, members) in &groups {
-        seen.push(*reference);
-        seen.extend(members.iter().map(|(cell, ..)| cell.index));
-    }
+    let sides =
+        groups.iter().flat_map(|(_, members)| members.iter().flat_map(|(a, b, _)| [a.index, b.index]));
+    let seen: Vec<usize> = sides.collect();
     let mut places = Vec::new();
     let ranking = |(_, members): (usize, Vec<(&'a CellResult, &'a CellResult, &'a Verdict)>)| {
         let (_, reference, one) = *members.first()?;

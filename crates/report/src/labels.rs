@@ -342,14 +342,11 @@ fn target_names(header: &RunHeader) -> Vec<String> {
     let urls: Vec<TargetUrl> =
         header.targets.iter().filter_map(|target| TargetUrl::parse(&target.url).ok()).collect();
     let differing = (urls.len() == header.targets.len()).then(|| names(&urls));
-    let engine = |target: &TargetRecord| target.facts.engine.clone();
     let name = |(at, target): (usize, &TargetRecord)| {
-        let alone = header.targets.iter().filter(|other| engine(other) == engine(target)).count() == 1;
-        match &differing {
-            _ if alone && !engine(target).is_empty() => engine(target),
-            Some(names) => names[at].clone(),
-            None => target.name.clone(),
-        }
+        let engine = &target.facts.engine;
+        let is_alone = header.targets.iter().filter(|other| other.facts.engine == *engine).count() == 1;
+        let differing = || differing.as_ref().map_or(&target.name, |names| &names[at]);
+        if is_alone && !engine.is_empty() { engine } else { differing() }.clone()
     };
     header.targets.iter().enumerate().map(name).collect()
 }

@@ -95,7 +95,7 @@ impl Summary {
     }
 
     pub fn sentences(&self, section: Section) -> Vec<String> {
-        finding::sentences(&self.findings, section, &self.labels)
+        self.statements(section).map(|one| self.sentence(one)).collect()
     }
 
     /// The first verdict as a sentence, or why there is none. Values that are compared with nothing are no verdict.

@@ -118,7 +118,7 @@ fn summary(whole: &Run, shown: &Run, gone: usize, info: Option<&ExperimentInfo>)
             matches!(statement.section, Section::Warning | Section::NotReported | Section::Basis)
         };
         let at = summary.findings.iter().position(warning).unwrap_or(summary.findings.len());
-        summary.findings.insert(at, Statement::new(Section::Warning, left_out));
+        summary.findings.insert(at, Statement { section: Section::Warning, finding: left_out.into() });
     }
     summary
 }

@@ -32,20 +32,20 @@ fn long(url: &TargetUrl, urls: &[TargetUrl]) -> String {
     let mut add = |part: &str| {
         let _ = if part.is_empty() { Ok(()) } else { write!(name, " {part}") };
     };
-    if others().any(|other| other.user != url.user) {
-        add(&url.user.as_ref().map_or_else(String::new, |user| format!("{user}@")));
+    let parts: [fn(&TargetUrl) -> String; 3] = [
+        |url| url.user.as_ref().map_or_else(String::new, |user| format!("{user}@")),
+        |url| url.host.clone().unwrap_or_else(|| "localhost".to_owned()),
+        |url| url.port.map_or_else(String::new, |port| format!(":{port}")),
+    ];
+    for part in parts.into_iter().filter(|part| others().any(|other| part(other) != part(url))) {
+        add(&part(url));
     }
-    if others().any(|other| other.host != url.host) {
-        add(url.host.as_deref().unwrap_or("localhost"));
-    }
-    if others().any(|other| other.port != url.port) {
-        add(&url.port.map_or_else(String::new, |port| format!(":{port}")));
-    }
-    if others().any(|other| other.path != url.path) {
+    let mut paths = others().map(|other| &*other.path).filter(|path| *path != url.path).peekable();
+    if paths.peek().is_some() {
         // The file's name says it, if no other file has it.
-        let file = |url: &TargetUrl| url.path.rsplit('/').next().unwrap_or_default().to_owned();
-        let is_own = others().all(|other| other.path == url.path || file(other) != file(url));
-        add(&if is_own { file(url) } else { url.path.clone() });
+        let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        let is_own = paths.all(|path| file(path) != file(&url.path));
+        add(&if is_own { file(&url.path) } else { url.path.clone() });
     }
     for (option, value) in url.options.iter().filter(|(option, _)| differs(option) && !is_said(option)) {
         add(&format!("{option}={}", url.shown_option(option, value)));

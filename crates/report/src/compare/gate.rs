@@ -120,7 +120,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         first: one.first.clone(),
         second: one.second.clone(),
     });
-    let state = |finding: Runs| Statement::new(Section::Verdict, finding);
+    let state = |finding: Runs| Statement { section: Section::Verdict, finding: finding.into() };
     let said = [state(Runs::Gated(decided.clone()))]
         .into_iter()
         .chain(differing.map(state))

@@ -14,7 +14,7 @@ mod render;
 mod rows;
 
 use crate::cell::CellResult;
-use crate::finding::{self, Comparison, Finding, Runs, Section, Statement};
+use crate::finding::{Comparison, Finding, Runs, Section, Statement};
 use crate::labels::{Axis, Labels};
 use crate::messages::Language;
 use crate::rule::Rule;
@@ -79,7 +79,8 @@ impl Compared {
     }
 
     pub fn sentences(&self, section: Section) -> Vec<String> {
-        finding::sentences(&self.findings, section, &self.labels)
+        let of = self.findings.iter().filter(|one| one.section == section);
+        of.map(|one| self.sentence(one)).collect()
     }
 }
 
@@ -124,8 +125,12 @@ pub(crate) fn compare_by(
     let mut findings = publishing(first);
     findings.extend(publishing(second).into_iter().filter(|one| !publishing(first).contains(one)));
     let verdict = verdict(&rows, first, second, between);
-    findings.extend(verdict.into_iter().map(|finding| Statement::new(Section::Verdict, finding)));
-    findings.extend(unmatched.into_iter().map(|one| Statement::new(Section::Warning, one)));
+    findings.extend(
+        verdict.into_iter().map(|finding| Statement { section: Section::Verdict, finding: finding.into() }),
+    );
+    findings.extend(
+        unmatched.into_iter().map(|one| Statement { section: Section::Warning, finding: one.into() }),
+    );
     Compared {
         first: first.run.clone(),
         second: second.run.clone(),

@@ -106,18 +106,6 @@ pub struct Statement {
     pub finding: Finding,
 }
 
-impl Statement {
-    pub(crate) fn new(section: Section, finding: impl Into<Finding>) -> Self {
-        Self { section, finding: finding.into() }
-    }
-}
-
-/// The sentences of a section.
-pub(crate) fn sentences(all: &[Statement], section: Section, labels: &Labels) -> Vec<String> {
-    let of = all.iter().filter(|statement| statement.section == section);
-    of.map(|statement| statement.finding.sentence(labels)).collect()
-}
-
 /// A section of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -218,8 +206,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         first = std::mem::take(&mut details);
     }
     if first.is_empty() {
-        let nothing = context.verdicts.is_empty();
-        first.push(if nothing { Progress::NothingCompared } else { Progress::NoBaseline }.into());
+        first.push(Progress::NothingCompared.into());
     }
     first.extend(all_of(bottlenecks::limits_of_scaling(context)));
     first.extend(all_of(values::settings(context)));

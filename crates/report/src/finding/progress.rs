@@ -21,8 +21,6 @@ pub enum Progress {
     NotAnalysed { next: u32 },
     /// There is nothing to compare.
     NothingCompared,
-    /// The baseline cells have no results, so that nothing was compared.
-    NoBaseline,
     /// One round has no interval, so that no verdict is possible.
     OneRound,
     /// Planned trials are missing.
@@ -59,11 +57,6 @@ impl Progress {
                 )
             }
             Self::NothingCompared => say!(language, "nothing was compared.", "比較したものはありません。"),
-            Self::NoBaseline => say!(
-                language,
-                "the baseline has no results, so nothing was compared; the tables show the others.",
-                "基準の結果がないので、何も比較していません。ほかの結果は表にあります。",
-            ),
             Self::OneRound => say!(
                 language,
                 "one round has no interval, so no verdict is possible; use more rounds.",

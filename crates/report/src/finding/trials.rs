@@ -48,8 +48,7 @@ impl Trials {
                 let on = labels.targets_of(targets);
                 let on = if labels.several_targets() { format!(" (on {on})") } else { String::new() };
                 let one = if *cells > 1 { "; in one of them " } else { ": " };
-                let results =
-                    if *of == 1 { "the one result".to_owned() } else { format!("{cells} of {of} results") };
+                let results = some(*cells, *of);
                 say!(
                     language,
                     "the machine had other load during {results}{on}{one}{reason}. Repeat the run on an idle machine.",
@@ -112,8 +111,7 @@ impl Trials {
                 )
             }
             Self::FewOperations { cells, of } => {
-                let some =
-                    if *of == 1 { "the one result".to_owned() } else { format!("{cells} of {of} results") };
+                let some = some(*cells, *of);
                 say!(
                     language,
                     "p95 and p99 of {some} are of fewer than 1,000 operations (marked †); a p99 of fewer than 100 is not \
@@ -132,6 +130,11 @@ impl Trials {
             }
         }
     }
+}
+
+/// So many results in English.
+fn some(cells: u32, of: u32) -> String {
+    if of == 1 { "the one result".to_owned() } else { format!("{cells} of {of} results") }
 }
 
 /// All of them.

@@ -119,22 +119,19 @@ pub(super) fn findings<'a>(
         Source::Trial | Source::Slope(_) | Source::Scatter(_) | Source::Scaling(_) => None,
     };
     let own = context.info.map_or(&[][..], |info| info.metrics);
-    match (answer, own.iter().find_map(|metric| cost(context.labels.metric(metric.name)?))) {
-        (Answer::Comparison, _) | (Answer::Metrics, None) => (Vec::new(), Vec::new(), Box::new(|_| false)),
-        (Answer::Metrics, Some((metric, axis))) => {
-            let answered =
-                move |verdict: &Verdict| verdict.pair.axis == axis && is_speed(&verdict.pair.metric);
-            let mut findings = Vec::new();
-            let mut left = Vec::new();
-            for verdict in context.verdicts.iter().filter(|verdict| answered(verdict)) {
-                match self::cost(context, verdict, &metric).filter(|cost| is_first(cost, &findings)) {
-                    Some(cost) => findings.push(cost),
-                    None => left.push(verdict),
-                }
-            }
-            (findings, left, Box::new(answered))
+    let metric = own.iter().find_map(|metric| cost(context.labels.metric(metric.name)?));
+    let Some((metric, axis)) = metric.filter(|_| answer == Answer::Metrics) else {
+        return (Vec::new(), Vec::new(), Box::new(|_| false));
+    };
+    let answered = move |verdict: &Verdict| verdict.pair.axis == axis && is_speed(&verdict.pair.metric);
+    let (mut findings, mut left) = (Vec::new(), Vec::new());
+    for verdict in context.verdicts.iter().filter(|verdict| answered(verdict)) {
+        match self::cost(context, verdict, &metric).filter(|cost| is_first(cost, &findings)) {
+            Some(cost) => findings.push(cost),
+            None => left.push(verdict),
         }
     }
+    (findings, left, Box::new(answered))
 }
 
 /// Whether there is no finding yet for the cost of this value on this target. The cost at the smallest significant
