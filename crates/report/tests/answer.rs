@@ -4,10 +4,11 @@ use crate::common::{
     At, INFO, Scenario, bottlenecks, interleaved, measurements, open_loop, plausible, troubled,
 };
 use kurabe_core::question::Question;
-use kurabe_core::run::Run;
+use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::Section;
 use kurabe_report::summary::Verdict;
 use kurabe_report::{Summary, analyse, terminal};
+use kurabe_stats::Histogram;
 use unicode_width::UnicodeWidthStr;
 
 fn question(compare: &[&str], within: &[&str]) -> Question {
@@ -196,4 +197,47 @@ fn answer_names_what_it_has_no_room_for() {
         "• Measured, and not shown here: 10 kB; 100 kB; Reads at 1 kB, layout rows."
     );
     assert_eq!(of(&shown(&[])), None);
+}
+
+#[test]
+fn percentiles_of_few_operations_are_marked_and_those_of_very_few_are_not_shown() {
+    let single = || Scenario {
+        payloads: vec![1_000],
+        layouts: vec!["blob"],
+        compress: vec!["none"],
+        ..Scenario::default()
+    };
+    let shown = |operations: u64| {
+        let mut run = single().run();
+        for trial in &mut run.trials {
+            let Outcome::Measured(measured) = &mut trial.outcome else { panic!() };
+            measured.service = Histogram::new();
+            (0..operations).for_each(|_| measured.service.record(1_000_000));
+        }
+        let summary = analyse(&run, Some(&INFO));
+        let lines = lines(&summary);
+        let row = lines.iter().find(|line| line.starts_with("  SQLite")).unwrap();
+        let times: Vec<String> =
+            row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect();
+        (times[2..5].to_vec(), lines.concat().contains("marked †"))
+    };
+    // Seven rounds of each.
+    assert_eq!(shown(143), (["1 ms"; 3].map(str::to_owned).to_vec(), false));
+    assert_eq!(shown(142), (["1 ms", "1 ms†", "1 ms†"].map(str::to_owned).to_vec(), true));
+    assert_eq!(shown(15).0[2], "1 ms†");
+    assert_eq!(shown(14).0[1..], ["1 ms†", "–"]);
+}
+
+#[test]
+fn rate_that_is_compared_with_nothing_is_no_verdict() {
+    let single = Scenario {
+        payloads: vec![1_000],
+        layouts: vec!["blob"],
+        compress: vec!["none"],
+        ..Scenario::default()
+    };
+    assert_eq!(analyse(&single.run(), Some(&INFO)).verdict().unwrap(), "Nothing was compared.");
+    let two = Scenario { targets: vec!["sqlite", "postgres"], ..single };
+    let verdict = analyse(&two.run(), Some(&INFO)).verdict().unwrap();
+    assert!(verdict.contains("times as fast"), "{verdict}");
 }

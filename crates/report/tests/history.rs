@@ -73,3 +73,25 @@ fn few_runs_have_no_change_and_no_run_has_no_history() {
     assert_eq!(changes_of_reads(&[some(4), vec![slow_reads, slow_reads]].concat()), []);
     assert!(history(&[]).is_empty());
 }
+
+#[test]
+fn runs_on_other_databases_are_series_of_their_own() {
+    let small = || Scenario {
+        payloads: vec![1_000],
+        layouts: vec!["blob"],
+        compress: vec!["none"],
+        ..Scenario::default()
+    };
+    let on = |database: &str| {
+        let mut run = small().run();
+        run.header.targets[0].url = format!("postgres://h/{database}");
+        analyse(&run, Some(&INFO))
+    };
+    let runs = [on("shop"), on("shop2"), on("shop")];
+    let reads = history(&runs.iter().collect::<Vec<_>>());
+    let reads = reads.iter().filter(|series| series.operation == "read");
+    let found: Vec<(&str, Vec<usize>)> = reads
+        .map(|series| (&*series.target, series.points.iter().map(|point| point.run).collect()))
+        .collect();
+    assert_eq!(found, [("postgres shop", vec![0, 2]), ("postgres shop2", vec![1])]);
+}
