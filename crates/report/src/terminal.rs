@@ -73,7 +73,7 @@ fn answer(summary: &Summary, options: &Options) -> String {
         page.item(&sentence);
     }
     let (first, failed) = failed.split_at(failed.len().min(FAILED));
-    first.iter().for_each(|sentence| page.item(sentence));
+    page.items(first, usize::MAX);
     let behind = left + page.items(&[failed, &notes].concat(), LINES - 1);
     let language = summary.labels.language;
     let more = match behind {

@@ -159,21 +159,21 @@ fn rows_are_of_their_cells(summary: &Summary, seed: u64) {
         let here = (cell.target.clone(), cell.operation.clone(), cell.axes.clone());
         assert!(shown.contains(&here), "seed {seed}: {here:?} is not in\n{rankings}");
     }
-    if seed % 8 > 0 {
+    if !seed.is_multiple_of(8) {
         return;
     }
     let page = html::render(summary, &html::Options::default());
     let lines = page.split("<tr data-c=\"").skip(1);
-    let mut seen = 0;
+    let mut rows_of_page = 0;
     for line in lines {
         let (id, row) = line.split_once('"').unwrap();
         let row = row.split("</tr>").next().unwrap();
         let rate =
             format!(">{:.0}<", summary.cells[id.parse::<usize>().unwrap()].ops_per_second.unwrap().value);
         assert!(row.contains(&rate), "seed {seed}: {id}: {rate} is not in {row}");
-        seen += 1;
+        rows_of_page += 1;
     }
-    assert!(seen >= shown.len(), "seed {seed}: {seen} rows of the page");
+    assert!(rows_of_page >= shown.len(), "seed {seed}: {rows_of_page} rows of the page");
 }
 
 /// Whether only targets are compared: then other values of axes are in no place.

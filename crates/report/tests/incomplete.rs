@@ -141,7 +141,7 @@ fn repeated_analysis_widens_intervals_and_is_reported() {
         high / low
     };
     assert!(width(&looked) > width(&fixed), "{} {}", width(&looked), width(&fixed));
-    let basis = |summary: &Summary| summary.sentences(Section::Basis)[0].to_owned();
+    let basis = |summary: &Summary| summary.sentences(Section::Basis)[0].clone();
     assert!(basis(&looked).contains("at analyses after 6, 9 and 14 rounds"), "{}", basis(&looked));
     assert!(!basis(&fixed).contains("analyses"), "{}", basis(&fixed));
     let verdict = verdict(&looked, "read", "target", 1_000);

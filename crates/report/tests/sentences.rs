@@ -173,7 +173,7 @@ fn response_times_bend_where_they_double_in_every_round_and_a_late_generator_has
         let slow = if rates[trial.cell] == 5_000 { 38 } else { 1 };
         (0..500).for_each(|_| open.response.record(slow * 1_000_000));
     }
-    let first = sentences(&summary(&run))[0].to_owned();
+    let first = sentences(&summary(&run))[0].clone();
     let bent = "Response p99 of reads on SQLite (layout blob, compress none) is 1 ms at 1,000/s and 38 ms at 5,000/s; it is \
                 at least twice the first from 5,000/s on.";
     assert_eq!(first, bent);

@@ -125,9 +125,7 @@ pub(crate) fn compare_by(
     let mut findings = publishing(first);
     findings.extend(publishing(second).into_iter().filter(|one| !publishing(first).contains(one)));
     let verdict = verdict(&rows, first, second, between);
-    findings.extend(
-        verdict.into_iter().map(|finding| Statement { section: Section::Verdict, finding: finding.into() }),
-    );
+    findings.extend(verdict.into_iter().map(|finding| Statement { section: Section::Verdict, finding }));
     findings.extend(
         unmatched.into_iter().map(|one| Statement { section: Section::Warning, finding: one.into() }),
     );

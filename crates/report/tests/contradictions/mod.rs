@@ -12,7 +12,7 @@ use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{Better, Metric, Source, THROUGHPUT, Unit};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::attribution::Bottleneck;
-use kurabe_report::finding::Section;
+use kurabe_report::finding::{Estimate, Section};
 use kurabe_report::summary::{CellResult, Summary, VerdictResult};
 use kurabe_report::{analyse, compare, csv, html, json, markdown, terminal};
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ fn hold(run: &Run) {
         assert!(text.ends_with('.') && !text.contains("NaN") && !text.contains("inf"), "{text}");
     }
     for verdict in summary.verdicts.iter().filter(|verdict| verdict.pair.metric == THROUGHPUT.name) {
-        let ends = verdict.ratio.and_then(|ratio| ratio.ends());
+        let ends = verdict.ratio.and_then(Estimate::ends);
         let (Some((low, high)), [Some(a), Some(b)]) = (ends, verdict.cells) else { continue };
         let [a, b] = [a, b].map(|at| summary.cells[at].ops_per_second.unwrap().value);
         let quotient = a / b;

@@ -228,7 +228,7 @@ impl Ground<'_> {
                 let truths: Vec<f64> = truths.into_iter().flatten().copied().collect();
                 let truth = truths.iter().sum::<f64>() / truths.len().max(1) as f64;
                 // The first target against the second: faster by what slowed the second down.
-                let Some((low, high)) = verdict.ratio.and_then(|ratio| ratio.ends()) else {
+                let Some((low, high)) = verdict.ratio.and_then(kurabe_report::finding::Estimate::ends) else {
                     return Err(Error::new(ErrorKind::Internal, format!("no interval: {:?}", verdict.why)));
                 };
                 let covered = u64::from(low.ln() <= -truth && -truth <= high.ln());
