@@ -43,6 +43,9 @@ const ENVIRONMENT: (&str, &str) = ("environment", "ignore");
 /// The scheme of throwaway servers: `up:postgres`.
 pub const UP: &str = "up";
 
+/// The option of an `up:` URL with a file of SQL that a throwaway server is loaded with.
+pub const SETUP: &str = "setup";
+
 /// A word that there is not, in quotes, if a message may repeat it; otherwise nothing, since it may be part of a password.
 pub fn quoted_word(word: &str) -> String {
     if foreign::is_word(word) { format!(" '{word}'") } else { String::new() }

@@ -135,7 +135,7 @@ fn wait_states(summary: &Summary, operation: &OperationLabels, cells: &[&CellRes
 fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
     let all: Vec<(&CellResult, StatementUse)> = cells
         .iter()
-        .flat_map(|cell| together(&cell.observed).into_iter().take(ROWS).map(move |used| (*cell, used)))
+        .flat_map(|cell| statements_of(&cell.observed).into_iter().take(ROWS).map(move |used| (*cell, used)))
         .collect();
     if all.is_empty() {
         return None;
@@ -162,7 +162,7 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
 }
 
 /// A cell's statements over its rounds, by total time.
-fn together(observed: &[Observation]) -> Vec<StatementUse> {
+pub(crate) fn statements_of(observed: &[Observation]) -> Vec<StatementUse> {
     let mut all: Vec<StatementUse> = Vec::new();
     for one in observed.iter().filter_map(|seen| seen.engine.as_ref()).flat_map(|engine| &engine.statements) {
         match all.iter_mut().find(|known| known.text == one.text) {

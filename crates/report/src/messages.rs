@@ -140,7 +140,9 @@ messages! {
     Result: "result", "結果";
     First: "first", "1 番目";
     Second: "second", "2 番目";
-    RatioWorse: "ratio, <1 worse", "倍率、1 未満は悪化";
+    SecondToFirst: "second ÷ first", "2 番目 ÷ 1 番目";
+    IsWorse: " worse", " 悪化";
+    IsBetter: " better", " 改善";
     Gate: "gate", "判定";
     Passed: "passed", "合格";
     Slower: "slower", "低速";

@@ -1,7 +1,7 @@
 //! A gated comparison as `JUnit` XML, which CI servers show beside tests: a case for each result that the gate judges.
 
 use super::gate::words;
-use super::render::change;
+use super::render::{change, direction, value};
 use super::{Compared, Judgement, Row};
 use crate::messages::Language;
 use kurabe_core::text::printable;
@@ -55,7 +55,9 @@ fn name(row: &Row) -> String {
 fn interval(row: &Row) -> String {
     match (row.ratio, row.low, row.high) {
         (Some(ratio), Some(low), Some(high)) => {
-            format!("second ÷ first is {ratio:.3} ({low:.3} to {high:.3})")
+            let direction = direction(row, Language::English);
+            let [first, second] = [row.first, row.second].map(|side| value(row, side));
+            format!("{first} → {second}: second ÷ first is {ratio:.3} ({low:.3} to {high:.3}){direction}")
         }
         (Some(ratio), ..) => format!("second ÷ first is {ratio:.3}, without an interval"),
         _ => "the runs cannot be compared here".to_owned(),

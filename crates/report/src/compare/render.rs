@@ -89,22 +89,24 @@ fn judged(compared: &Compared) -> Vec<&Row> {
     rows
 }
 
-/// The judged rows: of each what it is of, both values, the ratio with its interval, below 1 where the second is worse, and the
+/// The judged rows: of each what it is of, both values, second ÷ first with its interval and with whether that is worse, and the
 /// judgement.
 fn gate_table(rows: &[&Row], language: Language) -> Table {
     let targets = rows.iter().any(|row| row.target != rows[0].target);
     let axes = varying(rows);
     let name = |row: &Row| {
         // The kinds of a workload's one operation have names of their own.
-        let own = row.of_kind && !row.metric.starts_with("service") && !row.metric.starts_with("response");
-        let mut name = if own { row.metric.clone() } else { format!("{} {}", row.operation, row.metric) };
+        let mut name = row.name();
         for at in &axes {
             let (of, value) = &row.shown[*at];
             let _ = write!(name, ", {of} {value}");
         }
         if targets { format!("{name}, {}", row.target) } else { name }
     };
-    let ratio = |row: &Row| row.interval().map_or_else(dash, ratio_in_table);
+    let ratio = |row: &Row| {
+        let found = row.interval().map(|of| format!("{}{}", ratio_in_table(of), direction(row, language)));
+        found.unwrap_or_else(dash)
+    };
     let mut table = Table { rows: vec![Vec::new(); rows.len()], ..Table::default() };
     let mut add = |head: Message, right, spare, text: &dyn Fn(&Row) -> String| {
         table.add(head.text(language), right, spare, rows.iter().map(|row| text(row)));
@@ -113,9 +115,18 @@ fn gate_table(rows: &[&Row], language: Language) -> Table {
     add(Message::Result, false, 0, &name);
     add(Message::First, true, 2, &|row| value(row, row.first));
     add(Message::Second, true, 1, &|row| value(row, row.second));
-    add(Message::RatioWorse, false, 0, &ratio);
+    add(Message::SecondToFirst, false, 0, &ratio);
     add(Message::Gate, false, 0, &gate);
     table
+}
+
+/// ` worse` or ` better`, where the interval excludes 1.
+pub(super) fn direction(row: &Row, language: Language) -> &'static str {
+    match row.gain().and_then(|gain| gain.ends()) {
+        Some((_, high)) if high < 1.0 => Message::IsWorse.text(language),
+        Some((low, _)) if low > 1.0 => Message::IsBetter.text(language),
+        _ => "",
+    }
 }
 
 /// The settings that differ, by name and value, as one sentence.
@@ -235,7 +246,7 @@ fn varying(rows: &[&Row]) -> Vec<usize> {
 }
 
 /// A row's value on one side.
-fn value(row: &Row, value: Option<Interval>) -> String {
+pub(super) fn value(row: &Row, value: Option<Interval>) -> String {
     match (value, row.unit) {
         (None, _) => "–".to_owned(),
         (Some(value), Unit::PerSecond) => figure(value.value),
@@ -244,7 +255,7 @@ fn value(row: &Row, value: Option<Interval>) -> String {
 }
 
 pub(super) fn change(row: &Row, language: Language) -> String {
-    let gain = row.result.gain(row.interval());
+    let gain = row.result.gain(row.gain());
     let how = gain.map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
     let by = |message: Message| message.with(language, &[("how", &how)]);
     match (row.result, is_speed(&row.metric)) {

@@ -36,7 +36,9 @@ pub struct Row {
     pub result: VerdictResult,
     /// Why they are not compared.
     pub why: Option<Why>,
-    /// Second ÷ first of the geometric means, above 1 if the second is better.
+    /// Which way is better.
+    pub better: Better,
+    /// Second ÷ first of the geometric means of the figures.
     pub ratio: Option<f64>,
     /// The lower end of its interval.
     pub low: Option<f64>,
@@ -57,12 +59,26 @@ pub struct Row {
     /// The axes in order, with formatted values.
     #[serde(skip)]
     pub(crate) shown: Vec<(String, String)>,
+    /// The positions of the cells of the first and of the second side.
+    #[serde(skip)]
+    pub(crate) cells: [usize; 2],
 }
 
 impl Row {
-    /// The ratio with its interval.
+    /// The ratio of the figures with its interval.
     pub(crate) fn interval(&self) -> Option<Interval> {
         Some(Interval { value: self.ratio?, low: self.low, high: self.high })
+    }
+
+    /// The same, above 1 where the second is better.
+    pub(crate) fn gain(&self) -> Option<Interval> {
+        self.interval().map(|ratio| if self.better == Better::Lower { ratio.inverse() } else { ratio })
+    }
+
+    /// What it is called: the kind of transaction, or the operation and the metric.
+    pub(crate) fn name(&self) -> String {
+        let own = self.of_kind && !self.metric.starts_with("service") && !self.metric.starts_with("response");
+        if own { self.metric.clone() } else { format!("{} {}", self.operation, self.metric) }
     }
 }
 
@@ -145,8 +161,10 @@ fn row(
         first: value(a),
         second: value(b),
         shown: first.labels.axes.iter().map(|axis| (axis.name.clone(), axis.show_of(&a.axes))).collect(),
+        cells: [a.index, b.index],
         result: VerdictResult::NotComparable,
         why: None,
+        better: metric.better,
         ratio: None,
         low: None,
         high: None,
@@ -180,6 +198,10 @@ fn row(
         return row;
     };
     (row.result, row.why, row.lower_bound) = bounded(metric, result_of(&ratio, DEFAULT_MARGIN), cells, sides);
+    // What was judged is above 1 where the second is better.
     (row.ratio, row.low, row.high) = (Some(ratio.ratio), ratio.low(), ratio.high());
+    let figures = row.gain();
+    (row.ratio, row.low, row.high) =
+        figures.map_or((None, None, None), |of| (Some(of.value), of.low, of.high));
     row
 }
