@@ -343,8 +343,13 @@ fn engine_of(session: &mut dyn Session) -> Result<String> {
 
 impl Workload for QueryCell {
     fn load(&self, _: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
-        let answered = self.queries.answer(session)?;
-        let answered = self.queries.compare(answered, session)?;
+        // An error of a query, and answers that differ, end the run.
+        let of_user = |error: Error| {
+            let is_of_user = error.server_code().is_some() || error.kind() == ErrorKind::Mismatch;
+            if is_of_user { error.with_kind(ErrorKind::Usage) } else { error }
+        };
+        let answered = self.queries.answer(session).map_err(of_user)?;
+        let answered = self.queries.compare(answered, session).map_err(of_user)?;
         let mut plans = Vec::new();
         for query in &self.queries.queries {
             // A query that writes is not executed for its plan.

@@ -7,6 +7,7 @@ use crate::messages::Message;
 use crate::summary::Summary;
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
+use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::sort;
 use kurabe_core::stats_probe::{Counter, StatementUse};
 use kurabe_core::units;
@@ -23,6 +24,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         all.extend(counters(summary, operation, &cells));
         all.extend(wait_states(summary, operation, &cells));
         all.extend(statements(summary, operation, &cells));
+        all.extend(plans(summary, operation, &cells));
     }
     // A legend is shown once.
     for at in (1..all.len()).rev() {
@@ -158,6 +160,56 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
     table.add("examined/call", true, 2, examined);
     table.add("rows/call", true, 1, used(&|s| short_figure(each(s.rows, s))));
     table.add("statement", false, 0, used(&|s| s.text.chars().take(90).collect()));
+    Some(table)
+}
+
+/// The plans of statements, a line a row; those of cells that differ in nothing else once.
+fn plans(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
+    let mut told: Vec<(usize, &QueryPlan)> = Vec::new();
+    let mut rows: Vec<(&CellResult, &QueryPlan, usize)> = Vec::new();
+    for cell in cells {
+        for plan in &cell.plans {
+            let is_told =
+                |known: &(usize, &QueryPlan)| known.0 == cell.target_index && known.1.text == plan.text;
+            if !told.iter().any(is_told) {
+                told.push((cell.target_index, plan));
+                rows.extend((0..plan.lines.len()).map(|line| (*cell, plan, line)));
+            }
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let title = Message::PlansOf.with(summary.labels.language, &[("operations", &operation.plural)]);
+    let mut table = Table { title, rows: vec![Vec::new(); rows.len()], ..Table::default() };
+    let first = |at: usize| at == 0 || rows[at].2 == 0;
+    let once = |of: &dyn Fn(&CellResult, &QueryPlan) -> String| -> Vec<String> {
+        let text = |(at, (cell, plan, _)): (usize, &(&CellResult, &QueryPlan, usize))| {
+            if first(at) { of(cell, plan) } else { String::new() }
+        };
+        rows.iter().enumerate().map(text).collect()
+    };
+    if summary.labels.several_targets() {
+        table.add(
+            Message::Target.text(summary.labels.language),
+            false,
+            0,
+            once(&|cell, _| cell.target.clone()),
+        );
+    }
+    table.add(
+        Message::Query.text(summary.labels.language),
+        false,
+        0,
+        once(&|_, plan| plan.statement.clone()),
+    );
+    // Spaces at the beginning are kept everywhere.
+    let line = |(_, plan, line): &(&CellResult, &QueryPlan, usize)| {
+        let text = plan.lines[*line].trim_start();
+        let depth = plan.lines[*line].len() - text.len();
+        format!("{}{text}", "\u{a0}".repeat(depth))
+    };
+    table.add(Message::Plan.text(summary.labels.language), false, 0, rows.iter().map(line));
     Some(table)
 }
 

@@ -181,6 +181,9 @@ messages! {
     Constant: " Constant: {values}.", " 固定: {values}。";
     FromServer: "Reported by the server", "サーバー自身の統計";
     ReportedOn: "Reported by the server on {operations}", "サーバー自身の統計: {operations}";
+    PlansOf: "Plans of {operations}", "実行計画: {operations}";
+    Query: "query", "問い合わせ";
+    Plan: "plan", "実行計画";
     CounterLegend: "The server's own counters, mostly of the whole server, including other users and background tasks. log: recovery log; binlog: replication log; files: all bytes written, for an embedded database.",
         "サーバー自身の計数で、多くはほかの利用者や裏側の処理も含むサーバー全体のものです。log はリカバリーログ、binlog はレプリケーションログ、files は書き込まれた全バイト数(組み込みデータベース)です。";
     Verdict: "Verdict", "判定";
