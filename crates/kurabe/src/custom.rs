@@ -152,7 +152,9 @@ pub(crate) fn of_query(options: &RunOptions) -> Result<(CustomWorkload, RunOptio
         options.targets.target.source = None;
     }
     let mut queries: Vec<(String, String)> = Vec::new();
-    for word in words.iter().chain(&options.main.query) {
+    // Files in their order, then texts: of `-c 'SELECT 1' 'SELECT 2'` the first is the option's.
+    let (files, texts): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| is_file_of_sql(word));
+    for word in files.into_iter().chain(&options.main.query).chain(texts) {
         let (name, text) = if is_file_of_sql(word) {
             let file = Path::new(word)
                 .file_name()

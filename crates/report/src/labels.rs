@@ -169,6 +169,7 @@ impl Labels {
                 "read" => Message::Reads,
                 "write" => Message::Writes,
                 "request" => Message::Requests,
+                "query" => Message::Queries,
                 _ => continue,
             };
             message.text(language).clone_into(&mut operation.plural);

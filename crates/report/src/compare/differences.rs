@@ -36,11 +36,14 @@ const CONDITIONS: [&str; 9] = [
 
 /// The scripts of a workload, or its files, with weights: `browse.sql@3, order.sql`.
 fn scripts(run: &Summary) -> String {
-    let name = |file: &CustomFile| match file.weight {
+    run.spec.custom.as_ref().map_or_else(String::new, |custom| list(custom.files.iter().map(name_of)))
+}
+
+fn name_of(file: &CustomFile) -> String {
+    match file.weight {
         1 => file.name.clone(),
         weight => format!("{}@{weight}", file.name),
-    };
-    run.spec.custom.as_ref().map_or_else(String::new, |custom| list(custom.files.iter().map(name)))
+    }
 }
 
 fn list(all: impl Iterator<Item = String>) -> String {
@@ -53,7 +56,7 @@ fn changed_texts(run: &Summary, other: &Summary, word: &str) -> String {
     let others = files(other);
     let differs =
         |file: &CustomFile| others.iter().any(|other| other.name == file.name && other.text != file.text);
-    list(files(run).into_iter().filter(differs).map(|file| format!("{} {word}", file.name)))
+    list(files(run).into_iter().filter(differs).map(|file| format!("{} {word}", name_of(&file))))
 }
 
 pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, usize)]) -> Vec<Difference> {

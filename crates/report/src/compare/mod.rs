@@ -33,7 +33,7 @@ pub use differences::Difference;
 pub use gate::Gate;
 pub use junit::junit;
 pub use kurabe_stats::separate::MAX_RUNS;
-pub use page::fragment;
+pub use page::{fragment, page};
 pub use render::{json, markdown, pull_request, terminal};
 pub use rows::Row;
 

@@ -77,7 +77,7 @@ fn lead(compared: &Compared) -> Vec<&str> {
 }
 
 /// The rows of a gate, those that did not pass first; without a gate, the primary rows.
-fn judged(compared: &Compared) -> Vec<&Row> {
+pub(super) fn judged(compared: &Compared) -> Vec<&Row> {
     let of = |row: &&Row| if compared.gate.is_some() { row.gate.is_some() } else { row.primary };
     let mut rows: Vec<&Row> = compared.rows.iter().filter(of).collect();
     sort::by_key(&mut rows, |row| match row.gate {
@@ -91,7 +91,7 @@ fn judged(compared: &Compared) -> Vec<&Row> {
 
 /// The judged rows: of each what it is of, both values, second ÷ first with its interval and with whether that is worse, and the
 /// judgement.
-fn gate_table(rows: &[&Row], language: Language) -> Table {
+pub(super) fn gate_table(rows: &[&Row], language: Language) -> Table {
     let targets = rows.iter().any(|row| row.target != rows[0].target);
     let axes = varying(rows);
     let name = |row: &Row| {
