@@ -142,6 +142,7 @@ messages! {
     First: "first", "1 番目";
     Second: "second", "2 番目";
     SecondToFirst: "second ÷ first", "2 番目 ÷ 1 番目";
+    SecondIs: "second is", "2 番目は";
     IsWorse: " worse", " 悪化";
     IsBetter: " better", " 改善";
     Gate: "gate", "判定";

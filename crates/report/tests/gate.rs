@@ -396,7 +396,7 @@ fn tail_latency_fails_a_gate_though_rates_are_equal() {
         let xml = compare::junit(&compared, "session");
         assert!(xml.contains(&times) && xml.contains(") worse"), "{xml}");
         let row = text.lines().find(|line| line.contains("p99") && line.ends_with("slower |")).unwrap();
-        assert!(row.contains("×") && row.contains(" worse |"), "{row}");
+        assert!(row.contains("× (") && row.contains("| worse |"), "{row}");
         let advised = compared.findings.iter().any(|one| one.sentence.contains("would let it pass"));
         assert!(!advised, "a gate that failed needs no other margin");
     }

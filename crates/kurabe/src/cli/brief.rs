@@ -43,7 +43,8 @@ pub(crate) fn brief(command: Command) -> Command {
         .mut_args(|arg| if arg.get_id() == "verbose" { keep(arg, |_| true) } else { arg.hide(true) })
         .after_help("'kurabe help --all' shows all commands, exit codes and settings; 'kurabe run session --help' an experiment.")
         .mut_subcommands(|sub| {
-            let hidden = !COMMANDS.contains(&sub.get_name());
+            let place = COMMANDS.iter().position(|name| *name == sub.get_name());
+            let (hidden, sub) = (place.is_none(), sub.display_order(place.unwrap_or(COMMANDS.len())));
             let about = sub.get_about().map(|about| line(&about.to_string())).unwrap_or_default();
             let sub = sub.about(about).hide(hidden);
             if sub.get_name() == "run" { sub } else { with_help(sub) }

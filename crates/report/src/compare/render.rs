@@ -103,10 +103,7 @@ pub(super) fn gate_table(rows: &[&Row], language: Language) -> Table {
         }
         if targets { format!("{name}, {}", row.target) } else { name }
     };
-    let ratio = |row: &Row| {
-        let found = row.interval().map(|of| format!("{}{}", ratio_in_table(of), direction(row, language)));
-        found.unwrap_or_else(dash)
-    };
+    let ratio = |row: &Row| row.interval().map_or_else(dash, ratio_in_table);
     let mut table = Table { rows: vec![Vec::new(); rows.len()], ..Table::default() };
     let mut add = |head: Message, right, spare, text: &dyn Fn(&Row) -> String| {
         table.add(head.text(language), right, spare, rows.iter().map(|row| text(row)));
@@ -116,6 +113,7 @@ pub(super) fn gate_table(rows: &[&Row], language: Language) -> Table {
     add(Message::First, true, 2, &|row| value(row, row.first));
     add(Message::Second, true, 1, &|row| value(row, row.second));
     add(Message::SecondToFirst, false, 0, &ratio);
+    add(Message::SecondIs, false, 3, &|row| direction(row, language).trim_start().to_owned());
     add(Message::Gate, false, 0, &gate);
     table
 }
