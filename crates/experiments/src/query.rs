@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 /// The axis of the queries.
 pub const QUERY: &str = "query";
 /// The measured operation: one execution, with its whole answer.
-const EXECUTE: &str = "query";
+const EXECUTE: &str = "execution";
 /// Default number of requests: more than most trials reach.
 const REQUESTS: u64 = 1_000_000;
 /// The characters of a row that an error shows.
@@ -62,9 +62,12 @@ pub fn workload(queries: Vec<(String, String)>, write: bool) -> CustomWorkload {
     }
 }
 
-/// A query, with its name.
+/// A query.
 #[derive(Debug)]
 struct Query {
+    /// The name of its file, or its number: the value of the axis.
+    value: String,
+    /// What sentences call it: `a.sql`, `query 2`.
     name: String,
     statement: Arc<RawStatement>,
     /// Whether it may change data.
@@ -74,7 +77,9 @@ struct Query {
 }
 
 impl Query {
-    fn read(CustomFile { name, text, .. }: &CustomFile, write: bool) -> Result<Self> {
+    fn read(CustomFile { name: value, text, .. }: &CustomFile, write: bool) -> Result<Self> {
+        let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+        let name = &if is_number { format!("{QUERY} {value}") } else { value.clone() };
         let text = text.trim().trim_end_matches(';').trim_end();
         if Sql::read(text, Dialect::POSTGRES).is_empty() {
             return Err(Error::usage(format!("{name} has no query")));
@@ -97,7 +102,7 @@ impl Query {
             return Err(Error::new(ErrorKind::Internal, "a query without a statement"));
         };
         let ordered = sql::is_ordered(text, Dialect::POSTGRES);
-        Ok(Self { name: name.clone(), statement, writes: why.is_some(), ordered })
+        Ok(Self { value: value.clone(), name: name.clone(), statement, writes: why.is_some(), ordered })
     }
 
     fn operation(&self) -> Operation {
@@ -113,7 +118,7 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<Experiment> {
     let queries: Vec<Query> =
         source.files.iter().map(|file| Query::read(file, source.write)).collect::<Result<_>>()?;
     let writes = queries.iter().any(|query| query.writes);
-    let name = |query: &Query| -> &'static str { query.name.clone().leak() };
+    let name = |query: &Query| -> &'static str { query.value.clone().leak() };
     let names: &'static [&'static str] = queries.iter().map(name).collect::<Vec<_>>().leak();
     let text = |query: &Query| -> &'static str { one_line(&query.statement).leak() };
     let words: Vec<(&str, &str)> =
@@ -152,7 +157,7 @@ fn one_line(statement: &RawStatement) -> String {
 
 fn plan(queries: &Arc<Queries>, cell: &Cell) -> Result<PlannedCell> {
     let (name, bind) = (cell.word(QUERY)?, Bind::parse(cell.word(STATEMENT.name)?)?);
-    let at = queries.queries.iter().position(|query| query.name == name);
+    let at = queries.queries.iter().position(|query| query.value == name);
     let at = at.ok_or_else(|| Error::new(ErrorKind::Internal, format!("no query '{name}'")))?;
     let access = if queries.writes { Access::ReadWrite } else { Access::ReadOnly };
     let reads = (access == Access::ReadOnly).then_some(Capability::ReadOnlySessions);

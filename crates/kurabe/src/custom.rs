@@ -161,7 +161,7 @@ pub(crate) fn of_query(options: &RunOptions) -> Result<(CustomWorkload, RunOptio
                 .map_or_else(|| word.clone(), |name| name.to_string_lossy().into_owned());
             (file, read(Path::new(word))?)
         } else {
-            (format!("query {}", queries.len() + 1), word.clone())
+            ((queries.len() + 1).to_string(), word.clone())
         };
         // Two files of one name are told apart by their folders.
         let is_known = queries.iter().any(|(known, _)| *known == name);

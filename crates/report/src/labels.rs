@@ -169,7 +169,7 @@ impl Labels {
                 "read" => Message::Reads,
                 "write" => Message::Writes,
                 "request" => Message::Requests,
-                "query" => Message::Queries,
+                "execution" => Message::Executions,
                 _ => continue,
             };
             message.text(language).clone_into(&mut operation.plural);

@@ -81,7 +81,7 @@ messages! {
     Reads: "reads", "読み出し";
     Writes: "writes", "書き込み";
     Requests: "requests", "要求";
-    Queries: "queries", "問い合わせ";
+    Executions: "executions", "実行";
     // The ranking.
     At: " at {values}", "({values})";
     On: " on {target}", "、{target}";

@@ -137,10 +137,11 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
         }
     }
     let is_condition = |what: &str| CONDITIONS.contains(&what);
+    let named = |value: String| if value.is_empty() { "none".to_owned() } else { value };
     let of = |(what, first, second): (String, String, String), is_obstacle, setting| Difference {
         what,
-        first,
-        second,
+        first: named(first),
+        second: named(second),
         setting,
         is_obstacle,
     };
