@@ -49,7 +49,7 @@ fn queries_with_one_answer_are_compared_prepared_and_not_with_their_plans() {
         let cells = report["cells"].as_array().unwrap();
         assert!(cells.iter().all(|cell| cell["status"] == "ok"), "{answer:?}");
         let compared = report["verdicts"].as_array().unwrap().iter().filter(|one| one["primary"] == true);
-        let compared: Vec<_> = compared.map(|one| one["pair"]["axis"].clone()).collect();
+        let compared: Vec<_> = compared.map(|one| one["axis"].clone()).collect();
         assert_eq!(compared, ["query", "query"], "prepared, and as text: {target:?}");
         let found = plans(&report);
         assert_eq!(found.len(), 2, "{target:?}: {found:#?}");

@@ -132,18 +132,14 @@ fn lines(reply: &Reply) -> Vec<String> {
                 _ => [3, 5, 8, usize::MAX],
             };
             let line = |row: usize| {
-                let mut line = format!("{STEP}{} on {}", field(row, kind), field(row, 2));
-                if !matches!(field(row, key).as_str(), "" | "NULL") {
-                    line += &format!(" using {}", field(row, key));
-                }
-                if !matches!(field(row, width - 1).as_str(), "" | "NULL") {
-                    line += &format!(": {}", field(row, width - 1));
-                }
-                line += &format!("  (rows={}", field(row, estimated));
-                if counted < width {
-                    line += &format!(" actual rows={}", field(row, counted));
-                }
-                line + ")"
+                let after = |before: &str, column: usize| match field(row, column).as_str() {
+                    "" | "NULL" => String::new(),
+                    value => format!("{before}{value}"),
+                };
+                let (index, more) = (after(" using ", key), after(": ", width - 1));
+                let counted = if counted < width { after(" actual rows=", counted) } else { String::new() };
+                let (kind, table, estimated) = (field(row, kind), field(row, 2), field(row, estimated));
+                format!("{STEP}{kind} on {table}{index}{more}  (rows={estimated}{counted})")
             };
             rows.map(line).collect()
         }

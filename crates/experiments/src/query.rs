@@ -144,7 +144,7 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<Experiment> {
         answer: Answer::Comparison,
         ..ExperimentInfo::BASE
     };
-    let shared = Arc::new(Queries { queries, writes, first: Mutex::default() });
+    let shared = Arc::new(Queries { all: queries, writes, first: Mutex::default() });
     let plan = move |cell: &Cell, _: &Dataset| plan(&shared, cell);
     Ok(Experiment::new(Box::leak(Box::new(info)), Box::leak(Box::new(plan))))
 }
@@ -157,14 +157,14 @@ fn one_line(statement: &RawStatement) -> String {
 
 fn plan(queries: &Arc<Queries>, cell: &Cell) -> Result<PlannedCell> {
     let (name, bind) = (cell.word(QUERY)?, Bind::parse(cell.word(STATEMENT.name)?)?);
-    let at = queries.queries.iter().position(|query| query.value == name);
+    let at = queries.all.iter().position(|query| query.value == name);
     let at = at.ok_or_else(|| Error::new(ErrorKind::Internal, format!("no query '{name}'")))?;
     let access = if queries.writes { Access::ReadWrite } else { Access::ReadOnly };
     let reads = (access == Access::ReadOnly).then_some(Capability::ReadOnlySessions);
     let prepares = (bind != Bind::Once).then_some(Capability::PreparedStatements);
     let undo = queries.writes.then_some([Operation::Begin, Operation::Rollback]).into_iter().flatten();
     let demand = Demand {
-        operations: queries.queries.iter().map(Query::operation).chain(undo).collect(),
+        operations: queries.all.iter().map(Query::operation).chain(undo).collect(),
         capabilities: prepares.into_iter().chain(reads).collect(),
         client_bytes: 64_000,
         ..Demand::default()
@@ -176,7 +176,7 @@ fn plan(queries: &Arc<Queries>, cell: &Cell) -> Result<PlannedCell> {
 
 /// The queries of a run.
 struct Queries {
-    queries: Vec<Query>,
+    all: Vec<Query>,
     /// Whether one of them may change data: then all are executed in the same way.
     writes: bool,
     /// The answer on the first target, and its engine.
@@ -288,9 +288,9 @@ impl Queries {
 
     /// The answer that all queries have.
     fn answer(&self, session: &mut dyn Session) -> Result<Answered> {
-        let in_order = self.queries.iter().all(|query| query.ordered);
+        let in_order = self.all.iter().all(|query| query.ordered);
         let mut first: Option<(&str, Answered)> = None;
-        for query in &self.queries {
+        for query in &self.all {
             let name = query.name.as_str();
             let answered = self.execute(query, session)?;
             if let Some(how) = self.execute(query, session)?.difference(&answered, false) {
@@ -319,9 +319,9 @@ impl Queries {
             *first = Some((engine, answered.clone()));
             return Ok(answered);
         };
-        let name = self.queries.first().map_or("", |query| &query.name);
+        let name = self.all.first().map_or("", |query| &query.name);
         let different = if *known == engine {
-            answered.difference(before, self.queries.iter().all(|query| query.ordered))
+            answered.difference(before, self.all.iter().all(|query| query.ordered))
         } else {
             let [mine, others] = [&answered, before].map(|answer| answer.rows.len() as u64);
             (mine != others).then(|| format!("{} rows, and not {}", units::count(mine), units::count(others)))
@@ -356,7 +356,7 @@ impl Workload for QueryCell {
         let answered = self.queries.answer(session).map_err(of_user)?;
         let answered = self.queries.compare(answered, session).map_err(of_user)?;
         let mut plans = Vec::new();
-        for query in &self.queries.queries {
+        for query in &self.queries.all {
             // A query that writes is not executed for its plan.
             let how = if self.queries.writes { Explain::Plan } else { Explain::Execute };
             plans.push(explain::plan(session, &query.name, &query.statement, &[], how)?);
@@ -365,7 +365,7 @@ impl Workload for QueryCell {
     }
 
     fn transaction(&self, _: &str, state: &DatasetState, _: Client) -> Result<Box<dyn Transaction>> {
-        let query = &self.queries.queries[self.at];
+        let query = &self.queries.all[self.at];
         let execution = Execution::new(query, self.queries.writes, self.bind);
         Ok(Box::new(QueryTransaction {
             execution,

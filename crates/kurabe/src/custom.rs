@@ -154,6 +154,10 @@ pub(crate) fn of_query(options: &RunOptions) -> Result<(CustomWorkload, RunOptio
     let mut queries: Vec<(String, String)> = Vec::new();
     // Files in their order, then texts: of `-c 'SELECT 1' 'SELECT 2'` the first is the option's.
     let (files, texts): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| is_file_of_sql(word));
+    let is_known = |(at, word): &(usize, &&String)| files[..*at].contains(word);
+    if let Some((_, twice)) = files.iter().enumerate().find(is_known) {
+        return Err(Error::usage(format!("{twice} is named twice")));
+    }
     for word in files.into_iter().chain(&options.main.query).chain(texts) {
         let (name, text) = if is_file_of_sql(word) {
             let file = Path::new(word)
@@ -166,11 +170,6 @@ pub(crate) fn of_query(options: &RunOptions) -> Result<(CustomWorkload, RunOptio
         // Two files of one name are told apart by their folders.
         let is_known = queries.iter().any(|(known, _)| *known == name);
         queries.push((if is_known { word.clone() } else { name }, text));
-    }
-    let mut names: Vec<&str> = queries.iter().map(|(name, _)| name.as_str()).collect();
-    names.sort_unstable();
-    if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
-        return Err(Error::usage(format!("{} is named twice", twice[0])));
     }
     if queries.is_empty() {
         return Err(Error::usage("there is no query")

@@ -120,7 +120,7 @@ pub(super) fn gate_table(rows: &[&Row], language: Language) -> Table {
 
 /// ` worse` or ` better`, where the interval excludes 1.
 pub(super) fn direction(row: &Row, language: Language) -> &'static str {
-    match row.gain().and_then(|gain| gain.ends()) {
+    match row.gain().and_then(Interval::ends) {
         Some((_, high)) if high < 1.0 => Message::IsWorse.text(language),
         Some((low, _)) if low > 1.0 => Message::IsBetter.text(language),
         _ => "",

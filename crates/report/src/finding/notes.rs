@@ -238,7 +238,7 @@ pub(super) fn plans(context: &Context<'_>) -> Vec<Note> {
                     query: plan.statement.clone(),
                     target: cell.target.clone(),
                     steps: plan.steps().map(str::to_owned).collect(),
-                    rows: cell.metric("rows").map(|rows| rows.value),
+                    rows: cell.metric("rows").map(|rows| rows.value.round()),
                     pages: plan.pages(),
                 });
             }

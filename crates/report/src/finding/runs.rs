@@ -289,6 +289,22 @@ impl Runs {
                 )
             }
             Self::Gated(gated) => gated.sentence(language),
+            Self::Worst { .. }
+            | Self::PlanChanged { .. }
+            | Self::MoreWork { .. }
+            | Self::SlowerStatement { .. }
+            | Self::MoreLocks { .. } => self.cause(language),
+            Self::MoreRounds { .. }
+            | Self::AtMargin { .. }
+            | Self::OtherLoad { .. }
+            | Self::NotJudged { .. }
+            | Self::Obstacle { .. } => self.next(labels),
+        }
+    }
+
+    /// What explains a gate, in a sentence; empty of other findings.
+    fn cause(&self, language: Language) -> String {
+        match self {
             Self::Worst { result, from, to, ratio, disturbed } => {
                 let times = wording::ratio(*ratio, language);
                 let load = if *disturbed {
@@ -348,6 +364,14 @@ impl Runs {
                     "セッションがロックを待った時間の割合は {first} から {second} になりました: {text}",
                 )
             }
+            _ => String::new(),
+        }
+    }
+
+    /// What holds a gate up, and what to do about it; empty of other findings.
+    fn next(&self, labels: &Labels) -> String {
+        let language = labels.language;
+        match self {
             Self::MoreRounds { rounds, needed } => say!(
                 language,
                 "about {needed} rounds would decide it, in place of {rounds}: add --rounds {needed}, longer trials, or a wider \
@@ -392,6 +416,7 @@ impl Runs {
                 "no result is judged: {what} differs: {first} in the first run, {second} in the second.",
                 "どの結果も判定しません。{what} が違います: 1 番目 {first}、2 番目 {second}。",
             ),
+            _ => String::new(),
         }
     }
 }
