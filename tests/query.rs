@@ -137,5 +137,9 @@ fn one_query_is_compared_on_two_schemas_whose_answers_are_equal() {
     place.run(&["run", "--again", "last", "--no-html"]).success();
     std::fs::write(place.at("branch.sql"), format!("{SCHEMA}INSERT INTO orders VALUES (1, 7, 3);")).unwrap();
     place.run(&["run", "--again", "last", "--no-html"]).exit_code(2).err_has("another content");
-    run(&main, &branch).exit_code(2).err_has("differs from that of the first target: 1 rows, and not 10");
+    // Which target is measured first, the seed decides.
+    run(&main, &branch)
+        .exit_code(2)
+        .err_has("differs from that of another target")
+        .err_has(" rows, and not 1");
 }

@@ -327,7 +327,7 @@ impl Queries {
             (mine != others).then(|| format!("{} rows, and not {}", units::count(mine), units::count(others)))
         };
         different.map_or(Ok(answered), |how| {
-            Err(Error::mismatch(format!("{name}: its answer differs from that of the first target: {how}")))
+            Err(Error::mismatch(format!("{name}: its answer differs from that of another target: {how}")))
         })
     }
 }
