@@ -113,11 +113,6 @@ pub fn time(duration: Duration) -> String {
     }
 }
 
-/// A number of things: `1 connection`, `12,000 connections`.
-pub fn counted(n: u64, thing: &str) -> String {
-    format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
-}
-
 /// Formats a count with thousands separators: `1,234,567`.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
