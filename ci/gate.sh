@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
-# Measures two builds as two targets of one run, interleaved on this machine, and judges the second. For any CI server;
-# results go to .kurabe/.
+# Measures two builds, schemas or settings as two targets of one run, interleaved on this machine, and judges the second. For any
+# CI server; results go to .kurabe/: gate.md (a comment), gate.html (a page), gate.junit.xml, gate.json.
 #
 #   KURABE        the program that measures (kurabe)
-#   SUITE         the suite file; its targets are replaced by the two builds
-#   BASE, HEAD    the two builds: each a target, or a command that starts one and prints its URL first, as 'kurabe up' does
+#   SUITE         the suite file; its targets are replaced by the two below
+#   SCRIPTS       in its place, pgbench scripts, separated by spaces: 'browse.sql@3 order.sql'
+#   BASE, HEAD    the two targets: each a URL ('up:postgres?setup=main.sql'), or a command that starts one and prints its URL first,
+#                 as 'kurabe up' does
 #   FAIL_ON       the criterion (slower:5%)
 #   UNDECIDED     what an undecided gate does: pass, or fail with code 7 (fail)
+#   OPTIONS       further options of 'kurabe gate', separated by spaces: '--write --rounds 20'
 set -uo pipefail
 
-kurabe=${KURABE:-kurabe} suite=${SUITE:?} base=${BASE:?} head=${HEAD:?}
+kurabe=${KURABE:-kurabe} base=${BASE:?} head=${HEAD:?}
+read -ra what <<<"${SCRIPTS:-${SUITE:?SUITE or SCRIPTS}}"
+read -ra options <<<"${OPTIONS:-}"
 mkdir -p .kurabe
 export KURABE_RUNS=$PWD/.kurabe/runs
 
@@ -40,8 +45,9 @@ echo "base: $base, head: $head" | sed -E 's#(://[^/@: ]*):[^/@ ]*@#\1:***@#g' >&
 
 code=0
 # The URLs may have passwords, and everybody on the machine can read arguments: they are lines of standard input.
-printf '%s\n' "$base" "$head" | "$kurabe" run -f "$suite" - - --fail-on "${FAIL_ON:-slower:5%}" --quiet \
-    --export-markdown .kurabe/gate.md --export-junit .kurabe/gate.junit.xml --export-json .kurabe/gate.json || code=$?
+printf '%s\n' "$base" "$head" | "$kurabe" gate "${what[@]}" - - --fail-on "${FAIL_ON:-slower:5%}" --quiet "${options[@]}" \
+    --export-markdown .kurabe/gate.md --export-html .kurabe/gate.html \
+    --export-junit .kurabe/gate.junit.xml --export-json .kurabe/gate.json || code=$?
 # GitHub shows this summary beside the checks of a pull request.
 if [[ -n ${GITHUB_STEP_SUMMARY:-} && -f .kurabe/gate.md ]]; then cat .kurabe/gate.md >>"$GITHUB_STEP_SUMMARY"; fi
 if [[ -n ${GITHUB_OUTPUT:-} ]]; then echo "exit-code=$code" >>"$GITHUB_OUTPUT"; fi

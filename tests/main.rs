@@ -32,6 +32,7 @@ mod pipeline;
 mod policy;
 mod private_files;
 mod program;
+mod query;
 mod recorded;
 mod reload;
 mod replay;

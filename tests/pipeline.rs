@@ -321,21 +321,59 @@ fn gate_of_ci_servers_finds_a_planted_slowdown_between_two_builds_and_none_betwe
     let slower = ci(builds(&place, true));
     let (judged, junit) = results();
     if slower.code == Some(7) {
-        // Other load during the counted trials keeps a gate from failing; what it would have said is there all the same.
+        // A machine that is very busy widens the interval; one that excludes the margin fails the gate, whatever the load.
         let compared = std::fs::read_to_string(place.home().join(".kurabe/gate.json")).unwrap();
         let compared: Value = serde_json::from_str(&compared).unwrap();
         let high = compared["rows"][0]["high"].as_f64();
-        assert!(judged == "undecided" && high.is_some_and(|high| high < 1.0 / 1.3), "{compared:#}");
-        assert!(junit.contains("other processes used the CPU"), "{junit}");
+        assert!(judged == "undecided" && high.is_some_and(|high| high >= 1.0 / 1.3), "{compared:#}");
     } else {
         assert!(slower.code == Some(6) && slower.out.contains("The gate failed"), "{slower:?}");
         assert!(judged == "slower" && junit.contains("<failure"), "{judged}: {junit}");
         assert!(std::fs::read_to_string(summary).unwrap().contains("gate failed"));
     }
+    let page = std::fs::read_to_string(place.home().join(".kurabe/gate.html")).unwrap();
+    assert!(page.contains("The gate ") && page.contains("Content-Security-Policy"), "{page}");
     // Both were measured in one run each, and nothing that the script started is left.
     assert_eq!(std::fs::read_dir(place.home().join(".kurabe/runs")).unwrap().count(), 2);
     let left = Command::new("pgrep").args(["-f", &place.at("base/kurabe")]).output();
     assert!(left.unwrap().stdout.is_empty(), "the base build is still running");
+}
+
+#[test]
+fn gate_of_a_migration_names_the_plan_that_changed_and_the_rows_that_it_examines() {
+    if testing::server("postgres").is_none() {
+        return;
+    }
+    let place = Place::new();
+    let rows = "CREATE TABLE orders (id int PRIMARY KEY, customer int NOT NULL);\n\
+                INSERT INTO orders SELECT n, n % 2000 FROM generate_series(1, 20000) n;\n";
+    let index = "CREATE INDEX by_customer ON orders (customer);\n";
+    let [main, branch] = [("main.sql", index), ("branch.sql", "")]
+        .map(|(name, index)| format!("up:postgres?setup={}", place.file(name, format!("{rows}{index}"))));
+    let script =
+        place.file("browse.sql", "\\set c random(0, 1999)\nSELECT id FROM orders WHERE customer = :c;\n");
+    let [page, junit, json] = ["gate.html", "gate.xml", "gate.json"].map(|name| place.at(name));
+    let files = ["--export-html", &page, "--export-junit", &junit, "--export-json", &json];
+    let words = ["gate", &script, &main, &branch, "--requests", "150", "--rounds", "4", "--no-html"];
+    let answer = place.run(&[&words[..], &files].concat()).exit_code(6);
+    let text = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("The plan of browse changed: ") && text.contains("Seq Scan on orders"), "{text}");
+    assert!(text.contains("Rows examined per transaction: 1"), "{text}");
+    assert!(text.contains("Worst is ") && answer.out.lines().count() <= 20, "{answer:?}");
+    let compared: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    let rows = compared["rows"].as_array().unwrap();
+    let of = |metric: &str| rows.iter().find(|row| row["metric"] == metric).unwrap();
+    // One direction: second ÷ first of the figures.
+    for (metric, is_more) in [("throughput", false), ("service p99", true)] {
+        let row = of(metric);
+        let [first, second] = ["first", "second"].map(|side| row[side]["value"].as_f64().unwrap());
+        let ratio = row["ratio"].as_f64().unwrap();
+        assert_eq!((second > first, ratio > 1.0), (is_more, is_more), "{row:#}");
+    }
+    let junit = std::fs::read_to_string(junit).unwrap();
+    assert!(junit.contains("second ÷ first is 0.") && junit.contains(") worse"), "{junit}");
+    answer.err_has("gate.html");
+    assert!(std::fs::read_to_string(page).unwrap().contains("The plan of browse changed"));
 }
 
 #[test]

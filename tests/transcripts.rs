@@ -106,6 +106,40 @@ fn commands_for_the_choice_between_relational_and_redis_do_what_the_page_says() 
     transcript("docs/how-to/relational-or-redis.md");
 }
 
+#[test]
+fn commands_for_queries_do_what_the_page_says() {
+    let own = testing::server("postgres").map(|server| (server.url().to_owned(), server));
+    let Some((url, _server)) = own else { return };
+    let place = Place::new();
+    let rows = "CREATE TABLE orders (id int PRIMARY KEY, customer int NOT NULL);\n\
+                INSERT INTO orders SELECT n, n % 40 FROM generate_series(1, 400) n;\n";
+    let index = "CREATE INDEX by_customer ON orders (customer);\n";
+    let query = "SELECT id FROM orders WHERE customer = 7 ORDER BY id";
+    for (name, text) in [
+        ("shop.sql", format!("{rows}{index}")),
+        ("main.sql", format!("{rows}{index}")),
+        ("branch.sql", rows.to_owned()),
+        ("a.sql", query.to_owned()),
+        ("b.sql", query.replace("customer =", "customer + 0 =")),
+    ] {
+        place.file(name, text);
+    }
+    let mut shop = crate::copy::side(&url);
+    for statement in format!("{rows}{index}").split(";\n").filter(|statement| !statement.is_empty()) {
+        shop.run(statement).unwrap();
+    }
+    let commands = commands("docs/how-to/query.md");
+    assert!(commands.len() >= 4, "{commands:?}");
+    for command in commands {
+        let command = command.replace("postgres://app@db.example/shop", &format!("'{url}'"));
+        let answer = shell(&place, &format!("{command} --requests 20 --rounds 2"));
+        assert_eq!(answer.code, Some(0), "{command}: {answer:?}");
+        assert!(answer.out.contains("Plan of ") && answer.out.lines().count() <= 20, "{command}: {answer:?}");
+        let written = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(!written.contains("undefined"), "{written}");
+    }
+}
+
 fn pages() -> Vec<String> {
     let root = root();
     let mut pages = vec!["README.md".to_owned(), "README.ja.md".to_owned()];
@@ -119,10 +153,12 @@ fn pages() -> Vec<String> {
 }
 
 /// Commands that are not planned here, by a part of them, and why.
-const UNPLANNED: [(&str, &str); 7] = [
+const UNPLANNED: [(&str, &str); 9] = [
     (" --via ", "its application, or the programs of its stack, must be there"),
     (" --cache ", "a cache must be installed; a transcript runs it"),
     (" --setup ", "it wants throwaway servers"),
+    (" query ", "a transcript runs it"),
+    ("?setup=", "it wants throwaway servers; a transcript, and other tests, run it"),
     (" replay ", "it wants a capture"),
     (" tcp://", "it wants a listener on another host"),
     (" suites/mission.toml ", "another test runs it"),
@@ -161,6 +197,9 @@ fn files(place: &Place) {
         ("other.sql", &"SELECT 2;\n".to_owned()),
         ("browse.sql", &"SELECT 3;\n".to_owned()),
         ("order.sql", &"SELECT 4;\n".to_owned()),
+        ("one.sql", &"SELECT 5;\n".to_owned()),
+        ("a.sql", &"SELECT 6;\n".to_owned()),
+        ("b.sql", &"SELECT 6;\n".to_owned()),
     ] {
         place.file(name, text);
     }

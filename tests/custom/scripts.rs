@@ -129,6 +129,17 @@ fn gate_judges_scripts_on_two_targets_or_against_the_last_run_and_suites_name_sc
     };
     alone(&other).success().err_has("the base of the next");
     alone(&other).exit_code(7).out_has("Nothing is decided");
+    // Another script of this name is another workload, which has no run yet; one that is named is not judged.
+    place.file("read.sql", "SELECT bbalance FROM pgbench_branches WHERE bid = 1;");
+    let words =
+        ["gate", &scripts[0], "sqlite:", "--init", "--requests", "60", "--rounds", "3", "--interleave=off"];
+    other.run(&words).success().err_has("no earlier run of this workload");
+    let names = other.run(&["runs", "ls", "--format", "json"]).success().out;
+    let first: serde_json::Value = serde_json::from_str(names.lines().last().unwrap()).unwrap();
+    let against = ["--against", first["run"].as_str().unwrap()];
+    let text = other.run(&[&words[..], &against].concat()).exit_code(7).out;
+    assert!(text.contains("text of scripts differs") && text.contains("read.sql@3 changed"), "{text}");
+    place.file("read.sql", "SELECT abalance FROM pgbench_accounts WHERE aid = 7;");
     // A suite names the scripts, relative to itself, and pgbench's own.
     let text = "pgbench = [\"read.sql@3\", \"tpcb-like\"]\ninit = true\nrequests = 60\nrounds = 1\n";
     let suite = place.file("alone.toml", text);

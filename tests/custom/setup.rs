@@ -139,6 +139,14 @@ fn setup_is_refused_where_it_would_change_a_server_of_others_or_cannot_be_read()
     if testing::server("postgres").is_some() {
         wrong.extend([("up:postgres", schema, "TABEL"), ("up:postgres", none, "makes no table")]);
     }
+    for (target, part) in [
+        (format!("up:memcached?setup={schema}"), "cannot be loaded"),
+        ("up:postgres?setup=nofile.sql".to_owned(), "cannot be read"),
+        ("up:postgres?setup=copy:postgres://me:pw@h/shop".to_owned(), "--setup copy:URL"),
+    ] {
+        let answer = run(&place, &reads, &[&target]).exit_code(2).err_has(part);
+        assert!(!answer.err.contains("me:pw"), "{answer:?}");
+    }
     for (target, setup, part) in wrong {
         run(&place, &reads, &[target, "--setup", setup]).exit_code(2).err_has(part);
     }

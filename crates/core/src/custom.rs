@@ -42,6 +42,8 @@ pub enum Language {
     Pgbench,
     /// A capture that is replayed: its file has another place, and the text is a summary of it.
     Capture,
+    /// Queries that are compared: one a file.
+    Query,
 }
 
 /// A file of a custom workload.

@@ -215,6 +215,13 @@ impl Error {
         self
     }
 
+    /// The same as an error of another kind.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

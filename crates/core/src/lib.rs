@@ -30,6 +30,7 @@ pub mod operation;
 pub mod origin;
 pub mod page;
 pub mod planned;
+pub mod query_plan;
 pub mod question;
 pub mod raw;
 pub mod remote;

@@ -54,6 +54,8 @@ pub const PROGRAMS: &str = "programs";
 
 /// The option of an `up:` URL with the version that these programs must have.
 pub const VERSION: &str = "version";
+/// The option of an `up:` URL with a file of SQL that a throwaway server is loaded with.
+pub const SETUP: &str = "setup";
 
 /// A word that there is not, in quotes, if a message may repeat it; otherwise nothing, since it may be part of a password.
 pub fn quoted_word(word: &str) -> String {

@@ -170,7 +170,7 @@ impl Workload for Net {
 
     fn after(&self, After { operation, session, clients, .. }: After<'_>) -> Result<Checked> {
         let metrics = if operation == STREAM { self.check_streams(session, clients)? } else { Vec::new() };
-        Ok(Checked { verification: Verification::default(), metrics })
+        Ok(Checked { verification: Verification::default(), metrics, ..Checked::default() })
     }
 }
 

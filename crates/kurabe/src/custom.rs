@@ -6,6 +6,7 @@ use crate::run_options::{PgbenchOptions, RunOptions, WorkloadOptions};
 use crate::settings::parsed;
 use crate::words::{word, words};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
+use kurabe_core::target::SETUP;
 use kurabe_core::text::without_mark;
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::custom::{self, BUILTIN};
@@ -116,9 +117,7 @@ pub(crate) fn of_file(
 pub(crate) fn of_pgbench(options: &RunOptions) -> Result<CustomWorkload> {
     let RunOptions { pgbench, workload, .. } = options;
     let mut targets = workload.target.iter();
-    if let Some(script) = targets
-        .find(|text| !text.contains(':') && Path::new(text).extension().is_some_and(|end| end == "sql"))
-    {
+    if let Some(script) = targets.find(|text| is_file_of_sql(text)) {
         return Err(Error::usage(format!("'{script}' is not a target"))
             .hint(format!("a script follows -f: write -f {script}")));
     }
@@ -142,6 +141,57 @@ pub(crate) fn of_pgbench(options: &RunOptions) -> Result<CustomWorkload> {
     scripts(files, define, scale, tries, pgbench.init, may_write(&named(workload, None), workload))
 }
 
+/// The queries of `run query`, and its options without their files and texts, which stand among the targets.
+pub(crate) fn of_query(options: &RunOptions) -> Result<(CustomWorkload, RunOptions)> {
+    let mut options = options.clone();
+    let is_query = |word: &String| is_file_of_sql(word) || is_query(word);
+    let words: Vec<String> = options.workload.target.iter().filter(|word| is_query(word)).cloned().collect();
+    options.workload.target.retain(|word| !is_query(word));
+    options.targets.target.value.retain(|word| !is_query(word));
+    if options.targets.target.value.is_empty() {
+        options.targets.target.source = None;
+    }
+    let mut queries: Vec<(String, String)> = Vec::new();
+    // Files in their order, then texts: of `-c 'SELECT 1' 'SELECT 2'` the first is the option's.
+    let (files, texts): (Vec<&String>, Vec<&String>) = words.iter().partition(|word| is_file_of_sql(word));
+    let is_known = |(at, word): &(usize, &&String)| files[..*at].contains(word);
+    if let Some((_, twice)) = files.iter().enumerate().find(is_known) {
+        return Err(Error::usage(format!("{twice} is named twice")));
+    }
+    for word in files.into_iter().chain(&options.main.query).chain(texts) {
+        let (name, text) = if is_file_of_sql(word) {
+            let file = Path::new(word)
+                .file_name()
+                .map_or_else(|| word.clone(), |name| name.to_string_lossy().into_owned());
+            (file, read(Path::new(word))?)
+        } else {
+            ((queries.len() + 1).to_string(), word.clone())
+        };
+        // Two files of one name are told apart by their folders.
+        let is_known = queries.iter().any(|(known, _)| *known == name);
+        queries.push((if is_known { word.clone() } else { name }, text));
+    }
+    if queries.is_empty() {
+        return Err(Error::usage("there is no query")
+            .hint("name files: kurabe run query up:postgres --data shop.sql a.sql b.sql; or write -c 'SELECT …' -c 'SELECT …'"));
+    }
+    let write = may_write(&named(&options.workload, None), &options.workload);
+    Ok((kurabe_experiments::query::workload(queries, write), options))
+}
+
+fn is_file_of_sql(word: &str) -> bool {
+    !word.contains(':') && Path::new(word).extension().is_some_and(|end| end == "sql")
+}
+
+/// Whether a word of the command line is the text of a query, and no target: a shell's word with spaces.
+fn is_query(word: &str) -> bool {
+    let begins = ["select", "with", "values", "table", "(", "insert", "update", "delete"];
+    let word = word.trim_start().to_ascii_lowercase();
+    begins.iter().any(|begin| {
+        word.strip_prefix(begin).is_some_and(|rest| *begin == "(" || rest.starts_with(char::is_whitespace))
+    })
+}
+
 /// The capture of `run replay`.
 pub(crate) fn of_replay(options: &RunOptions) -> Result<CustomWorkload> {
     let RunOptions { main, workload, settings, .. } = options;
@@ -152,7 +202,11 @@ pub(crate) fn of_replay(options: &RunOptions) -> Result<CustomWorkload> {
     if options.axes.iter().any(|one| one.axis.name == CACHED) && cache.is_none() {
         return Err(Error::usage("--cached is for a replay with a cache").hint("name one: --cache up:redis"));
     }
-    let restored = settings.setup.is_some();
+    let urls = named(workload, None);
+    let is_loaded = |url: &String| {
+        kurabe_core::target::TargetUrl::parse(url).is_ok_and(|url| url.option(SETUP).is_some())
+    };
+    let restored = settings.setup.is_some() || !urls.is_empty() && urls.iter().all(is_loaded);
     replay::workload(path, replay::Around { write, restored, throwaway, throwaway_cache: cache })
 }
 

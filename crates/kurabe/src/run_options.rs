@@ -27,6 +27,7 @@ options! {
         operation: Vec<String>,
         allow_eviction: bool,
         capture: Option<PathBuf>,
+        query: Vec<String>,
         runs_dir: Option<PathBuf>,
     }
 }

@@ -12,6 +12,7 @@ pub(crate) use interleave::Interleave;
 pub(crate) use several::{Several, SuiteRun};
 
 use crate::axes::axes_of;
+use crate::cli::QUERY;
 use crate::options::Sourced;
 use crate::output::Output;
 use crate::run_options::{RunOptions, Settings, TargetOptions};
@@ -23,7 +24,8 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::load::Arrivals;
-use kurabe_core::target::{TargetUrl, UP};
+use kurabe_core::question::TARGETS;
+use kurabe_core::target::{SETUP, TargetUrl, UP, is_throwaway};
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::plan::budget::Free;
@@ -88,10 +90,27 @@ pub(crate) struct Request {
 impl Companions {
     /// Finds the setup that a suite file names: a file is relative to the suite's folder.
     fn place_setup(&mut self, suite: &Path) {
-        let file = self.setup.as_mut().filter(|setup| !setup.starts_with("copy:"));
-        if let Some(file) = file {
-            *file = suite.parent().unwrap_or(Path::new(".")).join(&*file).display().to_string();
+        if let Some(file) = self.setup.as_mut().filter(|setup| !setup.starts_with("copy:")) {
+            *file = placed(file, suite);
         }
+    }
+}
+
+/// A file that a suite names, which is relative to the suite's folder.
+fn placed(file: &str, suite: &Path) -> String {
+    suite.parent().unwrap_or(Path::new(".")).join(file).display().to_string()
+}
+
+/// Finds the files with which the targets that a suite names are loaded.
+fn place_targets(targets: &mut [String], suite: &Path) {
+    for target in targets.iter_mut().filter(|target| is_throwaway(target)) {
+        // As text: a parsed URL is shown without its password.
+        let Some((url, options)) = target.split_once('?') else { continue };
+        let option = |option: &str| match option.split_once('=') {
+            Some((SETUP, file)) => format!("{SETUP}={}", placed(file, suite)),
+            _ => option.to_owned(),
+        };
+        *target = format!("{url}?{}", options.split('&').map(option).collect::<Vec<_>>().join("&"));
     }
 }
 
@@ -100,6 +119,30 @@ impl Request {
     pub(crate) fn of_pgbench(options: &RunOptions) -> Result<Self> {
         let custom = Some(crate::custom::of_pgbench(options)?);
         Self { custom, ..Self::default() }.with_options(options)?.with_pgbench(options)
+    }
+
+    /// Reads the options of `run query …`.
+    pub(crate) fn of_query(options: &RunOptions) -> Result<Self> {
+        let (custom, options) = crate::custom::of_query(options)?;
+        let queries = custom.files.len();
+        let mut request = Self { custom: Some(custom), ..Self::default() }.with_options(&options)?;
+        // Named, so that no budget leaves one out, and the comparison is made at each way to execute them.
+        let names =
+            request.custom.iter().flat_map(|custom| &custom.files).map(|file| file.name.clone()).collect();
+        request.axes.insert(QUERY.to_owned(), names);
+        for axis in kurabe_experiments::query::axes().iter().filter(|axis| axis.default.len() > 1) {
+            let values = axis.default.iter().map(|value| (*value).to_owned()).collect();
+            request.axes.entry(axis.name.to_owned()).or_insert(values);
+        }
+        let targets = request.target_urls().len();
+        let compared = [(QUERY, queries), (TARGETS, targets)].into_iter().filter(|(_, count)| *count > 1);
+        let compared: Vec<&str> = compared.map(|(name, _)| name).collect();
+        if compared.is_empty() {
+            return Err(Error::usage("one query on one target has nothing to be compared with")
+                .hint("name another query (b.sql, or -c 'SELECT …'), or another target"));
+        }
+        request.compare = request.compare.or_else(|| Some(compared.join(",")));
+        Ok(request)
     }
 
     /// Reads the options of `run replay …`.

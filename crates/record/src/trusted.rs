@@ -169,6 +169,7 @@ mod tests {
             "postgres://me:other@h/db2",
             "up:postgres?archive_command=touch",
             "up:postgres?programs=/tmp/x",
+            "up:postgres?setup=/tmp/x.sql",
             "up:postgres:/tmp/x",
             "stack:php/mysqli?db=up:mysql%3Finit_file=/x",
             "postgres://me@h/db?observe=evil",

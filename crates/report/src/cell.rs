@@ -7,6 +7,7 @@ use kurabe_core::axis::Cell;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::metric::{Better, Points, RESPONSE_P99, Source, THROUGHPUT, Unit};
 use kurabe_core::observation::Observation;
+use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::stats_probe::{Counter, CounterScope, WaitState};
 use kurabe_core::verification::Verification;
 use kurabe_stats::{Estimate, Histogram};
@@ -110,6 +111,9 @@ pub struct CellResult {
     /// The points of its last round, for metrics that have many values in one trial.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<Points>,
+    /// How the server executes its statements, in the last round; absent if that was not asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plans: Vec<QueryPlan>,
     /// The bottleneck with its evidence; absent without observations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution>,

@@ -7,6 +7,7 @@ use crate::messages::Message;
 use crate::summary::Summary;
 use crate::table::{Table, dash};
 use kurabe_core::observation::Observation;
+use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::sort;
 use kurabe_core::stats_probe::{Counter, StatementUse};
 use kurabe_core::units;
@@ -23,6 +24,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         all.extend(counters(summary, operation, &cells));
         all.extend(wait_states(summary, operation, &cells));
         all.extend(statements(summary, operation, &cells));
+        all.extend(plans(summary, operation, &cells));
     }
     // A legend is shown once.
     for at in (1..all.len()).rev() {
@@ -135,7 +137,7 @@ fn wait_states(summary: &Summary, operation: &OperationLabels, cells: &[&CellRes
 fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
     let all: Vec<(&CellResult, StatementUse)> = cells
         .iter()
-        .flat_map(|cell| together(&cell.observed).into_iter().take(ROWS).map(move |used| (*cell, used)))
+        .flat_map(|cell| statements_of(&cell.observed).into_iter().take(ROWS).map(move |used| (*cell, used)))
         .collect();
     if all.is_empty() {
         return None;
@@ -161,8 +163,58 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
     Some(table)
 }
 
+/// The plans of statements, a line a row; those of cells that differ in nothing else once.
+fn plans(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
+    let mut told: Vec<(usize, &QueryPlan)> = Vec::new();
+    let mut rows: Vec<(&CellResult, &QueryPlan, usize)> = Vec::new();
+    for cell in cells {
+        for plan in &cell.plans {
+            let is_told =
+                |known: &(usize, &QueryPlan)| known.0 == cell.target_index && known.1.text == plan.text;
+            if !told.iter().any(is_told) {
+                told.push((cell.target_index, plan));
+                rows.extend((0..plan.lines.len()).map(|line| (*cell, plan, line)));
+            }
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let title = Message::PlansOf.with(summary.labels.language, &[("operations", &operation.plural)]);
+    let mut table = Table { title, rows: vec![Vec::new(); rows.len()], ..Table::default() };
+    let first = |at: usize| at == 0 || rows[at].2 == 0;
+    let once = |of: &dyn Fn(&CellResult, &QueryPlan) -> String| -> Vec<String> {
+        let text = |(at, (cell, plan, _)): (usize, &(&CellResult, &QueryPlan, usize))| {
+            if first(at) { of(cell, plan) } else { String::new() }
+        };
+        rows.iter().enumerate().map(text).collect()
+    };
+    if summary.labels.several_targets() {
+        table.add(
+            Message::Target.text(summary.labels.language),
+            false,
+            0,
+            once(&|cell, _| cell.target.clone()),
+        );
+    }
+    table.add(
+        Message::Query.text(summary.labels.language),
+        false,
+        0,
+        once(&|_, plan| plan.statement.clone()),
+    );
+    // Spaces at the beginning are kept everywhere.
+    let line = |(_, plan, line): &(&CellResult, &QueryPlan, usize)| {
+        let text = plan.lines[*line].trim_start();
+        let depth = plan.lines[*line].len() - text.len();
+        format!("{}{text}", "\u{a0}".repeat(depth))
+    };
+    table.add(Message::Plan.text(summary.labels.language), false, 0, rows.iter().map(line));
+    Some(table)
+}
+
 /// A cell's statements over its rounds, by total time.
-fn together(observed: &[Observation]) -> Vec<StatementUse> {
+pub(crate) fn statements_of(observed: &[Observation]) -> Vec<StatementUse> {
     let mut all: Vec<StatementUse> = Vec::new();
     for one in observed.iter().filter_map(|seen| seen.engine.as_ref()).flat_map(|engine| &engine.statements) {
         match all.iter_mut().find(|known| known.text == one.text) {

@@ -170,6 +170,7 @@ impl Labels {
                 "read" => Message::Reads,
                 "write" => Message::Writes,
                 "request" => Message::Requests,
+                "execution" => Message::Executions,
                 _ => continue,
             };
             message.text(language).clone_into(&mut operation.plural);

@@ -81,6 +81,7 @@ messages! {
     Reads: "reads", "読み出し";
     Writes: "writes", "書き込み";
     Requests: "requests", "要求";
+    Executions: "executions", "実行";
     // The ranking.
     At: " at {values}", "({values})";
     On: " on {target}", "、{target}";
@@ -140,7 +141,10 @@ messages! {
     Result: "result", "結果";
     First: "first", "1 番目";
     Second: "second", "2 番目";
-    RatioWorse: "ratio, <1 worse", "倍率、1 未満は悪化";
+    SecondToFirst: "second ÷ first", "2 番目 ÷ 1 番目";
+    SecondIs: "second is", "2 番目は";
+    IsWorse: " worse", " 悪化";
+    IsBetter: " better", " 改善";
     Gate: "gate", "判定";
     Passed: "passed", "合格";
     Slower: "slower", "低速";
@@ -180,6 +184,9 @@ messages! {
     Constant: " Constant: {values}.", " 固定: {values}。";
     FromServer: "Reported by the server", "サーバー自身の統計";
     ReportedOn: "Reported by the server on {operations}", "サーバー自身の統計: {operations}";
+    PlansOf: "Plans of {operations}", "実行計画: {operations}";
+    Query: "query", "問い合わせ";
+    Plan: "plan", "実行計画";
     CounterLegend: "The server's own counters, mostly of the whole server, including other users and background tasks. log: recovery log; binlog: replication log; files: all bytes written, for an embedded database.",
         "サーバー自身の計数で、多くはほかの利用者や裏側の処理も含むサーバー全体のものです。log はリカバリーログ、binlog はレプリケーションログ、files は書き込まれた全バイト数(組み込みデータベース)です。";
     Verdict: "Verdict", "判定";

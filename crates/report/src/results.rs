@@ -91,6 +91,10 @@ fn of_cell(
         figures.detail = Some(Box::new(detail::of_cell(&measured, &compared)));
         figures.server_cpu_us_per_op = server_cpu(&measured);
         figures.points = measured.values().next_back().map(|last| last.points.clone()).unwrap_or_default();
+        let plans = |trials: &BTreeMap<u32, &Measurement>| {
+            trials.values().rev().map(|trial| trial.plans.clone()).find(|plans| !plans.is_empty())
+        };
+        figures.plans = plans(&measured).or_else(|| plans(&compared)).unwrap_or_default();
         figures.counters = statistics::counters(&measured);
         figures.sessions = statistics::sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);

@@ -1,8 +1,10 @@
 //! The gate of two runs: what it calls slower, and in which forms it says so.
 
 use crate::common::{At, INFO, Scenario, interleaved, measurements, of_any_start};
+use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
+use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::compare::{self, Between, Compared, Criteria, Decision, Judgement, gate};
 use kurabe_report::summary::VerdictResult;
@@ -134,7 +136,7 @@ fn noise_wider_than_margin_is_undecided() {
     assert!(found.undecided > 0 && found.slower == 0, "{found:?}");
     let text = compare::terminal(&judged(&base, &noisy, 0.01), &terminal::Options::default());
     assert!(
-        text.contains("rounds would decide it, in place of 8") || text.contains("lies at the margin"),
+        text.contains("rounds would decide it, in place of 8") || text.contains("its margin of"),
         "{text}"
     );
 }
@@ -156,7 +158,7 @@ fn other_load_hides_no_slowdown_that_slices_show_and_lets_nothing_else_be_decide
     let found = &compared.gate.as_ref().unwrap().decided;
     assert_eq!((found.decision, found.slower), (Decision::Undecided, 0), "{found:?}");
     let text = compare::terminal(&compared, &terminal::Options::default());
-    assert!(text.contains("processes used the CPU during") && text.contains("--wait-quiet"), "{text}");
+    assert!(text.contains("programs used the CPU during") && text.contains("--wait-quiet"), "{text}");
     let same = judged(&slower, &slower, 0.05).gate.unwrap().decided;
     assert_eq!((same.decision, same.passed), (Decision::Undecided, 0), "{same:?}");
     // Two targets of one run share the load.
@@ -174,6 +176,82 @@ fn other_load_hides_no_slowdown_that_slices_show_and_lets_nothing_else_be_decide
     assert_eq!((slower.decision, slower.passed), (Decision::Failed, 0), "{slower:?}");
     let equal = paired(100);
     assert_eq!((equal.decision, equal.slower, equal.passed), (Decision::Undecided, 0, 0), "{equal:?}");
+}
+
+/// A workload of this script.
+fn scripts(name: &str, text: &str, weight: u64) -> CustomWorkload {
+    CustomWorkload {
+        language: Language::Pgbench,
+        files: vec![CustomFile { name: name.to_owned(), text: text.to_owned(), weight }],
+        define: std::collections::BTreeMap::new(),
+        scale: None,
+        max_tries: None,
+        init: false,
+        write: false,
+    }
+}
+
+#[test]
+fn runs_of_other_scripts_or_databases_are_not_judged_and_what_differs_is_named() {
+    let made = |custom: CustomWorkload, url: &str| {
+        let mut run = run(slow_reads, 0.01);
+        run.header.spec.custom = Some(custom);
+        run.header.targets[0].url = url.to_owned();
+        run
+    };
+    let base = made(scripts("a.sql", "SELECT 1", 1), "postgres://h:5432/shop");
+    for (custom, url, wanted) in [
+        (scripts("a.sql", "SELECT 1", 1), "postgres://other:9/shop", None),
+        (scripts("a.sql", "SELECT 2", 1), "postgres://h/shop", Some("text of scripts differs")),
+        (scripts("a.sql", "SELECT 1", 3), "postgres://h/shop", Some("scripts differs: a.sql in the first")),
+        (scripts("b.sql", "SELECT 1", 1), "postgres://h/shop", Some("b.sql in the second")),
+        (scripts("a.sql", "SELECT 1", 1), "postgres://h/shop_new", Some("shop in the first run, shop_new")),
+        (scripts("a.sql", "SELECT 1", 1), "postgres://h/shop?work_mem=1MB", Some("work_mem=1MB")),
+    ] {
+        let compared = judged(&base, &made(custom, url), 0.05);
+        let found = compared.gate.clone().unwrap();
+        let text = compare::terminal(&compared, &terminal::Options::default());
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match wanted {
+            None => {
+                assert!(found.obstacles.is_empty() && found.decided.decision == Decision::Passed, "{text}")
+            }
+            Some(part) => {
+                assert_eq!(
+                    (found.decided.decision, found.decided.passed),
+                    (Decision::Undecided, 0),
+                    "{text}"
+                );
+                assert!(text.contains("No result is judged") && text.contains(part), "{part}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn failed_gate_names_the_plan_that_changed_once() {
+    let mut run = interleaved(200);
+    let plan = |step: &str| QueryPlan {
+        statement: "browse".to_owned(),
+        text: "SELECT id FROM orders WHERE customer = 7".to_owned(),
+        lines: vec![format!("-> {step}  (cost=1..2 rows=3)")],
+    };
+    for (trial, measured) in measurements(&mut run) {
+        let step =
+            if trial.record.target == 1 { "Seq Scan on orders" } else { "Index Scan using k on orders" };
+        measured.plans = vec![plan(step)];
+    }
+    let summary = summary(&run);
+    let of = |margin: f64| {
+        let mut compared = compare::peers(&run, &summary);
+        gate::judge(&mut compared, &summary, &summary, Criteria { slower: Some(margin), p99: None });
+        compare::pull_request(&compared)
+    };
+    let wanted = "The plan of browse changed: Index Scan using k on orders → Seq Scan on orders (SELECT id FROM orders WHERE \
+                  customer = 7)";
+    assert_eq!(of(0.05).matches(wanted).count(), 1, "{}", of(0.05));
+    // Of a gate that passed nothing is explained.
+    assert!(!of(5.0).contains("The plan of"), "{}", of(5.0));
 }
 
 #[test]
@@ -315,6 +393,16 @@ fn tail_latency_fails_a_gate_though_rates_are_equal() {
         assert_eq!(rates > 0, slower.is_some(), "only what is named is judged");
         let text = compare::pull_request(&compared);
         assert!(text.contains("p99") && text.contains("slower |"), "{text}");
+        // Second ÷ first of the times themselves, in every form.
+        let slow = compared.rows.iter().find(|row| row.gate == Some(Judgement::Slower)).unwrap();
+        assert!(slow.ratio.unwrap() > 1.0 && slow.low.unwrap() > 1.0, "{slow:?}");
+        let times = format!("second ÷ first is {:.3}", slow.ratio.unwrap());
+        let xml = compare::junit(&compared, "session");
+        assert!(xml.contains(&times) && xml.contains(") worse"), "{xml}");
+        let row = text.lines().find(|line| line.contains("p99") && line.ends_with("slower |")).unwrap();
+        assert!(row.contains("× (") && row.contains("| worse |"), "{row}");
+        let advised = compared.findings.iter().any(|one| one.sentence.contains("would let it pass"));
+        assert!(!advised, "a gate that failed needs no other margin");
     }
 }
 

@@ -7,10 +7,12 @@ use super::common::{
     troubled,
 };
 use super::json_schema::Validator;
+use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::facts::{LOGIN, Setting};
 use kurabe_core::fleet::{AgentRecord, AgentUse, FleetUse};
 use kurabe_core::metric::{Better, CONNECT, Metric, MetricValue, Points, Unit};
+use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::run::{Outcome, PublishingClause, Resumption, Run, Until};
 use kurabe_report::{View, analyse, json};
 use serde_json::Value;
@@ -157,6 +159,27 @@ fn reports() -> Vec<Value> {
         }
         run
     };
+    let queries = {
+        let mut run = Scenario::default().run();
+        run.header.spec.custom = Some(CustomWorkload {
+            language: Language::Query,
+            files: vec![CustomFile { name: "a.sql".to_owned(), text: "SELECT 1".to_owned(), weight: 1 }],
+            define: BTreeMap::new(),
+            scale: None,
+            max_tries: None,
+            init: false,
+            write: false,
+        });
+        for (_, measured) in measurements(&mut run) {
+            measured.metrics.push(MetricValue::new("rows", Unit::Count, 3.0));
+            measured.plans = vec![QueryPlan {
+                statement: "a.sql".to_owned(),
+                text: "SELECT 1".to_owned(),
+                lines: vec!["-> Result  (rows=1)".to_owned(), "  Buffers: shared hit=3 read=1".to_owned()],
+            }];
+        }
+        run
+    };
     let runs = vec![
         restricted,
         resumed(),
@@ -175,6 +198,7 @@ fn reports() -> Vec<Value> {
         scaled,
         without_baseline,
         fewer_agents,
+        queries,
     ];
     let left_out = View { leave_out: vec!["sqlite".to_owned()], ..View::default() };
     let others = [

@@ -51,10 +51,12 @@ pub fn open(urls: &[String], open_options: &OpenOptions, reporter: &dyn Reporter
     for url in &parsed {
         check_scheme(url)?;
     }
-    if let Some(setup) = &open_options.setup {
-        setup::check(setup, &parsed)?;
-    }
     let names = names(&parsed);
+    let setups: Vec<Option<String>> =
+        parsed.iter_mut().map(|url| setup::taken(url, open_options.setup.as_deref())).collect();
+    for (url, setup) in parsed.iter().zip(&setups) {
+        setup.as_ref().map_or(Ok(()), |setup| setup::check(setup, url))?;
+    }
     let mut opened = Opened { cpu_partition: open_options.cpu_partition.clone(), ..Opened::default() };
     let mut seen = HashSet::new();
     let cache = open_options.cache.as_deref().map(TargetUrl::parse).transpose()?;
@@ -63,12 +65,12 @@ pub fn open(urls: &[String], open_options: &OpenOptions, reporter: &dyn Reporter
     }
     let remote = remotes::given(open_options)?;
     let of_stacks = stacks::spec::connections(&parsed);
-    for (at, (((url, name), whole), observer)) in
-        parsed.into_iter().zip(names).zip(&whole).zip(observers).enumerate()
+    for (at, ((((url, name), whole), observer), setup)) in
+        parsed.into_iter().zip(names).zip(&whole).zip(observers).zip(setups).enumerate()
     {
         reporter.check()?;
         let (cache, remote) = (cache.as_ref(), remote.as_ref());
-        let one = TargetSpec { at, url, name, whole, observer, cache, remote, of_stacks };
+        let one = TargetSpec { at, url, name, whole, observer, setup, cache, remote, of_stacks };
         match opened.open(one, open_options, &mut seen, reporter) {
             Err(error) if open_options.tolerant && error.kind() != ErrorKind::Interrupted => {
                 opened.unopened.push((at, error));
@@ -125,6 +127,8 @@ struct TargetSpec<'a> {
     /// Its URL as given.
     whole: &'a TargetUrl,
     observer: Option<String>,
+    /// What it is loaded with.
+    setup: Option<String>,
     cache: Option<&'a TargetUrl>,
     remote: Option<&'a TargetUrl>,
     /// The connections that all stacks need together.
@@ -140,7 +144,7 @@ impl Opened {
         seen: &mut HashSet<String>,
         reporter: &dyn Reporter,
     ) -> Result<()> {
-        let TargetSpec { at, url, name, whole, observer, cache, remote, of_stacks } = one;
+        let TargetSpec { at, url, name, whole, observer, setup, cache, remote, of_stacks } = one;
         let OpenOptions { durability, connections, .. } = *open_options;
         let twice = open_options.second_instance(at);
         let (mut own, mut restart, mut restrict, mut second) = (None, None, None, None);
@@ -169,15 +173,14 @@ impl Opened {
             options.small_cache = open_options.small_cache;
             // A server with links or a small cache has other settings than those that runs share, and one with a setup
             // other data.
-            let alone = options.links || options.small_cache || open_options.setup.is_some();
+            let alone = options.links || options.small_cache || setup.is_some();
             let shared = open_options.shared.as_deref().filter(|_| !alone);
             let cpu_partition = open_options.cpu_partition.as_ref();
             if shared.is_none_or(|shared| !shared.has_free(&url, &options, cpu_partition)) {
                 announce(&url, reporter);
             }
             let (started, other) = start_twice(&url, &options, twice, shared, cpu_partition)?;
-            let setup = open_options.setup.as_deref();
-            setup::load_all(setup, &url, [Some(&started), other.as_ref()], reporter)?;
+            setup::load_all(setup.as_deref(), &url, [Some(&started), other.as_ref()], reporter)?;
             let server = Arc::clone(&started.server);
             reused = started.reused;
             own = Some(Arc::clone(&server));

@@ -5,7 +5,7 @@
 
 use crate::reporter::Reporter;
 use crate::shared::Started;
-use kurabe_core::target::{TargetUrl, UP, is_throwaway, without_passwords};
+use kurabe_core::target::{SETUP, TargetUrl, UP, is_throwaway, without_passwords};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_driver_common::program;
 use kurabe_testbed::Server;
@@ -23,22 +23,26 @@ const CUSTOM: &[u8] = b"PGDMP";
 /// The database of a throwaway server.
 const DATABASE: &str = "kurabe";
 
-/// Checks what `--setup` names, and that it changes nothing of others: every target must be a throwaway server.
+/// What a target is loaded with: the file that its URL names, from which it is taken, or that of `--setup`.
+pub(crate) fn taken(url: &mut TargetUrl, of_all: Option<&str>) -> Option<String> {
+    let own = if url.scheme == UP { url.options.remove(SETUP) } else { None };
+    own.or_else(|| of_all.map(str::to_owned))
+}
+
+/// Checks what `--setup` or a target's URL names, and that it changes nothing of others: the target must be a throwaway server.
 ///
 /// # Errors
 /// [`Usage`](ErrorKind::Usage) with what to write.
-pub(crate) fn check(setup: &str, targets: &[TargetUrl]) -> Result<()> {
-    for url in targets {
-        if url.scheme != UP {
-            return Err(Error::usage(format!(
-                "--setup changes the servers that it loads, so that it takes throwaway servers only: {url} is none"
-            ))
-            .hint("name up:postgres, up:mysql, up:mariadb or up:redis; for a server of yours leave out --setup, its tables are there"));
-        }
-        if !ENGINES.contains(&url.path.as_str()) {
-            return Err(Error::usage(format!("--setup: up:{} cannot be loaded", url.path))
-                .hint(format!("there are: up:{}", ENGINES.join(", up:"))));
-        }
+pub(crate) fn check(setup: &str, url: &TargetUrl) -> Result<()> {
+    if url.scheme != UP {
+        return Err(Error::usage(format!(
+            "--setup changes the servers that it loads, so that it takes throwaway servers only: {url} is none"
+        ))
+        .hint("name up:postgres, up:mysql, up:mariadb or up:redis; for a server of yours leave out --setup, its tables are there"));
+    }
+    if !ENGINES.contains(&url.path.as_str()) {
+        return Err(Error::usage(format!("--setup: up:{} cannot be loaded", url.path))
+            .hint(format!("there are: up:{}", ENGINES.join(", up:"))));
     }
     if let Some(source) = setup.strip_prefix(COPY) {
         let url = TargetUrl::parse(source).map_err(|error| error.context("--setup"))?;
@@ -53,13 +57,12 @@ pub(crate) fn check(setup: &str, targets: &[TargetUrl]) -> Result<()> {
         Error::usage(format!("--setup: {setup} cannot be read: {error}"))
             .hint("name a file of SQL, a dump of pg_dump or mysqldump, or copy:URL")
     })?;
-    let other = targets.iter().find(|url| url.path != ENGINES[0]);
-    match (&start[..read], other) {
-        (CUSTOM, Some(other)) => {
-            Err(Error::usage(format!("--setup: {setup} is of PostgreSQL, and {other} is not"))
+    match &start[..read] {
+        CUSTOM if url.path != ENGINES[0] => {
+            Err(Error::usage(format!("--setup: {setup} is of PostgreSQL, and {url} is not"))
                 .hint("pg_dump without -Fc writes SQL; copy:URL copies between engines"))
         }
-        ([0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..], _) => {
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => {
             Err(Error::usage(format!("--setup: {setup} is compressed")).hint("unpack it"))
         }
         _ => Ok(()),

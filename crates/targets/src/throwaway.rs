@@ -3,7 +3,7 @@
 use crate::reporter::Reporter;
 use crate::urls::{driver_options, engine};
 use kurabe_core::durability::DurabilityClass;
-use kurabe_core::target::{PROGRAMS, TargetUrl, VERSION};
+use kurabe_core::target::{PROGRAMS, SETUP, TargetUrl, VERSION};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::prepare::target::Restart;
@@ -97,6 +97,10 @@ pub(crate) fn up_options(url: &TargetUrl, connections: u64) -> Result<StartOptio
     options.tls = asks_for_tls(url)?;
     let of_driver = driver_options(url);
     for (name, value) in &url.options {
+        if name == SETUP {
+            return Err(Error::usage(format!("{url}: {SETUP}= is for a target of a run"))
+                .hint("load this server with the engine's own program, or with 'kurabe copy'"));
+        }
         if name == PROGRAMS {
             options.programs = programs(url)?;
         } else if name != VERSION && !of_driver.iter().any(|(known, _)| known == name) {

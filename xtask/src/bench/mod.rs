@@ -4,6 +4,7 @@
 //! `aa [REPEATS] [EXPERIMENT TARGET TARGET OPTIONS …]`: how often a run calls one of two identical targets faster.
 //! `aa --tools [--pairs N] [--engines LIST]`: the same for single runs of pgbench or sysbench, compared with ours.
 //! `build [--base REV] [--features LIST]`: the release build from nothing, at a commit and now.
+//! `gate`: how often a gate finds a planted slowdown, and fails without one, beside other load.
 //! `drivers`: what drivers of other languages send before the first own statement.
 //!
 //! Those of programs that take turns ([`contest`]); each has a description in its file:
@@ -28,6 +29,7 @@ mod csv;
 pub mod drivers;
 mod fleet;
 mod floor;
+mod gate;
 mod net;
 mod options;
 mod pairs;
@@ -55,6 +57,7 @@ const ALL: [(&str, Benchmark); 14] = [
     ("copy", copy::run),
     ("drivers", drivers::run),
     ("fleet", fleet::run),
+    ("gate", gate::run),
     ("net", net::run),
     ("peers", peers::run),
     ("profiles", profiles::run),

@@ -23,7 +23,7 @@ impl Shown {
         let of = |number: u64, what: &str| format!("{} {what}", count(number));
         let known = [
             (Known::Times, format!("{:.2} under way on average", self.concurrency)),
-            (Known::Errors, of(self.errors, "errors")),
+            (Known::Errors, counted(self.errors, "error")),
             (Known::All, of(self.unanswered, "without an answer")),
             (Known::All, of(self.pipelined, "pipelined")),
         ];

@@ -4,6 +4,7 @@ use super::{Client, ClientSummary, Transaction};
 use crate::driver::{Namespace, Session};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metric::MetricValue;
+use crate::query_plan::QueryPlan;
 use crate::verification::Verification;
 use std::any::Any;
 
@@ -79,11 +80,13 @@ pub struct Checked {
     pub verification: Verification,
     /// The trial's values of the experiment's own metrics.
     pub metrics: Vec<MetricValue>,
+    /// How the server executed the trial's statements, where the experiment asks for it.
+    pub plans: Vec<QueryPlan>,
 }
 
 impl From<Verification> for Checked {
     fn from(verification: Verification) -> Self {
-        Self { verification, metrics: Vec::new() }
+        Self { verification, metrics: Vec::new(), plans: Vec::new() }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::defaults::is_default;
 use crate::fleet::FleetUse;
 use crate::metric::{MetricValue, Points};
 use crate::observation::Observation;
+use crate::query_plan::QueryPlan;
 use crate::verification::Verification;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,9 @@ pub struct Measurement {
     /// Points of metrics that have many values in one trial; empty, and not written, for most trials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<Points>,
+    /// How the server executed statements; empty, and not written, for most trials.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plans: Vec<QueryPlan>,
     /// Transactions completed in equal parts of the time in which all clients ran, to judge whether it was steady; empty
     /// in an open loop, or if there are too few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

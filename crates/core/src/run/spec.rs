@@ -7,7 +7,7 @@ use crate::durability::DurabilityClass;
 use crate::fleet::FleetSpec;
 use crate::load::Arrivals;
 use crate::question::Question;
-use crate::target::{is_throwaway, without_passwords};
+use crate::target::{SETUP, TargetUrl, UP, is_throwaway, without_passwords};
 use crate::threads::ClientThreads;
 use crate::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,9 @@ pub struct RunSpec {
     /// The schema and data that throwaway servers were given; `None`, and not written: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Setup>,
+    /// The files with which single throwaway servers were loaded (`up:postgres?setup=FILE`), in the order of the targets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub target_setups: Vec<Setup>,
     /// The custom workload; `None`, and not written: a built-in experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom: Option<CustomWorkload>,
@@ -117,6 +120,27 @@ impl Setup {
                 .hint("name a file of SQL, a dump of pg_dump or mysqldump, or copy:URL")
         })?;
         Ok(Self { from: given.to_owned(), digest: Some(digest) })
+    }
+
+    /// The files that the URLs of targets name.
+    ///
+    /// # Errors
+    /// [`Usage`](crate::ErrorKind::Usage) if one cannot be read, or is no file.
+    pub fn of_targets(urls: &[String]) -> Result<Vec<Self>> {
+        let mut all = Vec::new();
+        for text in urls {
+            let url = TargetUrl::parse(text)?;
+            let Some(file) = url.option(SETUP).filter(|_| url.scheme == UP) else { continue };
+            if file.starts_with("copy:") {
+                return Err(Error::usage(format!("{SETUP}= in a target takes a file of SQL, or a dump"))
+                    .hint("--setup copy:URL copies a database into all throwaway servers"));
+            }
+            let setup = Self::of(file).map_err(|error| error.context(&url))?;
+            if !all.contains(&setup) {
+                all.push(setup);
+            }
+        }
+        Ok(all)
     }
 
     /// Checks that a repetition would load the same.

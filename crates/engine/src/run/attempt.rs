@@ -34,6 +34,9 @@ const MAX_STALL_RERUNS: u32 = 5;
 /// Loads the data of a cell.
 pub(crate) type LoadData<'a> = dyn Fn(&mut dyn Namespace, &mut dyn Session) -> Result<DatasetState> + 'a;
 
+/// What precedes the error of a cell whose data cannot be loaded.
+const LOADING: &str = "loading data";
+
 impl Runner<'_> {
     /// What becomes of a trial that has ended: its outcome for the run file, and what disturbed it. `None` if the user
     /// stopped it.
@@ -49,6 +52,7 @@ impl Runner<'_> {
             log.emit(Event::AgentLost { why: &why })?;
             disturbed = Some(Disturbance { why, kind: DisturbanceKind::LostAgent });
         }
+        self.check_wrong_input(cell, &trial)?;
         let Some(outcome) = self.outcome(trial) else { return Ok(None) };
         self.check_refused_write(cell, &outcome)?;
         Ok(Some((outcome, disturbed)))
@@ -114,6 +118,19 @@ impl Runner<'_> {
         }
     }
 
+    /// Ends the run if the data of a cell was not loaded because of what the user wrote, such as a query with an error: no later
+    /// trial would do better.
+    fn check_wrong_input(&self, cell: &RunCell, trial: &Result<Measurement, Failure>) -> Result<()> {
+        match trial {
+            Err(Failure { error, .. })
+                if error.kind() == ErrorKind::Usage && error.to_string().starts_with(LOADING) =>
+            {
+                Err(error.clone().context(&self.targets[cell.record.target].name))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Ends the run if a trial failed because the server refused to write in a session that the cell wants to be
     /// read-only: nothing was changed, and no later trial would do better.
     fn check_refused_write(&self, cell: &RunCell, outcome: &Outcome) -> Result<()> {
@@ -158,9 +175,7 @@ impl Runner<'_> {
         };
         if !fixture.has(cell) {
             log.emit(Event::Loading { cell: &run_cell.record })?;
-            fixture
-                .load(cell, self.conditions.cancel, load)
-                .map_err(|error| error.context("loading data"))?;
+            fixture.load(cell, self.conditions.cancel, load).map_err(|error| error.context(LOADING))?;
         }
         Ok(fixture)
     }

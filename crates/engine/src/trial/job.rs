@@ -82,7 +82,7 @@ impl Runner<'_> {
             observed: observed.as_ref(),
             pin: &pin,
         };
-        let Checked { verification, metrics } = job.verify(ended)?;
+        let Checked { verification, metrics, plans } = job.verify(ended)?;
         // A job that counts nothing is one unit of work.
         let completed = done.rows.max(1);
         let mut service = Histogram::new();
@@ -102,6 +102,7 @@ impl Runner<'_> {
             observed: observed.map(Box::new),
             metrics: [done.metrics, bytes, metrics, tiers.unwrap_or_default()].concat(),
             points: done.points,
+            plans,
             stood_still_ns: if counts(stood_still, elapsed) { stood_still.as_nanos() as u64 } else { 0 },
             ..Measurement::default()
         })

@@ -62,7 +62,7 @@ impl Trial<'_> {
             session,
             clients: &summaries,
         })?;
-        let Checked { verification: mut verified, metrics } = checked;
+        let Checked { verification: mut verified, metrics, plans } = checked;
         if !self.operation.writes && self.cell.policy.verifies_reads {
             verified.answers += completed + warmup;
         }
@@ -119,6 +119,7 @@ impl Trial<'_> {
                 metrics,
             ]
             .concat(),
+            plans,
             ..Measurement::default()
         })
     }

@@ -240,13 +240,13 @@ impl Job for Moving {
         if operation == READ {
             // Each row was compared when it arrived.
             let verification = Verification { answers: rows, ..Verification::default() };
-            return Ok(Checked { verification, metrics });
+            return Ok(Checked { verification, metrics, ..Checked::default() });
         }
         let counted = fill::check_count(session, &self.written, rows, "written rows")?;
         let read_back = self.read_back(session).map_err(|error| error.context("read back"))?;
         let counted = counted.unwrap_or_default();
         let verification = Verification { writes: rows, records: rows, counted, read_back, answers: 0 };
-        Ok(Checked { verification, metrics })
+        Ok(Checked { verification, metrics, ..Checked::default() })
     }
 }
 

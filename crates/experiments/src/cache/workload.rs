@@ -276,6 +276,6 @@ impl Workload for CacheWorkload {
         let metrics = self.trial_values(&warmup, &measured, (*before).zip(now));
         // Popular records are changed several times.
         let verification = Verification { answers: reads, writes, records: read_back, counted: 0, read_back };
-        Ok(Checked { verification, metrics })
+        Ok(Checked { verification, metrics, ..Checked::default() })
     }
 }

@@ -85,8 +85,11 @@ pub fn experiment(source: &CustomWorkload) -> Result<&'static Experiment> {
     if let Some(known) = known {
         return Ok(known);
     }
-    let new =
-        if source.language == Language::Capture { crate::replay::experiment(source)? } else { of(source)? };
+    let new = match source.language {
+        Language::Capture => crate::replay::experiment(source)?,
+        Language::Query => crate::query::experiment(source)?,
+        Language::Toml | Language::Pgbench => of(source)?,
+    };
     let new: &'static Experiment = Box::leak(Box::new(new));
     made().push((source.clone(), new));
     Ok(new)
@@ -123,7 +126,7 @@ fn describe(source: &CustomWorkload) -> Result<Described> {
     let described = match source.language {
         Language::Toml => read::read(source)?,
         Language::Pgbench => script::read(source)?,
-        Language::Capture => return Err(Error::usage("a capture is no workload")),
+        Language::Capture | Language::Query => return Err(Error::usage("this is no workload of statements")),
     };
     let Described { name, declared, .. } = &described;
     if declared.programs.is_empty() {

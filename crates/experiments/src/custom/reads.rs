@@ -6,7 +6,7 @@
 //!
 //! [`Access`]: kurabe_core::driver::Access
 
-use super::request::Piece;
+use super::request::{Piece, Request};
 use super::targets;
 use kurabe_core::units::nearest;
 use kurabe_core::{Error, Result};
@@ -61,6 +61,17 @@ fn first_reason(
     let dialects = Dialect::all_of(engine);
     let reason = |dialect: &Dialect| why(&Statement::read(text, *dialect));
     sql::are_several(text, dialects).or_else(|| dialects.iter().find_map(reason))
+}
+
+/// Whether a server plans the request's statement when it is asked to explain it.
+pub(super) fn is_planned(request: &Request) -> bool {
+    let Request::Raw(raw) = request else { return false };
+    raw.texts.iter().all(|(_, pieces)| {
+        let text = text(pieces);
+        let word = sql::first_word(&text, Dialect::POSTGRES).unwrap_or_default().to_ascii_lowercase();
+        matches!(word.as_str(), "select" | "with" | "update" | "delete")
+            && sql::are_several(&text, Dialect::all_of(None)).is_none()
+    })
 }
 
 /// As [`asks_for_write`], of a statement without variables.

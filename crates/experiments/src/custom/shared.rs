@@ -131,11 +131,22 @@ pub(super) struct Seen {
     pub(super) tally: Vec<i64>,
     /// The times of each transaction type, without warm-up.
     pub(super) times: TypeTimes,
+    /// The values with which statements were first executed, for their plans.
+    pub(super) examples: Vec<Example>,
+}
+
+/// The values with which a step's statement was first executed.
+#[derive(Clone, Debug)]
+pub(super) struct Example {
+    pub(super) program: usize,
+    pub(super) step: usize,
+    /// As texts of SQL; `None`: one of them has no such text.
+    pub(super) values: Option<Vec<String>>,
 }
 
 impl Seen {
     pub(super) fn new(shared: &Shared) -> Self {
         let tally = vec![0; shared.relations.len()];
-        Self { tally, times: TypeTimes::new(&shared.declared.programs) }
+        Self { tally, times: TypeTimes::new(&shared.declared.programs), examples: Vec::new() }
     }
 }

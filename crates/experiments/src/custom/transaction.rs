@@ -5,7 +5,7 @@ use super::datum::{Datum, truth, whole};
 use super::declared::{Program, Step};
 use super::drawn::Drawn;
 use super::request::{Execute, Request};
-use super::shared::{Seen, Shared};
+use super::shared::{Example, Seen, Shared};
 use super::slot::{Slot, Values, parameter};
 use super::variables::{CLIENT_ID, CLIENTS, DEFAULT_SEED, NOW, RANDOM_SEED};
 use crate::prelude::*;
@@ -15,6 +15,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Codes of errors of a parameter where no parameter can be, or whose type is not known: PostgreSQL's, and MySQL's.
 const NO_PARAMETER: [&str; 8] = ["42P01", "42601", "42725", "42804", "42883", "42P18", "1064", "1146"];
+
+/// The number of statements of a workload whose plans are asked for.
+const EXAMPLES: usize = 12;
 
 /// How values get to where no parameter can be.
 pub(super) const AS_TEXT: &str = "values are parameters here; with --statement literal (pgbench's -M simple, its default) \
@@ -356,7 +359,14 @@ impl State {
             if execute.request.writes() {
                 recorder.rows_written(reply.affected());
             }
-            let tally = &mut recorder.notes(|| Seen::new(shared)).tally;
+            let noted = recorder.notes(|| Seen::new(shared));
+            let is_example = |known: &Example| (known.program, known.step) == (self.program, *step);
+            if noted.examples.len() < EXAMPLES && !noted.examples.iter().any(is_example) {
+                let texts = execute.parameters.iter().map(|wanted| literal(parameter(wanted, values)));
+                let values = texts.collect();
+                noted.examples.push(Example { program: self.program, step: *step, values });
+            }
+            let tally = &mut noted.tally;
             count(execute, reply, tally, 1);
             match execute.request {
                 Request::Begin => begun = number,
@@ -370,6 +380,22 @@ impl State {
             }
         }
         Ok(())
+    }
+}
+
+/// A value as a text of SQL; `None` of one that engines write in several ways.
+#[cold]
+fn literal(value: Value<'_>) -> Option<String> {
+    let quoted = |text: &str| {
+        let is_plain = !text.contains(['\'', '\\', '\0']);
+        is_plain.then(|| format!("'{text}'"))
+    };
+    match value {
+        Value::Null => Some("NULL".to_owned()),
+        Value::Int(number) => Some(number.to_string()),
+        Value::Bool(value) => Some(if value { "TRUE" } else { "FALSE" }.to_owned()),
+        Value::Text(text) => quoted(text),
+        Value::Bytes(_) | Value::Time(_) => None,
     }
 }
 

@@ -1,14 +1,17 @@
 //! A cell of a custom workload as the engine sees it: load, transactions, and verification afterwards.
 
 use super::declared::{Declared, Step, Traffic};
+use super::reads;
 use super::request::{Execute, Request};
-use super::shared::{Seen, Shared, Store};
+use super::shared::{Example, Seen, Shared, Store};
 use super::transaction::CustomTransaction;
 use super::types::TypeTimes;
 use crate::axes;
+use crate::explain::{self, Explain};
 use crate::fill::{PARAMETERS, REQUEST_BYTES};
 use crate::prelude::*;
 use kurabe_core::driver::Access;
+use kurabe_core::query_plan::QueryPlan;
 
 pub(super) struct CustomCell {
     shared: Arc<Shared>,
@@ -44,6 +47,26 @@ impl CustomCell {
             Step::Execute(execute) => Some(&**execute),
             _ => None,
         })
+    }
+
+    /// The plans of the user's statements, as the server plans them with the values that the first client had first.
+    fn plans(&self, session: &mut dyn Session, examples: &[Example]) -> Result<Vec<QueryPlan>> {
+        let mut plans = Vec::new();
+        for Example { program, step, values } in examples {
+            let Some(program) = self.shared.declared.programs.get(*program) else { continue };
+            let (Some(Step::Execute(execute)), Some(values)) = (program.steps.get(*step), values) else {
+                continue;
+            };
+            let operation = execute.request.operation(&self.shared.relations, &execute.place);
+            let Operation::Raw { statement } = operation else { continue };
+            if !reads::is_planned(&execute.request) {
+                continue;
+            }
+            let values: Vec<Value<'_>> = values.iter().map(|text| Value::Text(text)).collect();
+            let plan = explain::plan(session, &program.name, &statement, &values, Explain::Plan)?;
+            plans.extend(plan.filter(|plan| !plans.contains(plan)));
+        }
+        Ok(plans)
     }
 
     fn demand(&self) -> Demand {
@@ -127,11 +150,12 @@ impl Workload for CustomCell {
         }
         let programs = &self.shared.declared.programs;
         let mut times = TypeTimes::new(programs);
-        for seen in seen {
+        for seen in &seen {
             times.merge(&seen.times);
         }
+        let plans = self.plans(session, seen.first().map_or(&[], |seen| &seen.examples))?;
         let writes = clients.iter().map(|client| client.rows_written).sum();
         let verification = Verification { writes, records: writes, counted, ..Verification::default() };
-        Ok(Checked { verification, metrics: times.values(programs) })
+        Ok(Checked { verification, metrics: times.values(programs), plans })
     }
 }

@@ -165,7 +165,7 @@ impl Job for Replay {
             records: compared.changes,
             ..Verification::default()
         };
-        Ok(Checked { verification, metrics })
+        Ok(Checked { verification, metrics, ..Checked::default() })
     }
 }
 

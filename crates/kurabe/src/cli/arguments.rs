@@ -65,6 +65,10 @@ pub(super) fn export_markdown() -> Arg {
     export("export-markdown", "Writes the result as Markdown ('-': print only that)")
 }
 
+pub(super) fn export_html() -> Arg {
+    export("export-html", "Writes the result as a page ('-': print only that)")
+}
+
 /// `--timeout`.
 pub(super) fn timeout() -> Arg {
     let help = "Time limit of connecting to a server, and of each reply, however it arrives [default: 30s]";

@@ -1,7 +1,7 @@
 //! What help shows first: the commands and options that most people need. `--all` after `--help` shows the others.
 
 use super::pgbench::PGBENCH;
-use super::run::REPLAY;
+use super::run::{QUERY, REPLAY};
 use clap::{Arg, ArgAction, Command};
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::{Error, units};
@@ -11,9 +11,11 @@ use std::ffi::OsString;
 /// The word behind `--help` or `help` that has all shown.
 const ALL: &str = "--all";
 
-/// The commands that `kurabe --help` shows.
-const COMMANDS: [&str; 10] =
-    ["run", "list", "up", "doctor", "report", "compare", "runs", "serve", "copy", "claims"];
+/// The commands that `kurabe --help` shows, by task: measure, judge a change, look into an application, read runs.
+const COMMANDS: [&str; 13] = [
+    "run", "list", "up", "doctor", "gate", "compare", "claims", "capture", "wire", "copy", "report", "runs",
+    "serve",
+];
 
 /// The options of `run` that help shows, besides the axes of an experiment that it varies by itself.
 const OPTIONS: [&str; 10] = [
@@ -41,7 +43,8 @@ pub(crate) fn brief(command: Command) -> Command {
         .mut_args(|arg| if arg.get_id() == "verbose" { keep(arg, |_| true) } else { arg.hide(true) })
         .after_help("'kurabe help --all' shows all commands, exit codes and settings; 'kurabe run session --help' an experiment.")
         .mut_subcommands(|sub| {
-            let hidden = !COMMANDS.contains(&sub.get_name());
+            let place = COMMANDS.iter().position(|name| *name == sub.get_name());
+            let (hidden, sub) = (place.is_none(), sub.display_order(place.unwrap_or(COMMANDS.len())));
             let about = sub.get_about().map(|about| line(&about.to_string())).unwrap_or_default();
             let sub = sub.about(about).hide(hidden);
             if sub.get_name() == "run" { sub } else { with_help(sub) }
@@ -62,6 +65,9 @@ fn experiment(command: Command) -> Command {
         axes.map_or(&[][..], |info| info.axes).iter().filter(varies).map(|axis| axis.name).collect();
     if name == REPLAY {
         own.extend(["speed", "setup", "write"]);
+    }
+    if name == QUERY {
+        own.extend(["query", "statement", "setup", "write"]);
     }
     let scripts = name == PGBENCH;
     command
@@ -115,7 +121,7 @@ pub(crate) fn meant(command: &Command, words: &[String]) -> Option<Error> {
     }
     let unknown = |hint: String| Some(Error::usage(format!("there is no command '{word}'")).hint(hint));
     if EXPERIMENTS.iter().any(|experiment| experiment.info.name == *word)
-        || [PGBENCH, REPLAY].contains(&word.as_str())
+        || [PGBENCH, QUERY, REPLAY].contains(&word.as_str())
     {
         return unknown(format!("{word} is an experiment: write 'kurabe run {word}'"));
     }
@@ -138,12 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn help_shows_ten_commands_and_twelve_options() {
+    fn help_shows_commands_by_task_and_twelve_options() {
         let root = help(&["--help"]);
         let commands = root.lines().filter(|line| line.starts_with("  ") && !line.trim().starts_with('-'));
         assert_eq!(
             commands.filter(|line| COMMANDS.iter().any(|name| line.trim().starts_with(name))).count(),
-            10,
+            COMMANDS.len(),
             "{root}"
         );
         assert!(!root.contains("selftest"), "{root}");

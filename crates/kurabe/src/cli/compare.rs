@@ -1,6 +1,6 @@
 //! `kurabe compare`, and the options of gates.
 
-use super::arguments::{export, export_json, export_markdown, flag, option, view};
+use super::arguments::{export, export_html, export_json, export_markdown, flag, option, view};
 use super::complete;
 use clap::{Arg, Command};
 
@@ -12,7 +12,7 @@ pub(super) fn command() -> Command {
         .about("Compares two runs, result by result; with --fail-on, says by the exit code whether the second is slower")
         .arg(Arg::new("a").required(true).value_name("BASE").add(complete::runs()).help("The first run"))
         .arg(Arg::new("b").required(true).value_name("NEW").add(complete::runs()).help("The second run"))
-        .args([fail_on(), export_json(), export_markdown(), junit()])
+        .args([fail_on(), export_json(), export_markdown(), export_html(), junit()])
         .args(view())
 }
 

@@ -1,13 +1,16 @@
 //! Options that say how a run measures, and what is recorded and written of it.
 
-use super::arguments::{export_json, export_markdown, flag, log_format, no_html, option, secret, timeout};
+use super::arguments::{
+    export_html, export_json, export_markdown, flag, log_format, no_html, option, secret, timeout,
+};
 use super::stack;
 use clap::{Arg, ArgAction, Command};
 use kurabe_core::load::Arrivals;
 
 /// A command with the options that every run has, and with `more` among them.
 pub(super) fn added_to(command: Command, more: impl IntoIterator<Item = Arg>) -> Command {
-    let common = record().into_iter().chain(question()).chain([export_json(), export_markdown()]);
+    let common =
+        record().into_iter().chain(question()).chain([export_json(), export_markdown(), export_html()]);
     command.args(common.chain(more)).args(how())
 }
 

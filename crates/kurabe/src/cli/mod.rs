@@ -28,7 +28,7 @@ pub(crate) use complete::{answer_shell, script};
 pub(crate) use gate::as_run;
 pub(crate) use pgbench::PGBENCH;
 pub(crate) use renamed::renamed;
-pub(crate) use run::REPLAY;
+pub(crate) use run::{QUERY, REPLAY};
 
 use crate::{exit, settings};
 use arguments::{flag, option, targets, timeout};

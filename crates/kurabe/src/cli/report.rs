@@ -1,6 +1,6 @@
 //! `kurabe report`.
 
-use super::arguments::{file, flag, one_run, option, view};
+use super::arguments::{export_html, file, flag, one_run, option, view};
 use clap::Command;
 
 pub(super) fn command() -> Command {
@@ -19,5 +19,6 @@ pub(super) fn command() -> Command {
         .arg(
             flag("published", "Shows published results in the charts (html)").conflicts_with("anonymise"),
         )
+        .arg(export_html().conflicts_with("format"))
         .args(view())
 }

@@ -35,7 +35,37 @@ pub(super) fn command() -> Command {
             command.subcommand(of_experiment(experiment))
         })
         .subcommand(pgbench::command())
+        .subcommand(query())
         .subcommand(replay())
+}
+
+/// The name of the experiment that compares queries.
+pub(crate) const QUERY: &str = kurabe_experiments::query::QUERY;
+
+fn query() -> Command {
+    let [_, write, setup] = own();
+    let command = Command::new(QUERY)
+        .about("Which query is faster, with the same answer?")
+        .long_about(
+            "Which query is faster, with the same answer? Executes each query again and again, prepared and as text, and compares \
+             their answers: as multisets of rows or, where all have ORDER BY, in order. The report has the plan of each. One \
+             query is compared on several targets: other schemas ('up:postgres?setup=main.sql up:postgres?setup=branch.sql'), \
+             other settings ('up:postgres up:postgres?work_mem=64MB'), other engines.",
+        )
+        .arg(
+            targets(false)
+                .value_name("TARGET|FILE.sql")
+                .help("Targets, and the files of the queries; see 'kurabe list' for targets"),
+        )
+        .arg(
+            option("query", "SQL", "A query; may be given several times")
+                .long("command")
+                .short('c')
+                .action(ArgAction::Append),
+        )
+        .args([write, setup.visible_alias("data")])
+        .args(kurabe_experiments::query::axes().iter().chain(common_axes(kurabe_experiments::query::axes())).map(axis));
+    measurement::added_to(command, compare::gate())
 }
 
 /// Options for [`suite_axes`]. Help shows those that nearly every experiment has.

@@ -1,6 +1,6 @@
 //! `kurabe compare RUN RUN`: compares the second run with the first, cell by cell.
 
-use super::files::{FileOptions, Files};
+use super::files::{FileOptions, Files, Formats};
 use super::report::{self, ViewOptions};
 use crate::exit::{self, Exit};
 use crate::options::options;
@@ -82,8 +82,13 @@ pub(super) fn judged(
         let shown = compared.clone().in_language(output.language);
         output.result(&compare::terminal(&shown, &report::terminal_options(output)))?;
     }
-    let junit = || compare::junit(&compared, &first.experiment);
-    files.write(|| compare::pull_request(&compared), || compare::json(&compared), junit, output)?;
+    let formats = Formats {
+        markdown: &|| compare::pull_request(&compared),
+        json: &|| compare::json(&compared),
+        junit: &|| compare::junit(&compared, &first.experiment),
+        html: &|| compare::page(&compared.clone().in_language(output.language)),
+    };
+    files.write(&formats, output)?;
     Ok(match compared.gate.map(|gate| gate.decided.decision) {
         None | Some(Decision::Passed) => exit::DONE,
         Some(Decision::Failed) => exit::SLOWER,

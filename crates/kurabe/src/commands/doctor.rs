@@ -54,7 +54,8 @@ pub(super) fn doctor(options: DoctorOptions, output: &Output) -> Result<Exit> {
                         messages::lines(reached, &target.facts.transport)
                             .unwrap_or_else(|e| vec![("wire", e.to_string())])
                     });
-                    let (mut text, fits) = examine(target, &wire.unwrap_or_default(), clients);
+                    let (mut text, fits) =
+                        examine(target, &wire.unwrap_or_default(), clients, output.verbose);
                     for (server, remote) in &opened.observers {
                         let Endpoint::Tcp { host, port } = server else { continue };
                         let value = match remote.try_out(host, *port) {
@@ -81,7 +82,7 @@ pub(super) fn doctor(options: DoctorOptions, output: &Output) -> Result<Exit> {
 }
 
 /// The server's facts, after what was asked about the wire, and whether it has connections for that many clients.
-fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64) -> (String, bool) {
+fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64, verbose: bool) -> (String, bool) {
     let facts = &target.facts;
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
@@ -104,8 +105,10 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64) -> (S
     for setting in &facts.durability_settings {
         line("", &format!("{} = {}", setting.name, setting.value));
     }
-    for (n, setting) in facts.settings.iter().enumerate() {
-        line(if n == 0 { "settings" } else { "" }, &format!("{} = {}", setting.name, setting.value));
+    let settings = facts.settings.iter().map(|setting| format!("{} = {}", setting.name, setting.value));
+    let settings = if verbose { settings.collect() } else { folded(settings) };
+    for (n, setting) in settings.iter().enumerate() {
+        line(if n == 0 { "settings" } else { "" }, setting);
     }
     let mut fits = true;
     let limits = &facts.limits;
@@ -148,7 +151,15 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64) -> (S
                 "what uses tables that are there can be run: pgbench's and sysbench's scripts, custom workloads, estimate --data",
             );
         }
-        None => available(target).iter().for_each(|(name, answer)| line(name, answer)),
+        None if verbose => available(target).iter().for_each(|(name, answer)| line(name, answer)),
+        None => {
+            for (name, experiments) in summed_up(&available(target)) {
+                for (n, some) in folded(experiments.into_iter()).iter().enumerate() {
+                    line(if n == 0 { name } else { "" }, some);
+                }
+            }
+            line("", "'kurabe doctor -v' has the values of each, with reasons");
+        }
     }
     for caution in kurabe_drivers::caution::cautions(facts, 0) {
         line("caution", &caution);
@@ -157,6 +168,45 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64) -> (S
         line("note", note);
     }
     (format!("{}\n{text}", target.name), fits)
+}
+
+/// The width of lines of several things.
+const FOLD: usize = 100;
+
+/// Things in as few lines as they fit into.
+fn folded(all: impl Iterator<Item = String>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for one in all {
+        match lines.last_mut().filter(|line| line.len() + one.len() + 2 <= FOLD) {
+            Some(line) => *line = format!("{line}, {one}"),
+            None => lines.push(one),
+        }
+    }
+    lines
+}
+
+/// The experiments that a target supports with all their values, with some, and with none.
+fn summed_up(lines: &[(&'static str, String)]) -> Vec<(&'static str, Vec<String>)> {
+    let mut all: [(&'static str, Vec<String>); 3] =
+        [("available", Vec::new()), ("in part", Vec::new()), ("not available", Vec::new())];
+    let mut others = Vec::new();
+    for (name, answer) in lines {
+        let is_part = answer.split(' ').nth(1) == Some("not");
+        let experiment = answer.split([' ', ':']).next().unwrap_or_default().to_owned();
+        let at = match *name {
+            "available" => 0,
+            "not available" if is_part => 1,
+            "not available" => 2,
+            _ => {
+                others.push((*name, vec![answer.clone()]));
+                continue;
+            }
+        };
+        if !all[at].1.contains(&experiment) {
+            all[at].1.push(experiment);
+        }
+    }
+    all.into_iter().chain(others).filter(|(_, some)| !some.is_empty()).collect()
 }
 
 /// For each experiment, the axis values that the target does not support, with all other axes at their first values.

@@ -19,6 +19,7 @@ options! {
         export_markdown: Option<PathBuf>,
         export_junit: Option<PathBuf>,
         export_json: Option<PathBuf>,
+        export_html: Option<PathBuf>,
     }
 }
 
@@ -28,6 +29,15 @@ pub(super) struct Files {
     markdown: Option<PathBuf>,
     junit: Option<PathBuf>,
     json: Option<PathBuf>,
+    html: Option<PathBuf>,
+}
+
+/// A result in each format; each is made if it is asked for.
+pub(super) struct Formats<'a> {
+    pub(super) markdown: &'a dyn Fn() -> String,
+    pub(super) json: &'a dyn Fn() -> String,
+    pub(super) junit: &'a dyn Fn() -> String,
+    pub(super) html: &'a dyn Fn() -> String,
 }
 
 impl Files {
@@ -36,17 +46,19 @@ impl Files {
     /// # Errors
     /// [`Usage`](kurabe_core::ErrorKind::Usage) if the criterion is invalid, or missing for `JUnit` XML.
     pub(super) fn new(options: FileOptions) -> kurabe_core::Result<Self> {
-        let FileOptions { fail_on, against, export_markdown, export_junit, export_json } = options;
+        let FileOptions { fail_on, against, export_markdown, export_junit, export_json, export_html } =
+            options;
         let criterion = fail_on.as_deref().or(against.map(|_| "slower"));
         let criteria = criterion.map(|text| Criteria::parse(text, DEFAULT_MARGIN, percentage)).transpose();
         let criteria = criteria.map_err(|error| error.context("--fail-on"))?;
-        let files = Self { criteria, markdown: export_markdown, junit: export_junit, json: export_json };
+        let (markdown, junit) = (export_markdown, export_junit);
+        let files = Self { criteria, markdown, junit, json: export_json, html: export_html };
         if files.junit.is_some() && criteria.is_none() {
             return Err(Error::usage("--export-junit requires --fail-on").hint("add --fail-on slower:5%"));
         }
         if files.printed() > 1 {
             return Err(Error::usage(
-                "only one of --export-markdown, --export-junit and --export-json can be '-'",
+                "only one of --export-markdown, --export-junit, --export-json and --export-html can be '-'",
             ));
         }
         Ok(files)
@@ -58,26 +70,40 @@ impl Files {
     }
 
     fn printed(&self) -> usize {
-        [&self.markdown, &self.junit, &self.json].into_iter().flatten().filter(|file| is_output(file)).count()
+        [&self.markdown, &self.junit, &self.json, &self.html]
+            .into_iter()
+            .flatten()
+            .filter(|file| is_output(file))
+            .count()
     }
 
     /// Writes a result in the formats that were asked for.
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub(super) fn write(
-        &self,
-        markdown: impl FnOnce() -> String,
-        json: impl FnOnce() -> String,
-        junit: impl FnOnce() -> String,
-        output: &Output,
-    ) -> Result<()> {
-        let write = |file: &PathBuf, text: String| {
-            if is_output(file) { Ok(output.result(&text)?) } else { write(file, text.as_bytes()) }
-        };
-        self.markdown.as_ref().map_or(Ok(()), |file| write(file, markdown()))?;
-        self.json.as_ref().map_or(Ok(()), |file| write(file, json()))?;
-        self.junit.as_ref().map_or(Ok(()), |file| write(file, junit()))
+    pub(super) fn write(&self, formats: &Formats<'_>, output: &Output) -> Result<()> {
+        for (file, text) in [
+            (&self.markdown, formats.markdown),
+            (&self.json, formats.json),
+            (&self.junit, formats.junit),
+            (&self.html, formats.html),
+        ] {
+            let Some(file) = file else { continue };
+            if is_output(file) {
+                output.result(&text())?;
+            } else {
+                write(file, text().as_bytes())?;
+            }
+        }
+        if let Some(page) = self.html.as_ref().filter(|file| !is_output(file)) {
+            output.note(&format!("page: {}", page.display()));
+        }
+        Ok(())
+    }
+
+    /// Whether a page is asked for.
+    pub(super) fn has_page(&self) -> bool {
+        self.html.is_some()
     }
 }
 

@@ -29,9 +29,12 @@ pub(super) fn earlier(
     let previous = || previous(options, spec).then(|| "last".to_owned());
     let Some(wanted) = against.cloned().or_else(previous) else { return Ok(None) };
     let wanted = kurabe_targets::without_passwords(std::iter::once(wanted)).concat();
-    let path = match base(store, &wanted, origin, &spec.experiment) {
+    // Without a name, a run of the same scripts on the same targets.
+    let like = against.is_none().then_some(spec);
+    let path = match base(store, &wanted, origin, &spec.experiment, like) {
         Err(error) if against.is_none() && error.kind() == ErrorKind::NotFound => {
-            output.note("there is no earlier run: this one is the base of the next, and nothing is judged");
+            let what = "there is no earlier run of this workload on this target";
+            output.note(&format!("{what}: this one is the base of the next, and nothing is judged"));
             return Ok(None);
         }
         path => path.map_err(OfRunFile)?,
@@ -96,8 +99,14 @@ pub(super) fn origin(suite: Option<&Path>, given: &[String]) -> kurabe_core::Res
 
 /// The run that a suite is compared with: by its exact name; then the newest complete run of this suite that has the
 /// label, or else was made on the git branch without uncommitted changes; then by a path or a part of its name. `last`
-/// is the newest complete run of this suite.
-fn base(store: &Store, wanted: &str, of: &Origin, experiment: &str) -> kurabe_core::Result<RunPath> {
+/// is the newest complete run of this suite; `like`: of this workload, on these targets.
+fn base(
+    store: &Store,
+    wanted: &str,
+    of: &Origin,
+    experiment: &str,
+    like: Option<&RunSpec>,
+) -> kurabe_core::Result<RunPath> {
     let entries = store.list()?;
     if let Some(named) = entries.iter().find(|entry| entry.path().name == wanted) {
         return Ok(named.path().clone());
@@ -106,8 +115,13 @@ fn base(store: &Store, wanted: &str, of: &Origin, experiment: &str) -> kurabe_co
         Entry::Run(run) if run.state == RunState::Complete => Some(&**run),
         _ => None,
     });
+    let is_like = |run: &RunSummary| {
+        let of = &run.header.spec;
+        like.is_none_or(|spec| (&spec.custom, &spec.targets) == (&of.custom, &of.targets))
+    };
     let runs: Vec<&RunSummary> = complete
         .filter(|run| run.header.origin.suite == of.suite && run.header.spec.experiment == experiment)
+        .filter(|run| is_like(run))
         .collect();
     let label = |run: &&&RunSummary| run.header.origin.labels.iter().any(|label| label == wanted);
     let branch = |run: &&&RunSummary| {
@@ -120,6 +134,9 @@ fn base(store: &Store, wanted: &str, of: &Origin, experiment: &str) -> kurabe_co
     };
     if let Some(found) = found {
         return Ok(found.path.clone());
+    }
+    if like.is_some() {
+        return Err(Error::new(ErrorKind::NotFound, "there is no earlier run of this workload"));
     }
     let suite = of.suite.as_deref().unwrap_or_default();
     store.find(wanted).map_err(|error| match error.kind() {

@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn each_field_is_an_option_of_its_command() {
-        let run = ["run", "run session", "run pgbench", "run replay", "run link", "run cache-aside"];
+        let run =
+            ["run", "run session", "run pgbench", "run query", "run replay", "run link", "run cache-aside"];
         check(&[], GlobalOptions::names());
         check(&run, LogOptions::names());
         check(&run, MainOptions::names());

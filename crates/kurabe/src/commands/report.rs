@@ -1,6 +1,6 @@
 //! `kurabe report [RUN]`, and the table at the end of every run.
 
-use super::files::{Files, is_output, write, write_private};
+use super::files::{Files, Formats, is_output, write, write_private};
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
@@ -10,7 +10,7 @@ use kurabe_core::Error;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
 use kurabe_experiments::registry;
-use kurabe_record::RunPath;
+use kurabe_record::{Entry, RunPath, RunState};
 use kurabe_report::{
     Language, Summary, View, ab, csv, hgrm, html, json, markdown, openmetrics, terminal, windows,
 };
@@ -33,6 +33,7 @@ options! {
         run: Option<String>,
         format: Option<String>,
         output: Option<PathBuf>,
+        export_html: Option<PathBuf>,
         published: bool,
         runs_dir: Option<PathBuf>,
     }
@@ -45,15 +46,22 @@ pub(super) fn report(options: &ReportOptions, view: ViewOptions, output: &Output
     let info = info(&run, output);
     let summary = view.analyse(&run, info)?;
     warn_of_licences(&view, &[&run], output);
-    let (asked, published) = (options.output.as_ref(), options.published);
+    let (asked, published) = (options.export_html.as_ref().or(options.output.as_ref()), options.published);
     let ending = asked.and_then(|file| file.extension()?.to_str());
     let format = match (options.format.as_deref(), ending) {
+        _ if options.export_html.is_some() => "html",
         (Some(format), _) => format,
         (None, Some(ending @ ("html" | "md" | "csv" | "json" | "hgrm"))) => ending,
         (None, _) if published => "html",
         (None, _) => "text",
     };
-    if !run.is_complete() && format != "text" {
+    let is_going_on = store.list()?.iter().any(|entry| match entry {
+        Entry::Run(run) => run.path.folder == path.folder && run.state == RunState::Running,
+        Entry::Unreadable { .. } => false,
+    });
+    if is_going_on {
+        output.note(&format!("{} is still going on: these are its results so far", path.name));
+    } else if !run.is_complete() && format != "text" {
         // Other formats have no place for a warning.
         output.warning(&format!("{} is not complete; 'kurabe run --resume' continues it", path.name));
     }
@@ -152,8 +160,15 @@ pub(super) fn terminal_options(output: &Output) -> terminal::Options {
 
 /// Writes the report of a new run in the formats that were asked for.
 pub(super) fn export(summary: Summary, files: &Files, output: &Output) -> Result<()> {
-    let summary = summary.in_language(Language::English);
-    files.write(|| markdown::render(&summary), || json::render(&summary), String::new, output)
+    let page = || html::render(&summary.clone().in_language(output.language), &html::Options::default());
+    let english = summary.clone().in_language(Language::English);
+    let formats = Formats {
+        markdown: &|| markdown::render(&english),
+        json: &|| json::render(&english),
+        junit: &String::new,
+        html: &page,
+    };
+    files.write(&formats, output)
 }
 
 /// Writes the HTML report into the run's folder.

@@ -39,7 +39,7 @@ pub(super) fn resume(
     }
     // The URL is the recorded one; a password for it comes from the environment.
     let (spec, applications) = (&run.header.spec, kurabe_targets::applications(urls)?);
-    spec.setup.as_ref().map_or(Ok(()), Setup::check)?;
+    spec.setup.iter().chain(&spec.target_setups).try_for_each(Setup::check)?;
     let plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
     let open_options = OpenOptions::of(&plan, spec.cache.as_deref(), spec.remote.as_deref());
     timeout::of_run(&plan);

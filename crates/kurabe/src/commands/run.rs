@@ -4,7 +4,7 @@ use super::execute::{Job, execute};
 use super::files::Files;
 use super::gate::{self, origin};
 use super::{report, resume};
-use crate::cli::{PGBENCH, REPLAY};
+use crate::cli::{PGBENCH, QUERY, REPLAY};
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
 use crate::places::{self, wanted};
@@ -34,6 +34,7 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
     }
     let (request, suite): (_, Option<PathBuf>) = match experiment {
         Some(PGBENCH) => (Request::of_pgbench(options)?, crate::custom::first_script(&options.pgbench)),
+        Some(QUERY) => (Request::of_query(options)?, None),
         Some(REPLAY) => (Request::of_replay(options, output)?, None),
         Some(name) => (Request::of_experiment(registry::find(name)?.info, options)?, None),
         None => {
@@ -110,7 +111,7 @@ fn again(name: &str, store: Store, options: &RunOptions, output: &Output) -> Res
     let path = store.find(&wanted(Some(name))).map_err(OfRunFile)?;
     let RunHeader { spec, origin, cells, .. } = kurabe_record::read_header(&path).map_err(OfRunFile)?;
     refuse_what_others_chose(options, &store, &path, &spec, &cells)?;
-    spec.setup.as_ref().map_or(Ok(()), Setup::check)?;
+    spec.setup.iter().chain(&spec.target_setups).try_for_each(Setup::check)?;
     // A label says something of one run, not of its repetition.
     let origin = Origin { labels: Vec::new(), git: None, ..origin };
     // The first line has the spec. Damage in later lines is reported and does not matter here.

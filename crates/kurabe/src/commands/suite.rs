@@ -2,7 +2,7 @@
 //! target.
 
 use super::execute::{InSuite, Job, PartialRun, execute_with};
-use super::files::Files;
+use super::files::{Files, Formats};
 use super::gate::origin;
 use super::report;
 use crate::exit::{self, Exit};
@@ -46,6 +46,11 @@ pub(super) fn run(
     if files.criteria.is_some() {
         return Err(Error::usage(format!("{} has several runs, and a gate judges one", path.display()))
             .hint("give each run a file of its own, which the suite names by 'file'")
+            .into());
+    }
+    if files.has_page() {
+        return Err(Error::usage("--export-html is for one run")
+            .hint("each run of a suite has a page in its folder")
             .into());
     }
     let dry = options.main.dry_run;
@@ -253,5 +258,11 @@ fn write(table: &SuiteTable, files: &Files, output: &Output) -> Result<()> {
         let options = terminal::Options { width: output.width.unwrap_or(WIDTH), ..options };
         output.result(&suite::terminal(table, &options))?;
     }
-    files.write(|| suite::markdown(table), || suite::json(table), String::new, output)
+    let formats = Formats {
+        markdown: &|| suite::markdown(table),
+        json: &|| suite::json(table),
+        junit: &String::new,
+        html: &String::new,
+    };
+    files.write(&formats, output)
 }

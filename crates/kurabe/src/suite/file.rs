@@ -1,6 +1,6 @@
 //! Suite files of one run.
 
-use super::Request;
+use super::{Request, place_targets};
 use crate::axes::axes_of;
 use crate::custom::{self, PGBENCH_KEYS};
 use crate::document;
@@ -65,6 +65,7 @@ impl Request {
         let parsed = parse(&text, custom, options.defaults.clone());
         let mut request = parsed.map_err(|error| error.context(path.display()))?;
         request.companions.place_setup(path);
+        place_targets(&mut request.targets, path);
         let info = request.find()?.info;
         if !is_custom && !options.workload.define.is_empty() {
             return Err(Error::usage(format!("--define: {} has no variables", path.display()))

@@ -4,8 +4,8 @@
 //! counts: the command line, the run, the keys above the runs, the run's file, the settings file. A run's own targets
 //! precede those of the command line, since an experiment may need targets of its kind.
 
-use super::Request;
 use super::file::{KEYS, parse_table, text_of};
+use super::{Request, place_targets};
 use crate::axes::axes_of;
 use crate::cli::PGBENCH;
 use crate::custom::{self, PGBENCH_KEYS};
@@ -16,7 +16,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use toml::Table;
+use toml::{Table, Value};
 
 /// The key of the runs.
 const RUN: &str = "run";
@@ -240,10 +240,15 @@ impl Reader<'_> {
 
     /// The targets of a run; `of_file` are those that its file names.
     fn targets(&self, table: &Table, of_file: Vec<String>) -> Result<Vec<String>> {
+        let named = |targets: &Value| {
+            let mut targets = words(targets, "targets")?;
+            place_targets(&mut targets, self.path);
+            Ok::<_, Error>(targets)
+        };
         let targets = if let Some(own) = table.get("targets") {
-            words(own, "targets")?
+            named(own)?
         } else {
-            let common = self.common.get("targets").map(|common| words(common, "targets")).transpose()?;
+            let common = self.common.get("targets").map(named).transpose()?;
             let mut request = Request { targets: common.unwrap_or(of_file), ..Request::default() };
             request.targets(&self.options.targets, false)?;
             request.targets
@@ -280,6 +285,7 @@ impl Reader<'_> {
             };
             let mut request = parse_table(&table, custom, self.options.defaults.clone())?;
             request.companions.place_setup(&path);
+            place_targets(&mut request.targets, &path);
             Ok(request)
         };
         read().map_err(|error: Error| error.context(path.display()).context("file"))

@@ -142,6 +142,7 @@ impl Request {
             cache,
             remote,
             setup: self.companions.setup.as_deref().map(Setup::of).transpose()?,
+            target_setups: Setup::of_targets(&urls)?,
             custom: self.custom.clone(),
             until,
             slice_ns: slice.map(|slice| slice.as_nanos() as u64),

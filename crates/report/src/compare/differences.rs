@@ -3,7 +3,10 @@
 use crate::summary::Summary;
 use crate::target::TargetSummary;
 use crate::wording::class_name;
+use kurabe_core::custom::{CustomFile, CustomWorkload};
+use kurabe_core::run::Setup;
 use kurabe_core::sort;
+use kurabe_core::target::{SETUP, TargetUrl};
 use kurabe_core::units;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -20,6 +23,40 @@ pub struct Difference {
     /// The setting's name, if it is one of a server.
     #[serde(skip)]
     pub(crate) setting: Option<String>,
+    /// Whether results of two runs that differ in it say nothing of a change: they are not judged.
+    #[serde(skip)]
+    pub(crate) is_obstacle: bool,
+}
+
+/// What is measured, and where: results of runs that differ in it are not judged.
+const CONDITIONS: [&str; 9] = [
+    "experiment", "processor", "CPUs", "records", "scripts", "text of scripts", "variables", "scale",
+    "statements that may write",
+];
+
+/// The scripts of a workload, or its files, with weights: `browse.sql@3, order.sql`.
+fn scripts(run: &Summary) -> String {
+    run.spec.custom.as_ref().map_or_else(String::new, |custom| list(custom.files.iter().map(name_of)))
+}
+
+fn name_of(file: &CustomFile) -> String {
+    match file.weight {
+        1 => file.name.clone(),
+        weight => format!("{}@{weight}", file.name),
+    }
+}
+
+fn list(all: impl Iterator<Item = String>) -> String {
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// The names of the scripts that the other run has with another text.
+fn changed_texts(run: &Summary, other: &Summary, word: &str) -> String {
+    let files = |run: &Summary| run.spec.custom.as_ref().map_or_else(Vec::new, |custom| custom.files.clone());
+    let others = files(other);
+    let differs =
+        |file: &CustomFile| others.iter().any(|other| other.name == file.name && other.text != file.text);
+    list(files(run).into_iter().filter(differs).map(|file| format!("{} {word}", name_of(&file))))
 }
 
 pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, usize)]) -> Vec<Difference> {
@@ -39,6 +76,27 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
             run.spec.duration_ns.map_or_else(|| "no limit".to_owned(), longest)
         }),
     ];
+    let custom = |of: &dyn Fn(&CustomWorkload) -> String| {
+        let of = |run: &Summary| run.spec.custom.as_ref().map_or_else(String::new, of);
+        (of(first), of(second))
+    };
+    let count = |value: Option<u64>| value.map_or_else(|| "unknown".to_owned(), units::count);
+    for (what, (first, second)) in [
+        ("scripts", (scripts(first), scripts(second))),
+        (
+            "text of scripts",
+            (changed_texts(first, second, "as it was"), changed_texts(second, first, "changed")),
+        ),
+        (
+            "variables",
+            custom(&|custom| list(custom.define.iter().map(|(name, value)| format!("{name}={value}")))),
+        ),
+        ("scale", custom(&|custom| count(custom.scale))),
+        ("statements that may write", custom(&|custom| if custom.write { "yes" } else { "no" }.to_owned())),
+        ("schema and data", (setup(first), setup(second))),
+    ] {
+        all.push((what.to_owned(), first, second));
+    }
     for operation in sort::distinct(first.spec.requests.keys().chain(second.spec.requests.keys())) {
         let requests = |run: &Summary| run.spec.requests.get(operation).copied();
         all.push(both(&format!("requests per {operation}"), &|run| {
@@ -53,11 +111,15 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
             values.unwrap_or_default().join(", ")
         }));
     }
-    let mut settings = Vec::new();
+    let (mut settings, mut databases) = (Vec::new(), Vec::new());
     for (a, b) in targets {
         let name = &first.labels.targets[*a];
         let (a, b) = (&first.targets[*a], &second.targets[*b]);
         let both = |what: &str, of: fn(&TargetSummary) -> String| (format!("{what} {name}"), of(a), of(b));
+        databases.extend(
+            [("database of", database as fn(&TargetSummary) -> String), ("options of", options)]
+                .map(|(what, of)| (format!("{what} {name}"), of(a), of(b))),
+        );
         all.push(both("version of", |target| target.version.clone()));
         all.push(both("client of", |target| target.client.clone()));
         all.push(both("transport to", |target| target.transport.clone()));
@@ -74,12 +136,46 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
             settings.push((setting.clone(), format!("{setting} of {name}"), value(&a), value(&b)));
         }
     }
-    let all = all.into_iter().map(|(what, first, second)| Difference { what, first, second, setting: None });
-    let settings = settings.into_iter().map(|(name, what, first, second)| Difference {
+    let is_condition = |what: &str| CONDITIONS.contains(&what);
+    let named = |value: String| if value.is_empty() { "none".to_owned() } else { value };
+    let of = |(what, first, second): (String, String, String), is_obstacle, setting| Difference {
         what,
-        first,
-        second,
-        setting: Some(name),
+        first: named(first),
+        second: named(second),
+        setting,
+        is_obstacle,
+    };
+    let databases = databases.into_iter().map(|one| of(one, true, None));
+    let all = all.into_iter().map(|one| {
+        let is_obstacle = is_condition(&one.0);
+        of(one, is_obstacle, None)
     });
-    all.chain(settings).filter(|one| one.first != one.second).collect()
+    let settings = settings.into_iter().map(|(name, what, a, b)| of((what, a, b), false, Some(name)));
+    databases.chain(all).chain(settings).filter(|one| one.first != one.second).collect()
+}
+
+/// The schema and data of throwaway servers.
+fn setup(run: &Summary) -> String {
+    let all = run.spec.setup.iter().chain(&run.spec.target_setups);
+    let shown = |setup: &Setup| match &setup.digest {
+        Some(digest) => format!("{} ({})", setup.from, digest.chars().take(8).collect::<String>()),
+        None => setup.from.clone(),
+    };
+    list(all.map(shown))
+}
+
+/// The database that a target's URL names.
+fn database(target: &TargetSummary) -> String {
+    TargetUrl::parse(&target.url).map_or_else(|_| target.url.clone(), |url| url.path)
+}
+
+/// The options of a target's URL, without those that say what it is loaded with.
+fn options(target: &TargetSummary) -> String {
+    let Ok(url) = TargetUrl::parse(&target.url) else { return String::new() };
+    list(
+        url.options
+            .iter()
+            .filter(|(name, _)| *name != SETUP)
+            .map(|(name, value)| format!("{name}={}", url.shown_option(name, value))),
+    )
 }

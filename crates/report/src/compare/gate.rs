@@ -2,7 +2,8 @@
 //!
 //! A result is judged by the margin that `--fail-on` gives its metric: primary metrics and the mean time of each kind of
 //! transaction by `slower`, 99th percentiles by `p99`. A 99th percentile that `--fail-on` does not name fails the gate if it is
-//! worse by more than 20 %, and holds it up in no case: a tail is undecided where all else is decided. A result is *slower* if the whole interval of second ÷ first lies below 1 ÷ (1 + margin), and *passed* if the
+//! worse by more than 20 %, and holds it up in no case: a tail is undecided where all else is decided. By the ratio that is above
+//! 1 where the second is better, a result is *slower* if the whole interval lies below 1 ÷ (1 + margin), and *passed* if the
 //! whole interval lies above. In between it is *undecided*: a slowdown beyond the margin is neither shown nor
 //! excluded. A result that cannot be compared is *not judged*.
 //!
@@ -10,8 +11,9 @@
 //! *passed*, and hides no slowdown. Two runs at different times may have had different loads: there a result during which
 //! other processes used the CPU is *undecided*.
 
+use super::render::value;
 use super::rows::{Row, is_tail};
-use super::{Compared, Difference, RUN};
+use super::{Compared, Difference, RUN, cause};
 use crate::cell::{CellResult, Status};
 use crate::finding::runs::TAIL;
 use crate::finding::{Criteria, Decision, Gated, Judgement, Runs, Section, Statement};
@@ -23,11 +25,10 @@ use kurabe_core::{Error, Result};
 use kurabe_stats::Estimate;
 use serde::Serialize;
 
-/// Conditions that make results of two runs incomparable if they differ, as [`Difference::what`] names them.
-const CONDITIONS: [&str; 4] = ["experiment", "processor", "CPUs", "records"];
-
 /// By how many times more rounds than were made are still advised.
 const FORESEEN: f64 = 30.0;
+/// The widest margin that is advised.
+const MOST_WIDE: f64 = 0.5;
 
 impl Criteria {
     /// Reads `slower`, `slower:10%`, `p99:20%` or several with commas; without one, a margin is `default`.
@@ -76,7 +77,8 @@ pub struct Gate {
 
 /// Judges the results of a comparison of these runs by these criteria, and adds the decision to its findings.
 pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteria: Criteria) {
-    let is_obstacle = |one: &&Difference| CONDITIONS.contains(&one.what.as_str());
+    // Two targets of one run differ in what is to be judged.
+    let is_obstacle = |one: &&Difference| one.is_obstacle && compared.between.is_some();
     let obstacles: Vec<Difference> = compared.differences.iter().filter(is_obstacle).cloned().collect();
     for row in &mut compared.rows {
         row.gate = criteria
@@ -121,14 +123,28 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         second: one.second.clone(),
     });
     let state = |finding: Runs| Statement { section: Section::Verdict, finding: finding.into() };
+    let (worst, causes) = (worst(compared), cause::of(compared, decided.decision, first, second));
     let said = [state(Runs::Gated(decided.clone()))]
         .into_iter()
+        .chain(worst.map(state))
+        .chain(causes.into_iter().map(state))
         .chain(differing.map(state))
         .chain(next.into_iter().map(state));
     let at = compared.findings.iter().position(|one| one.section != Section::Publishing);
     let at = at.unwrap_or(compared.findings.len());
     compared.findings.splice(at..at, said);
     compared.gate = Some(Gate { decided, obstacles });
+}
+
+/// The result that failed by the most.
+fn worst(compared: &Compared) -> Option<Runs> {
+    let failed = compared.rows.iter().filter(|row| row.gate == Some(Judgement::Slower));
+    let by = |row: &&Row| row.gain().map_or(1.0, |gain| gain.value);
+    let row = failed.min_by(|a, b| by(a).total_cmp(&by(b)))?;
+    let [from, to] = [row.first, row.second].map(|side| value(row, side));
+    let disturbed = !row.disturbed.is_empty();
+    let ratio = row.gain()?.inverse();
+    Some(Runs::Worst { result: row.name(), from, to, ratio, disturbed })
 }
 
 /// What to do about a gate that is undecided, from the results that hold it up.
@@ -140,16 +156,24 @@ fn next(open: &[&Row], criteria: &Criteria, first: &Summary, unjudged: Option<&W
     }
     // The width of an interval falls with the root of the number of rounds.
     let factor = |row: &&Row| {
-        let ((margin, _), ratio) = (criteria.of(row)?, row.ratio?);
-        let (low, high) = ratio.ends()?;
-        let distance = (ratio.value.ln() + margin.ln_1p()).abs();
-        Some(((high / low).ln() / 2.0 / distance).powi(2))
+        let ((margin, _), gain) = (criteria.of(row)?, row.gain()?);
+        let (low, high) = gain.ends()?;
+        let distance = (gain.value.ln() + margin.ln_1p()).abs();
+        Some((((high / low).ln() / 2.0 / distance).powi(2), low, margin))
     };
     let undisturbed = open.iter().filter(|row| row.why.is_none());
-    if let Some(factor) = undisturbed.filter_map(factor).max_by(f64::total_cmp) {
+    let found = undisturbed.filter_map(|row| Some((*row, factor(row)?)));
+    if let Some((row, (factor, low, margin))) = found.max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0)) {
         let rounds = first.rounds;
-        let needed = (factor < FORESEEN).then(|| (f64::from(rounds) * factor).ceil() as u32 + 1);
-        next.push(Runs::MoreRounds { rounds, needed });
+        next.push(if factor < FORESEEN {
+            Runs::MoreRounds { rounds, needed: (f64::from(rounds) * factor).ceil() as u32 + 1 }
+        } else {
+            // A margin that the interval would lie within, in whole per cent.
+            let wider = ((1.0 / low - 1.0) * 100.0).ceil() / 100.0;
+            let of_tail = is_tail(&row.metric);
+            let wider = (wider > margin && wider <= MOST_WIDE).then_some(wider);
+            Runs::AtMargin { result: row.name(), of_tail, margin, wider }
+        });
     }
     next.extend(unjudged.map(|why| Runs::NotJudged { why: why.clone() }));
     next
@@ -169,7 +193,7 @@ pub(super) fn words(row: &Row, judgement: Judgement, labels: &Labels) -> String 
 fn of_row(row: &Row, margin: f64) -> Option<Judgement> {
     row.first?;
     let limit = 1.0 / (1.0 + margin);
-    Some(match (row.ratio.and_then(Estimate::ends), &row.why) {
+    Some(match (row.gain().and_then(Estimate::ends), &row.why) {
         // A saturated client hides what the server could do, and the application still gets no less.
         (Some((low, _)), None | Some(Why::ClientBound { .. })) if low >= limit => Judgement::Passed,
         (Some((_, high)), None) if high < limit => Judgement::Slower,

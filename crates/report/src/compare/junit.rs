@@ -1,7 +1,7 @@
 //! A gated comparison as `JUnit` XML, which CI servers show beside tests: a case for each result that the gate judges.
 
 use super::gate::words;
-use super::render::change;
+use super::render::{change, direction, value};
 use super::{Compared, Judgement, Row};
 use crate::messages::Language;
 use kurabe_core::text::printable;
@@ -54,12 +54,16 @@ fn name(row: &Row) -> String {
 }
 
 fn interval(row: &Row) -> String {
-    let Some(Estimate { value, low, high }) = row.ratio else {
+    let Some(Estimate { value: ratio, low, high }) = row.ratio else {
         return "the runs cannot be compared here".to_owned();
     };
     match low.zip(high) {
-        Some((low, high)) => format!("second ÷ first is {value:.3} ({low:.3} to {high:.3})"),
-        None => format!("second ÷ first is {value:.3}, without an interval"),
+        Some((low, high)) => {
+            let direction = direction(row, Language::English);
+            let [first, second] = [row.first, row.second].map(|side| value(row, side));
+            format!("{first} → {second}: second ÷ first is {ratio:.3} ({low:.3} to {high:.3}){direction}")
+        }
+        None => format!("second ÷ first is {ratio:.3}, without an interval"),
     }
 }
 

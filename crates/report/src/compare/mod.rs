@@ -6,6 +6,7 @@
 //! 5 "differed". Every report says that this is weaker evidence than a single run with both.
 
 mod between;
+mod cause;
 mod differences;
 pub mod gate;
 mod junit;
@@ -33,7 +34,7 @@ pub use differences::Difference;
 pub use gate::Gate;
 pub use junit::junit;
 pub use kurabe_stats::separate::MAX_RUNS;
-pub use page::fragment;
+pub use page::{fragment, page};
 pub use render::{json, markdown, pull_request, terminal};
 pub use rows::Row;
 
@@ -222,7 +223,7 @@ fn changed(row: &Row, first: &Summary) -> Option<Finding> {
         axes: Axis::values_of(labels.varying(), &row.axes),
     };
     let (metric, lower_bound) = (row.metric.clone(), row.lower_bound);
-    if let Some(ratio) = row.result.gain(row.ratio) {
+    if let Some(ratio) = row.result.gain(row.gain()) {
         let better = row.result == VerdictResult::Better;
         return Some(Runs::Changed { scope, metric, better, ratio, lower_bound }.into());
     }

@@ -76,7 +76,7 @@ fn lead(compared: &Compared) -> Vec<String> {
 }
 
 /// The rows of a gate, those that did not pass first; without a gate, the primary rows.
-fn judged(compared: &Compared) -> Vec<&Row> {
+pub(super) fn judged(compared: &Compared) -> Vec<&Row> {
     let of = |row: &&Row| if compared.gate.is_some() { row.gate.is_some() } else { row.primary };
     let mut rows: Vec<&Row> = compared.rows.iter().filter(of).collect();
     sort::by_key(&mut rows, |row| match row.gate {
@@ -88,15 +88,14 @@ fn judged(compared: &Compared) -> Vec<&Row> {
     rows
 }
 
-/// The judged rows: of each what it is of, both values, the ratio with its interval, below 1 where the second is worse, and the
+/// The judged rows: of each what it is of, both values, second ÷ first with its interval and with whether that is worse, and the
 /// judgement.
-fn gate_table(rows: &[&Row], language: Language) -> Table {
+pub(super) fn gate_table(rows: &[&Row], language: Language) -> Table {
     let targets = rows.iter().any(|row| row.target != rows[0].target);
     let axes = varying(rows);
     let name = |row: &Row| {
         // The kinds of a workload's one operation have names of their own.
-        let own = row.of_kind && !row.metric.starts_with("service") && !row.metric.starts_with("response");
-        let mut name = if own { row.metric.clone() } else { format!("{} {}", row.operation, row.metric) };
+        let mut name = row.name();
         for at in &axes {
             let (of, value) = &row.shown[*at];
             let _ = write!(name, ", {of} {value}");
@@ -112,9 +111,19 @@ fn gate_table(rows: &[&Row], language: Language) -> Table {
     add(Message::Result, false, 0, &name);
     add(Message::First, true, 2, &|row| value(row, row.first));
     add(Message::Second, true, 1, &|row| value(row, row.second));
-    add(Message::RatioWorse, false, 0, &ratio);
+    add(Message::SecondToFirst, false, 0, &ratio);
+    add(Message::SecondIs, false, 3, &|row| direction(row, language).trim_start().to_owned());
     add(Message::Gate, false, 0, &gate);
     table
+}
+
+/// ` worse` or ` better`, where the interval excludes 1.
+pub(super) fn direction(row: &Row, language: Language) -> &'static str {
+    match row.gain().and_then(Estimate::ends) {
+        Some((_, high)) if high < 1.0 => Message::IsWorse.text(language),
+        Some((low, _)) if low > 1.0 => Message::IsBetter.text(language),
+        _ => "",
+    }
 }
 
 /// The settings that differ, by name and value, as one sentence.
@@ -234,7 +243,7 @@ fn varying(rows: &[&Row]) -> Vec<usize> {
 }
 
 /// A row's value on one side.
-fn value(row: &Row, value: Option<Estimate>) -> String {
+pub(super) fn value(row: &Row, value: Option<Estimate>) -> String {
     match (value, row.unit) {
         (None, _) => "–".to_owned(),
         (Some(value), Unit::PerSecond) => figure(value.value),
@@ -243,7 +252,7 @@ fn value(row: &Row, value: Option<Estimate>) -> String {
 }
 
 pub(super) fn change(row: &Row, language: Language) -> String {
-    let gain = row.result.gain(row.ratio);
+    let gain = row.result.gain(row.gain());
     let how = gain.map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
     let by = |message: Message| message.with(language, &[("how", &how)]);
     match (row.result, is_speed(&row.metric)) {

@@ -36,7 +36,9 @@ pub struct Row {
     pub result: VerdictResult,
     /// Why they are not compared.
     pub why: Option<Why>,
-    /// Second ÷ first of the geometric means, above 1 if the second is better.
+    /// Which way is better.
+    pub better: Better,
+    /// Second ÷ first of the geometric means of the figures.
     #[serde(flatten, serialize_with = "as_ratio")]
     pub ratio: Option<Estimate>,
     /// Whether the better run's client was saturated, so that the ratio is a lower bound.
@@ -54,6 +56,22 @@ pub struct Row {
     /// The axes in order, with formatted values.
     #[serde(skip)]
     pub(crate) shown: Vec<(String, String)>,
+    /// The positions of the cells of the first and of the second side.
+    #[serde(skip)]
+    pub(crate) cells: [usize; 2],
+}
+
+impl Row {
+    /// The ratio of the figures, above 1 where the second is better.
+    pub(crate) fn gain(&self) -> Option<Estimate> {
+        self.ratio.map(|ratio| if self.better == Better::Lower { ratio.inverse() } else { ratio })
+    }
+
+    /// What it is called: the kind of transaction, or the operation and the metric.
+    pub(crate) fn name(&self) -> String {
+        let own = self.of_kind && !self.metric.starts_with("service") && !self.metric.starts_with("response");
+        if own { self.metric.clone() } else { format!("{} {}", self.operation, self.metric) }
+    }
 }
 
 /// What is compared: two runs, or two targets of one.
@@ -135,8 +153,10 @@ fn row(
         first: value(a),
         second: value(b),
         shown: first.labels.axes.iter().map(|axis| (axis.name.clone(), axis.show_of(&a.axes))).collect(),
+        cells: [a.index, b.index],
         result: VerdictResult::NotComparable,
         why: None,
+        better: metric.better,
         ratio: None,
         lower_bound: false,
         of_kind: false,
@@ -168,6 +188,8 @@ fn row(
         return row;
     };
     (row.result, row.why, row.lower_bound) = bounded(metric, judge(&ratio, DEFAULT_MARGIN), cells, sides);
+    // What was judged is above 1 where the second is better.
     row.ratio = Some(ratio.estimate());
+    row.ratio = row.gain();
     row
 }

@@ -131,7 +131,14 @@ pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
     let (verdict, details) = verdicts(context);
     let sections = [
         (Section::Publishing, all_of(notes::publishing(context)).collect()),
-        (Section::Verdict, verdict.into_iter().chain(all_of(notes::logins(context))).collect()),
+        (
+            Section::Verdict,
+            verdict
+                .into_iter()
+                .chain(all_of(notes::logins(context)))
+                .chain(all_of(notes::plans(context)))
+                .collect(),
+        ),
         (Section::Detail, details),
         (Section::Bottleneck, all_of(bottlenecks::findings(context)).collect()),
         (Section::Warning, warnings(context)),

@@ -6,6 +6,7 @@ use crate::group::{distinct, grouped};
 use crate::labels::Labels;
 use crate::target::TargetSummary;
 use crate::wording::{joined, listed, many, ratio, say, with_version};
+use kurabe_core::custom::Language as CustomLanguage;
 use kurabe_core::facts::LOGIN;
 use kurabe_core::metric::CONNECT;
 use kurabe_core::run::{MachineFacts, Resumption};
@@ -33,6 +34,8 @@ pub enum Note {
     PublishingRestricted { target: String, version: String, says: String, name: String, source: String },
     /// How new connections log in to targets, of a run in which requests open some.
     Logins { targets: Vec<Login> },
+    /// How a target executes a query: the steps of its plan, with the rows of the answer and the pages that were read.
+    Plan { query: String, target: String, steps: Vec<String>, rows: Option<f64>, pages: Option<u64> },
     /// A server does not report something.
     NotReported { target: String, what: Vec<String>, reason: String },
 }
@@ -107,6 +110,29 @@ impl Note {
                     language,
                     "each new connection logs in, which its time includes: {each}.",
                     "新しい接続の時間には認証が含まれます: {each}。",
+                )
+            }
+            Self::Plan { query, target, steps, rows, pages } => {
+                let on = if labels.several_targets() {
+                    say!(language, " on {target}", "({target})")
+                } else {
+                    String::new()
+                };
+                let more = if steps.len() > STEPS { ", …" } else { "" };
+                let steps = steps.iter().take(STEPS).cloned().collect::<Vec<_>>().join(", ");
+                let count = |value: f64| units::count(value.round() as u64);
+                let rows = rows.map_or_else(String::new, |rows| {
+                    let rows = count(rows);
+                    say!(language, "; {rows} rows", "、{rows} 行")
+                });
+                let pages = pages.map_or_else(String::new, |pages| {
+                    let pages = units::count(pages);
+                    say!(language, ", {pages} pages read", "、{pages} ページを読み出し")
+                });
+                say!(
+                    language,
+                    "plan of {query}{on}: {steps}{more}{rows}{pages}.",
+                    "{query} の実行計画{on}: {steps}{more}{rows}{pages}。",
                 )
             }
             Self::NotReported { target, what, reason } => {
@@ -191,6 +217,33 @@ pub(super) fn logins(context: &Context<'_>) -> Option<Note> {
     };
     let targets: Vec<Login> = context.targets.iter().filter(opens).filter_map(login).collect();
     (!targets.is_empty()).then_some(Note::Logins { targets })
+}
+
+/// The steps of a plan that a sentence names.
+const STEPS: usize = 5;
+
+/// The plans of the queries that a run compares, each once for each target.
+pub(super) fn plans(context: &Context<'_>) -> Vec<Note> {
+    let custom = context.run.header.spec.custom.as_ref();
+    if custom.is_none_or(|custom| custom.language != CustomLanguage::Query) {
+        return Vec::new();
+    }
+    let mut found: Vec<Note> = Vec::new();
+    for cell in context.cells.iter().filter(|cell| cell.is_reported()) {
+        for plan in &cell.plans {
+            let is_known = |note: &Note| matches!(note, Note::Plan { query, target, .. } if *query == plan.statement && *target == cell.target);
+            if !found.iter().any(is_known) {
+                found.push(Note::Plan {
+                    query: plan.statement.clone(),
+                    target: cell.target.clone(),
+                    steps: plan.steps().map(str::to_owned).collect(),
+                    rows: cell.metric("rows").map(|rows| rows.figure.value.round()),
+                    pages: plan.pages(),
+                });
+            }
+        }
+    }
+    found
 }
 
 /// What servers do not report: one finding for each target and reason.

@@ -1,13 +1,14 @@
 //! Comparisons of two runs, and the decision of a gate.
 
 use crate::comparison::TARGET;
-use crate::format::percent;
+use crate::format::{figure, micros, percent};
 use crate::labels::Labels;
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::scope::Scope;
 use crate::verdict::Why;
-use crate::wording::{gained, many, say, subject};
+use crate::wording::{self, gained, many, say, subject};
+use kurabe_core::stats_probe::Counter;
 use kurabe_core::units;
 use kurabe_stats::Estimate;
 use serde::Serialize;
@@ -15,6 +16,17 @@ use std::time::Duration;
 
 /// The margin of 99th percentiles that `--fail-on` does not name.
 pub(crate) const TAIL: f64 = 0.2;
+
+/// The steps of a plan that a sentence names.
+const STEPS: usize = 4;
+/// The characters of a statement that a sentence has.
+const TEXT: usize = 120;
+
+/// The beginning of a statement.
+fn cut(text: &str) -> String {
+    let shown: String = text.chars().take(TEXT).collect();
+    if shown.len() < text.len() { format!("{shown}…") } else { shown }
+}
 
 /// What the gate says of one result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -162,10 +174,10 @@ impl Between {
                 };
                 say!(
                     language,
-                    "nothing is decided: the runs were made at different times, not both sampled starts of their servers, and \
-                     {lacks}. Measure both in one run, or throwaway servers with --restarts 3 or more in both.",
-                    "何も判定できません。2 つの実行は別の時に測られ、サーバーの起動を標本にしていません。{lacks}1 つの実行で両方を測るか、\
-                     両方の実行で一時サーバーと --restarts 3 以上を使ってください。",
+                    "nothing is decided: two separate runs cannot. Put both into one run, restart throwaway servers in both \
+                     (--restarts 3), or keep earlier runs: {lacks}.",
+                    "何も判定できません。別々の 2 つの実行では決まりません。1 つの実行で両方を測るか、両方で一時サーバーを再起動するか\
+                     (--restarts 3)、以前の実行を残してください。{lacks}",
                 )
             }
         }
@@ -192,8 +204,20 @@ pub enum Runs {
     Unmatched { run: String, results: u32 },
     /// The decision of a gate over the results that it judges.
     Gated(Gated),
-    /// What would decide a gate: about so many rounds instead of these, or another margin.
-    MoreRounds { rounds: u32, needed: Option<u32> },
+    /// The result of a gate that failed by the most: how many times as bad the second is.
+    Worst { result: String, from: String, to: String, ratio: Estimate, disturbed: bool },
+    /// A statement that the server of the second side executes in another way.
+    PlanChanged { statement: String, text: String, first: Vec<String>, second: Vec<String> },
+    /// The server of the second side did more of something for each operation.
+    MoreWork { counter: Counter, operation: String, first: f64, second: f64 },
+    /// A statement that took the server of the second side longer, in nanoseconds for each execution.
+    SlowerStatement { text: String, first_ns: f64, second_ns: f64 },
+    /// Sessions of the second side waited longer for locks, as shares of their time.
+    MoreLocks { first: f64, second: f64, text: String },
+    /// What would decide a gate: about so many rounds instead of these.
+    MoreRounds { rounds: u32, needed: u32 },
+    /// A result lies at its margin, so that more rounds may not decide it; and a margin with which it would pass.
+    AtMargin { result: String, of_tail: bool, margin: f64, wider: Option<f64> },
     /// Other load on the machine holds a gate up.
     OtherLoad { results: u32 },
     /// Why a gate could not judge a result.
@@ -265,26 +289,122 @@ impl Runs {
                 )
             }
             Self::Gated(gated) => gated.sentence(language),
-            Self::MoreRounds { rounds, needed: Some(needed) } => say!(
+            Self::Worst { .. }
+            | Self::PlanChanged { .. }
+            | Self::MoreWork { .. }
+            | Self::SlowerStatement { .. }
+            | Self::MoreLocks { .. } => self.cause(language),
+            Self::MoreRounds { .. }
+            | Self::AtMargin { .. }
+            | Self::OtherLoad { .. }
+            | Self::NotJudged { .. }
+            | Self::Obstacle { .. } => self.next(labels),
+        }
+    }
+
+    /// What explains a gate, in a sentence; empty of other findings.
+    fn cause(&self, language: Language) -> String {
+        match self {
+            Self::Worst { result, from, to, ratio, disturbed } => {
+                let times = wording::ratio(*ratio, language);
+                let load = if *disturbed {
+                    say!(
+                        language,
+                        " Other programs used the CPU meanwhile, on both sides alike; repeat it to be surer.",
+                        "測定中、ほかのプログラムも両方に等しく CPU を使いました。確かめるには測り直してください。",
+                    )
+                } else {
+                    String::new()
+                };
+                say!(
+                    language,
+                    "worst is {result}: {from} → {to}, worse by {times}.{load}",
+                    "最も悪化: {result}、{from} → {to}、{times}の悪化。{load}",
+                )
+            }
+            Self::PlanChanged { statement, text, first, second } => {
+                let shown = |steps: &[String]| {
+                    let more = if steps.len() > STEPS { ", …" } else { "" };
+                    format!("{}{more}", steps.iter().take(STEPS).cloned().collect::<Vec<_>>().join(", "))
+                };
+                let (first, second, text) = (shown(first), shown(second), cut(text));
+                say!(
+                    language,
+                    "the plan of {statement} changed: {first} → {second} ({text}).",
+                    "{statement} の実行計画が変わりました: {first} → {second}({text})。",
+                )
+            }
+            Self::MoreWork { counter, operation, first, second } => {
+                let show = |value: f64| match counter {
+                    Counter::LockNs => units::time(Duration::from_nanos(value as u64)),
+                    Counter::LogBytes | Counter::FileBytes => units::size(value.round() as u64),
+                    _ => figure(value),
+                };
+                let (what, first, second) = (counter.word(), show(*first), show(*second));
+                say!(
+                    language,
+                    "{what} per {operation}: {first} → {second}.",
+                    "{operation} あたりの {what}: {first} → {second}。",
+                )
+            }
+            Self::SlowerStatement { text, first_ns, second_ns } => {
+                let [first, second] = [*first_ns, *second_ns].map(|ns| micros(ns / 1e3));
+                let text = cut(text);
+                say!(
+                    language,
+                    "on the server, this statement went from {first} to {second}: {text}",
+                    "サーバーでの時間が {first} から {second} になった文: {text}",
+                )
+            }
+            Self::MoreLocks { first, second, text } => {
+                let (first, second, text) = (percent(*first), percent(*second), cut(text));
+                say!(
+                    language,
+                    "sessions waited for locks {second} of their time, and {first} before: {text}",
+                    "セッションがロックを待った時間の割合は {first} から {second} になりました: {text}",
+                )
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// What holds a gate up, and what to do about it; empty of other findings.
+    fn next(&self, labels: &Labels) -> String {
+        let language = labels.language;
+        match self {
+            Self::MoreRounds { rounds, needed } => say!(
                 language,
                 "about {needed} rounds would decide it, in place of {rounds}: add --rounds {needed}, longer trials, or a wider \
                  margin.",
                 "{rounds} ラウンドでなく約 {needed} ラウンドで決まる見込みです。--rounds {needed}、長い試行、または広い許容差を使ってください。",
             ),
-            Self::MoreRounds { needed: None, .. } => say!(
-                language,
-                "what is undecided lies at the margin, and more rounds may not decide it: give another margin, such as --fail-on \
-                 slower:10%.",
-                "未決のものは許容差の境にあり、ラウンドを増やしても決まらない見込みです。--fail-on slower:10% のように許容差を変えてください。",
-            ),
+            Self::AtMargin { result, of_tail, margin, wider } => {
+                let margin = percent(*margin);
+                let criterion = if *of_tail { "p99" } else { "slower" };
+                match wider.map(percent) {
+                    Some(wider) => {
+                        let option = format!("--fail-on {criterion}:{}", wider.replace(' ', ""));
+                        say!(
+                            language,
+                            "{result} is near its margin of {margin}, where more rounds hardly help; {option} would let it pass.",
+                            "{result} は許容差 {margin} の近くにあり、ラウンドを増やしてもほぼ決まりません。{option} なら合格です。",
+                        )
+                    }
+                    None => say!(
+                        language,
+                        "{result} varies too much for its margin of {margin}: measure longer, with --duration 2s or more.",
+                        "{result} は許容差 {margin} に対してばらつきが大きすぎます。--duration 2s 以上で長く測ってください。",
+                    ),
+                }
+            }
             Self::OtherLoad { results } => {
                 let some = many((*results).into(), "result", "results");
                 say!(
                     language,
-                    "other processes used the CPU during {some}, which are undecided for that reason: repeat it on a quiet \
-                     machine, or with --wait-quiet 10min.",
-                    "結果 {results} 件の測定中、ほかのプロセスが CPU を使ったため未決です。空いたマシンで、または --wait-quiet 10min を付けて\
-                     測り直してください。",
+                    "other programs used the CPU during {some}: none of these can pass. Repeat it on a quiet machine, or with \
+                     --wait-quiet 10min.",
+                    "結果 {results} 件の測定中、ほかのプログラムが CPU を使ったため、合格にできません。空いたマシンで、または \
+                     --wait-quiet 10min を付けて測り直してください。",
                 )
             }
             Self::NotJudged { why } => {
@@ -296,6 +416,7 @@ impl Runs {
                 "no result is judged: {what} differs: {first} in the first run, {second} in the second.",
                 "どの結果も判定しません。{what} が違います: 1 番目 {first}、2 番目 {second}。",
             ),
+            _ => String::new(),
         }
     }
 }
