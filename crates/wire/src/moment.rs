@@ -121,8 +121,8 @@ fn micros(time: Duration) -> i64 {
 fn moments(value: &[u8]) -> [Option<i64>; 2] {
     match value {
         // Eight bytes of PostgreSQL, or of MySQL since 1970.
-        [a, b, c, d, e, f, g, h] if *a == 0 || *h == 0 => {
-            let bytes = [*a, *b, *c, *d, *e, *f, *g, *h];
+        [first, .., last] if value.len() == 8 && (*first == 0 || *last == 0) => {
+            let bytes = <[u8; 8]>::try_from(value).unwrap_or_default();
             [i64::from_be_bytes(bytes).checked_add(POSTGRES), since_1970(i64::from_le_bytes(bytes))]
         }
         [first, ..] if first.is_ascii_digit() => [of_text(value), None],
