@@ -109,3 +109,74 @@ fn time_that_the_server_stored_is_read_back_and_ends_no_replay() {
     let answer = replay(&place, &path, &["up:postgres", "--data", &dump]);
     assert!(answer.code != Some(0), "{answer:?}");
 }
+
+/// What each of several sessions does at the same time with keys, a UUID and a moment that the server made.
+const ORDERS: &str = r"
+BEGIN;
+INSERT INTO orders (buyer) VALUES ('b') RETURNING id, token, at \gset
+INSERT INTO item (order_id, what) VALUES (:id, 'a'), (:id, 'b');
+COMMIT;
+SELECT o.id, o.buyer, i.what FROM orders o JOIN item i ON i.order_id = o.id WHERE o.id = :id ORDER BY i.what;
+SELECT id, buyer FROM orders WHERE token = :'token';
+UPDATE orders SET buyer = 'c' WHERE id = :id AND at = :'at';
+SELECT buyer, at FROM orders WHERE id = :id;
+SELECT what FROM item WHERE order_id = :id ORDER BY order_id LIMIT 5;
+";
+
+#[test]
+fn keys_and_moments_that_the_server_made_are_followed_and_a_planted_wrong_answer_is_found() {
+    let Some(server) = testing::server("postgres") else { return };
+    if !has_program("psql") {
+        return;
+    }
+    let place = Place::that_starts_servers();
+    let schema = "CREATE TABLE orders (id serial PRIMARY KEY, buyer text, token uuid DEFAULT gen_random_uuid(), \
+                  at timestamptz DEFAULT now()); \
+                  CREATE TABLE item (id serial, order_id int REFERENCES orders, what text);";
+    sql(&server, "", schema).unwrap();
+    let file = place.file("orders.sql", ORDERS.repeat(3));
+    let session = format!("psql -qXf '{file}' > out");
+    let path = captured(&place, "orders", &server, &format!("{session} & {session} & {session}; wait"));
+    // Sequences stand elsewhere, so that each key is another one.
+    let moved = format!("{schema} SELECT setval('orders_id_seq', 1000), setval('item_id_seq', 500);");
+    for (planted, said) in [
+        ("", None),
+        (
+            "CREATE RULE r AS ON INSERT TO item DO ALSO UPDATE item SET what = 'x' WHERE what = 'b'",
+            Some("other values in 2 rows"),
+        ),
+        (
+            "CREATE RULE r AS ON INSERT TO item DO ALSO DELETE FROM item WHERE what = 'b'",
+            Some("1 rows instead of 2"),
+        ),
+        ("ALTER TABLE orders ALTER at SET DEFAULT '2020-02-02'", Some("answers differ")),
+        ("CREATE RULE r AS ON UPDATE TO orders DO INSTEAD NOTHING", Some("0 rows changed instead of 1")),
+    ] {
+        let dump = place.file("dump.sql", format!("{moved} {planted};"));
+        let answer = replay(&place, &path, &["up:postgres", "--data", &dump]);
+        let all = format!("{}{}", answer.out, answer.err);
+        assert_eq!(answer.code == Some(0), said.is_none(), "{planted}: {all}");
+        assert!(said.is_none_or(|said| all.contains(said)), "{planted}: {all}");
+    }
+}
+
+#[test]
+fn ids_of_streams_are_followed_and_a_planted_wrong_answer_is_found() {
+    let Some(server) = testing::server("redis") else { return };
+    if !has_program("redis-cli") {
+        return;
+    }
+    let place = Place::that_starts_servers();
+    let script = "for n in 1 2 3 4; do \
+                  id=$(redis-cli -p $REDIS_PORT XADD jobs '*' n $n); redis-cli -p $REDIS_PORT XADD other '*' n $n > out; \
+                  redis-cli -p $REDIS_PORT XRANGE jobs $id $id > out; redis-cli -p $REDIS_PORT XDEL jobs $id > out; \
+                  printf 'MULTI\\nXADD jobs * k %s\\nINCR n\\nEXEC\\n' $n | redis-cli -p $REDIS_PORT > out; \
+                  redis-cli -p $REDIS_PORT XRANGE jobs - + > out; redis-cli -p $REDIS_PORT XLEN jobs > out; done";
+    let path = captured(&place, "jobs", &server, script);
+    let replayed = |rest: &[&str]| replay(&place, &path, &[&["up:redis"][..], rest].concat());
+    replayed(&[]).success();
+    let data = place.file("data.redis", "XADD jobs 1-1 k 1\n");
+    let answer = replayed(&["--data", &data]);
+    let all = format!("{}{}", answer.out, answer.err);
+    assert!(answer.code != Some(0) && all.contains("2 rows instead of 1 for 'XRANGE"), "{all}");
+}

@@ -13,7 +13,7 @@ use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
 /// The first line.
-const MAGIC: &[u8] = b"kurabe capture 1\n";
+const MAGIC: &[u8] = b"kurabe capture 2\n";
 const KIND: &[u8] = b"kurabe capture ";
 /// The size of a block's header.
 const HEADER: usize = 20;
@@ -162,7 +162,7 @@ pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About,
     if got < MAGIC.len() || first != MAGIC {
         let version = String::from_utf8_lossy(first.strip_prefix(KIND).unwrap_or_default()).trim().to_owned();
         return Err(if first.starts_with(KIND) && got == MAGIC.len() {
-            wrong(format!("it is a capture of version {version:?}, and this program reads version 1"))
+            wrong(format!("it is a capture of version {version:?}, and this program reads version 2"))
         } else {
             wrong("it is not a capture".to_owned()).hint("kurabe capture TARGET -o FILE makes one")
         });
@@ -279,6 +279,7 @@ mod tests {
             Record::Open { connection: 3, at: 9_000, said: vec![("user".to_owned(), "é".to_owned())] },
             Record::Statement { number: 0, template: "SELECT \0".to_owned() },
             Record::Data { connection: 3, length: 9, bytes: vec![1, 2] },
+            Record::Made { connection: 3, values: vec![b"7".to_vec(), Vec::new()] },
             Record::Request(Box::new(request)),
             Record::Request(Box::new(earlier)),
             Record::Close { connection: 3, at: 1 << 40, unreadable: Some("no".to_owned()) },
@@ -339,7 +340,7 @@ mod tests {
         let mut blocks = Blocks::create(&path, &About::default()).unwrap();
         let mut block = Writer::default();
         for _ in 0..50_000 {
-            block.push(&records()[3]);
+            block.push(&records()[4]);
         }
         for _ in 0..200 {
             blocks.push(&block.bytes).unwrap();

@@ -29,6 +29,8 @@ pub enum Record {
         /// The bytes, if they are kept.
         bytes: Vec<u8>,
     },
+    /// Values that the server made, part of the answer to the connection's next request.
+    Made { connection: u64, values: Vec<Vec<u8>> },
     /// A connection has ended, or the rest of it is not read.
     Close {
         connection: u64,
@@ -155,6 +157,12 @@ impl Writer {
                 self.number(*connection);
                 self.number(*length);
                 self.text(bytes);
+            }
+            Record::Made { connection, values } => {
+                self.bytes.push(6);
+                self.number(*connection);
+                self.number(values.len() as u64);
+                values.iter().for_each(|value| self.text(value));
             }
             Record::Close { connection, at, unreadable } => {
                 self.bytes.push(4);
@@ -291,6 +299,10 @@ impl<'a> Reader<'a> {
                 unreadable: Some(self.text()?).filter(|why| !why.is_empty()),
             },
             5 => Record::End { requests: self.number()? },
+            6 => Record::Made {
+                connection: self.number()?,
+                values: self.many(|reader| Some(reader.slice()?.to_vec()))?,
+            },
             _ => return None,
         })
     }

@@ -10,7 +10,7 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_relay::lock;
 use kurabe_wire::registry::Protocol;
 use kurabe_wire::statement::{Dialect, command_has_secret, concealed, fingerprint};
-use kurabe_wire::view::{Event, Exchange, View};
+use kurabe_wire::view::{Event, Exchange, View, Watch};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,6 +56,8 @@ pub(crate) struct Tape {
 
 pub(crate) struct Shared {
     began: Instant,
+    /// When it began, in microseconds since 1970.
+    began_us: i64,
     values: Values,
     hasher: Hasher,
     dialect: Dialect,
@@ -97,6 +99,7 @@ impl Tape {
         };
         let shared = Arc::new(Shared {
             began: Instant::now(),
+            began_us: i64::try_from(about.began_ms.saturating_mul(1_000)).unwrap_or(i64::MAX),
             values: about.values,
             hasher: Hasher::default(),
             dialect,
@@ -359,6 +362,7 @@ impl Taped {
             };
             Parameter { kind: parameter.kind, chosen: parameter.chosen, binary: parameter.binary, value }
         };
+        let made = if is_secret || *values != Values::Keep { Vec::new() } else { exchange.made };
         let began = exchange.began.map_or(0, |began| self.shared.at(began));
         let mut request = Request {
             connection: self.number,
@@ -385,6 +389,9 @@ impl Taped {
         state.totals.requests += 1;
         state.totals.cut += u64::from(request.cut);
         state.totals.suspect += u64::from(is_suspect);
+        if !made.is_empty() {
+            state.push(&Record::Made { connection: self.number, values: made });
+        }
         state.push(&Record::Request(Box::new(request)));
     }
 }
@@ -393,11 +400,13 @@ impl Shared {
     /// A new connection.
     pub(crate) fn connection(self: &Arc<Self>, number: u64) -> Taped {
         self.connections.fetch_add(1, Ordering::SeqCst);
+        let mut view = (self.view)();
+        view.watch(Watch { began: (self.began, self.began_us), recorded: None, keeps_rows: false });
         Taped {
             number,
             shared: Arc::clone(self),
             secrets: Secrets::new(&self.tables),
-            view: (self.view)(),
+            view,
             events: Vec::new(),
             has_ended: false,
             is_unreadable: false,

@@ -101,7 +101,7 @@ impl Query {
         let Operation::Raw { statement } = raw(name, vec![RawPiece::Text(text.to_owned())]) else {
             return Err(Error::new(ErrorKind::Internal, "a query without a statement"));
         };
-        let ordered = sql::is_ordered(text, Dialect::POSTGRES);
+        let ordered = sql::Statement::read(text, Dialect::POSTGRES).is_ordered();
         Ok(Self { value: value.clone(), name: name.clone(), statement, writes: why.is_some(), ordered })
     }
 

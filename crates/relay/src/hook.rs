@@ -98,11 +98,8 @@ pub trait Hook: Send + Sync + 'static {
 
 /// Forwards both directions of a connection, through [`Hook::piece`], until both have ended.
 pub fn forward_both<H: Hook + ?Sized>(hook: &H, client: Socket, server: Socket) {
-    let (Ok(to_client), Ok(from_server)) = (client.try_clone(), server.try_clone()) else {
-        return hook.ended(Way::ToServer, End::Unreachable(NO_DESCRIPTORS.to_owned()));
-    };
     thread::scope(|scope| {
-        let answers = Ends { from: from_server, to: to_client };
+        let answers = Ends { from: server.handle(), to: client.handle() };
         let back = move || forward(hook, Way::ToClient, answers);
         match thread::Builder::new().name("relay".to_owned()).spawn_scoped(scope, back) {
             Ok(_) => forward(hook, Way::ToServer, Ends { from: client, to: server }),
@@ -116,7 +113,6 @@ pub struct Through;
 
 impl Hook for Through {}
 
-const NO_DESCRIPTORS: &str = "the relay has no file descriptors left";
 pub(crate) const NO_THREAD: &str = "the relay has no thread for it";
 
 struct OnPiece<F>(F);

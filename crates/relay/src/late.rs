@@ -29,7 +29,7 @@ impl Late {
 
     fn deliver(&self, ends: &Ends) -> io::Result<Queue> {
         let (put, take) = channel::<(Instant, Vec<u8>)>();
-        let (mut to, held) = (ends.to.try_clone()?, Arc::clone(&self.held));
+        let (mut to, held) = (ends.to.handle(), Arc::clone(&self.held));
         let thread = thread::Builder::new().name("late".to_owned()).spawn(move || {
             for (due, piece) in take {
                 thread::sleep(due.saturating_duration_since(Instant::now()));

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 /// Any free port of loopback.
 pub const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Open files of each connection, and those of all else.
-const FILES_OF_CONNECTION: u64 = 4;
+const FILES_OF_CONNECTION: u64 = 2;
 const FILES: u64 = 256;
 
 /// A relay, which listens until it is dropped.
@@ -160,11 +160,8 @@ impl Drop for Relay {
 impl Shared {
     fn run(&self, number: usize, client: Socket, hook: &Arc<dyn Hook>) {
         let connected = Socket::connect(&self.server).map(|server| (client, server));
-        let cloned = |(client, server): (Socket, Socket)| {
-            let kept = vec![client.try_clone()?, server.try_clone()?];
-            Ok::<_, io::Error>((kept, client, server))
-        };
-        let served = connected.and_then(cloned).and_then(|(kept, client, server)| {
+        let served = connected.and_then(|(client, server)| {
+            let kept = vec![client.handle(), server.handle()];
             // It is no longer there if the relay has stopped.
             let open = lock(&self.open).get_mut(&number).map(|open| open.sockets = kept);
             match &self.pump {

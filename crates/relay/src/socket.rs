@@ -40,14 +40,12 @@ impl Socket {
     }
 
     /// Another handle of the same socket.
-    ///
-    /// # Errors
-    /// If there is no file descriptor.
-    pub fn try_clone(&self) -> io::Result<Self> {
+    #[must_use]
+    pub fn handle(&self) -> Self {
         match self {
-            Self::Plain(stream) => stream.try_clone().map(Self::Plain),
-            Self::Tls(tls) => Ok(Self::Tls(Arc::clone(tls))),
-            Self::Queue(queue) => queue.stream().try_clone().map(Self::Plain),
+            Self::Plain(stream) => Self::Plain(stream.clone()),
+            Self::Tls(tls) => Self::Tls(Arc::clone(tls)),
+            Self::Queue(queue) => Self::Plain(queue.stream().clone()),
         }
     }
 
@@ -160,7 +158,21 @@ impl Write for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd as _;
     use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn handles_of_a_socket_share_one_descriptor() {
+        let (here, _there) = UnixStream::pair().unwrap();
+        let socket = Socket::Plain(here.into());
+        let descriptor = socket.as_fd().as_raw_fd();
+        assert_eq!(socket.handle().as_fd().as_raw_fd(), descriptor);
+        let socket = socket.queued().unwrap();
+        assert_eq!(
+            (socket.as_fd().as_raw_fd(), socket.handle().as_fd().as_raw_fd()),
+            (descriptor, descriptor)
+        );
+    }
 
     #[test]
     fn end_has_closed_once_everything_before_was_received() {

@@ -8,6 +8,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The time limit for connecting to a server.
@@ -45,13 +46,13 @@ impl Server {
     }
 }
 
-/// A connected socket of the system.
-#[derive(Debug)]
-pub struct Stream(OwnedFd);
+/// A connected socket of the system, with one descriptor for all of its handles.
+#[derive(Clone, Debug)]
+pub struct Stream(Arc<OwnedFd>);
 
 impl From<UnixStream> for Stream {
     fn from(stream: UnixStream) -> Self {
-        Self(stream.into())
+        Self(Arc::new(stream.into()))
     }
 }
 
@@ -76,11 +77,7 @@ impl Stream {
     /// A TCP connection that sends small messages at once, as clients of databases do.
     pub(crate) fn tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        Ok(Self(stream.into()))
-    }
-
-    pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        self.0.try_clone().map(Self)
+        Ok(Self(Arc::new(stream.into())))
     }
 
     /// Has its reads and writes never wait.

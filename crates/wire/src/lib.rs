@@ -14,6 +14,7 @@ pub mod decoder;
 pub mod environment;
 mod frames;
 mod input;
+mod moment;
 /// Commands of MongoDB as texts and values, and made of these again.
 pub mod mongodb {
     pub use crate::protocols::mongodb_message::{Field, cursor, cursors, database, fields, message};
@@ -25,6 +26,7 @@ pub mod registry;
 pub mod relay;
 pub mod render;
 pub mod resource;
+mod rows;
 pub mod statement;
 mod template;
 pub mod terminate;

@@ -85,9 +85,9 @@ impl Terminator {
         client: Socket,
         server: Socket,
     ) -> Result<Begun, Failure> {
-        let ends = |from: &Socket, to: &Socket| Ok(Ends { from: from.try_clone()?, to: to.try_clone()? });
-        let mut requests = ends(&client, &server).map_err(Failure::Lost)?;
-        let mut answers = ends(&server, &client).map_err(Failure::Lost)?;
+        let ends = |from: &Socket, to: &Socket| Ends { from: from.handle(), to: to.handle() };
+        let mut requests = ends(&client, &server);
+        let mut answers = ends(&server, &client);
         let (mut piece, mut acts, mut sent) = (vec![0; PIECE], Vec::new(), 0);
         loop {
             let way = Socket::wait(&client, &server).map_err(Failure::Lost)?;

@@ -1,8 +1,10 @@
 //! What a recorder learns from the bytes of a connection: requests with their values, and the shape of each answer.
 
 use crate::bounded::Size;
+pub use crate::moment::{Spans, Watch, moment, moment_like};
 use crate::reader::{Stop, UntilStop};
-use kurabe_protocol::sql::{Dialect, is_ordered};
+pub(crate) use crate::rows::Digest;
+pub use crate::rows::{COMPLETE, Rows, uuid};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -22,6 +24,9 @@ pub trait View: Send {
     /// Reads what the server sent next.
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>);
 
+    /// Says since when the connection is watched. Without it no time is one of the server's clock.
+    fn watch(&mut self, watch: Watch);
+
     /// The server has closed the connection, and nothing of what it sent is missing: an answer that ends so is complete.
     fn closed(&mut self, now: Instant, events: &mut Vec<Event>);
 
@@ -39,6 +44,9 @@ pub(crate) trait ReadExchanges: Send {
 
     /// Reads what the server sent next.
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop>;
+
+    /// See [`View::watch`].
+    fn watch(&mut self, _watch: Watch) {}
 
     /// It cannot read on.
     fn stopped(&mut self, _events: &mut Vec<Event>) {}
@@ -66,6 +74,12 @@ impl<R: ReadExchanges> View for UntilStop<R> {
         let Some(reader) = self.reader() else { return };
         let read = reader.received(bytes, now, events);
         self.end_where_it_stops(read, events);
+    }
+
+    fn watch(&mut self, watch: Watch) {
+        if let Some(reader) = self.reader() {
+            reader.watch(watch);
+        }
     }
 
     fn closed(&mut self, now: Instant, events: &mut Vec<Event>) {
@@ -194,6 +208,10 @@ pub struct Exchange {
     pub error: Option<String>,
     /// A checksum of the rows, see `Digest`.
     pub digest: u64,
+    /// Moments of the server's clock in the answer, and keys that it may have made, in the order in which they came.
+    pub made: Vec<Vec<u8>>,
+    /// The rows themselves, if they are to be kept.
+    pub kept: Option<Rows>,
     /// The transaction afterwards.
     pub transaction: Transaction,
 }
@@ -251,6 +269,11 @@ impl<T> Waiting<T> {
         Some((known, request))
     }
 
+    /// The oldest request of those of which this is known.
+    pub(crate) fn oldest(&self, is_known: impl Fn(&T) -> bool) -> Option<&Exchange> {
+        self.requests.iter().find(|(known, _)| is_known(known)).map(|(_, request)| request)
+    }
+
     /// The request that was sent last of those of which this is known.
     pub(crate) fn last(&self, is_known: impl Fn(&T) -> bool) -> Option<&Exchange> {
         self.requests.iter().rev().find(|(known, _)| is_known(known)).map(|(_, request)| request)
@@ -285,59 +308,6 @@ pub(crate) fn push_data(data: &[u8], request: Option<&Exchange>, events: &mut Ve
     } else if !data.is_empty() {
         let of = request.map(|request| request.text.clone()).unwrap_or_default();
         events.push(Event::Data { bytes: data.to_vec(), of });
-    }
-}
-
-/// The lower half of a checksum of all rows of a cursor that gave them in parts and in any order.
-pub const COMPLETE: u32 = 1;
-
-/// A checksum of rows: FNV-1a (64 bits) of each row's bytes. They are added up, which gives the upper half; where the
-/// statement orders its rows they are chained too, which gives the lower half. Equal upper halves alone are the same rows in
-/// another order.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Digest {
-    row: u64,
-    sum: u64,
-    chain: u64,
-    is_ordered: bool,
-}
-
-impl Digest {
-    const START: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-
-    pub(crate) fn new(is_ordered: bool) -> Self {
-        Self { row: Self::START, sum: 0, chain: 0, is_ordered }
-    }
-
-    /// That of a statement's rows.
-    pub(crate) fn of(text: &str, dialect: Dialect) -> Self {
-        Self::new(is_ordered(text, dialect))
-    }
-
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.row =
-            bytes.iter().fold(self.row, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(Self::PRIME));
-    }
-
-    pub(crate) fn end_row(&mut self) {
-        let row = std::mem::replace(&mut self.row, Self::START);
-        self.sum = self.sum.wrapping_add(row);
-        if self.is_ordered {
-            self.chain = self.chain.wrapping_mul(Self::PRIME).wrapping_add(row);
-        }
-    }
-
-    /// All rows are there: where they have no order, the lower half says so.
-    pub(crate) fn complete(&mut self) {
-        if !self.is_ordered {
-            self.chain = u64::from(COMPLETE);
-        }
-    }
-
-    pub(crate) fn value(self) -> u64 {
-        let half = |whole: u64| whole >> 32 ^ whole & u64::from(u32::MAX);
-        half(self.sum) << 32 | half(self.chain)
     }
 }
 

@@ -181,15 +181,12 @@ impl State {
 
 impl Hook for Shared {
     fn serve(&self, client: Socket, server: Socket) {
-        let clones = (client.try_clone(), server.try_clone());
-        if let ((Ok(to_client), Ok(to_server)), Some(protocol)) =
-            (clones, protocols::of_scheme(&self.plan.scheme))
-        {
+        if let Some(protocol) = protocols::of_scheme(&self.plan.scheme) {
             let exchange = Exchange {
                 shared: self,
                 protocol,
-                client: Peer::new(to_client),
-                server: Peer::new(to_server),
+                client: Peer::new(client.handle()),
+                server: Peer::new(server.handle()),
                 repeat: None,
                 burst: false,
                 doubled: None,

@@ -128,6 +128,7 @@ impl Reading {
             }
             Record::Request(request) => self.request(&request, about),
             Record::Data { length, .. } => self.shown.data_bytes += length,
+            Record::Made { .. } => {}
             Record::Close { connection, at, unreadable } => {
                 if let Some(mut live) = self.open.remove(&connection) {
                     self.work.end(connection, &mut live);

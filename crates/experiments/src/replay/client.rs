@@ -9,8 +9,9 @@ use super::{http, memcached, mongodb, mysql, postgres, redis};
 use crate::prelude::*;
 use kurabe_core::driver::RawMessages;
 use kurabe_protocol::mysql::message::{self, command};
+use kurabe_protocol::sql::with_order_keys;
 use kurabe_wire::registry::of_scheme;
-use kurabe_wire::view::{Event, Exchange, Step, View};
+use kurabe_wire::view::{Event, Exchange, Step, Transaction, View, Watch};
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -49,6 +50,11 @@ impl<'a> Client<'a> {
             Self { traffic, view, prepared, portals, cursors, database, number, out, events, kept };
         client.begin(messages.flags());
         Ok(client)
+    }
+
+    /// Says when answers begin, for the times in them.
+    pub(super) fn watch(&mut self, watch: Watch) {
+        self.view.watch(watch);
     }
 
     /// Tells the view that the login is over.
@@ -191,6 +197,35 @@ impl<'a> Client<'a> {
             unit.requests.iter().zip(&answers).for_each(|(sent, answer)| self.cursors.opened(sent, answer));
         }
         Ok(answers)
+    }
+
+    /// Whether rows of a query may come in another order, since they are equal in keys that it does not give; `false` where the
+    /// server, asked for them, shows that none are. Within a transaction it is not asked, since an error ends that.
+    pub(super) fn may_have_ties(&mut self, messages: &mut dyn RawMessages, sent: &Sent) -> Result<bool> {
+        let family = self.traffic.family;
+        let asked = with_order_keys(&self.traffic.text(sent), family.dialect().sql());
+        let (is_text, is_alone) =
+            (sent.request.step == Step::Text, sent.request.transaction == Transaction::None);
+        let can_ask = is_alone && !sent.request.pipelined && (is_text || family == Family::Postgres);
+        let Some((text, keys)) = asked.filter(|_| can_ask) else { return Ok(true) };
+        let mut sent = sent.clone();
+        if is_text {
+            match family {
+                Family::Postgres => postgres::push_text(&mut self.out, &text),
+                _ => self.out.extend(packet(0, &[&[command::QUERY], text.as_bytes()].concat())),
+            }
+        } else {
+            sent.types =
+                sent.request.parameters.iter().map(|one| if one.chosen { 0 } else { one.kind }).collect();
+            (sent.request.step, sent.request.limit, sent.request.goes_on) = (Step::Bound, 0, false);
+            sent.request.formats.truncate(usize::from(sent.request.formats.len() == 1));
+            postgres::push(&mut self.out, &text, &sent, &mut self.prepared, &mut self.portals)?;
+            postgres::message(&mut self.out, b'S', b"");
+        }
+        let answers = self.exchange(messages, 1, &[])?;
+        let rows =
+            answers.first().filter(|answer| answer.error.is_none()).and_then(|answer| answer.kept.as_ref());
+        Ok(rows.is_none_or(|rows| rows.have_ties(keys)))
     }
 
     /// Appends a command of MongoDB without values.

@@ -7,12 +7,16 @@ use kurabe_core::{Error, Result};
 pub(super) const PIECE: usize = 1 << 20;
 
 /// A request as it was recorded.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sent {
     pub(super) request: Request,
     pub(super) template: usize,
     /// Types of the parameters of a statement that is prepared.
     pub(super) types: Vec<u32>,
+    /// Values that the server made, in the answer.
+    pub(super) made: Vec<Vec<u8>>,
+    /// What a command that gave ids of streams named beside them, or those of its transaction.
+    pub(super) names: Vec<Vec<u8>>,
     /// Bulk data.
     pub(super) data: Vec<u8>,
     /// Whether it goes on with what another connection began.

@@ -1,5 +1,6 @@
 //! Compares answers with those that were recorded.
 
+use super::bindings::{Bindings, Followed, moments_fit};
 use super::commands::Sent;
 use super::family::Family;
 use super::metrics::Varies;
@@ -10,7 +11,7 @@ use kurabe_capture::record::Request;
 use kurabe_core::Error;
 use kurabe_core::sort;
 use kurabe_protocol::sql::{self, Statement};
-use kurabe_wire::view::{Exchange, Step};
+use kurabe_wire::view::{Exchange, Rows, Spans, Step, uuid};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -64,25 +65,58 @@ impl Compared {
         sent: &Sent,
         answer: &Exchange,
         other_counts: bool,
+        (bindings, spans): (&Bindings, [Spans; 2]),
+        may_have_ties: impl FnOnce() -> bool,
     ) {
         self.answers += 1;
         self.changes += answer.affected;
         let request = &sent.request;
-        let Some(differs) = difference(request, traffic, answer, other_counts) else {
-            if is_partial(request, traffic, answer) {
-                *self.varies.entry(Varies::Part).or_default() += 1;
+        let moments = moments_fit(sent, answer, spans);
+        let differs = difference(request, traffic, answer, other_counts)
+            .or_else(|| (moments == Some(false)).then(|| "another time".to_owned()));
+        let text = traffic.text(sent);
+        let of_clock = || match varies(&text, traffic, sent, answer) {
+            Some(Varies::Volatile) => Varies::Volatile,
+            _ => Varies::Part,
+        };
+        let Some(differs) = differs else {
+            let is_partial = is_partial(request, traffic, answer).then_some(Varies::Part);
+            if let Some(varies) = moments.map(|_| of_clock()).or(is_partial) {
+                *self.varies.entry(varies).or_default() += 1;
             }
             return;
         };
-        let text = traffic.text(sent);
+        let is_followed = request.rows == answer.rows
+            && request.affected == answer.affected
+            && request.error == answer.error;
+        if let Some(rows) = answer.kept.as_ref().filter(|_| is_followed && moments != Some(false)) {
+            match bindings.follow(rows, request.digest, traffic.family) {
+                Followed::Equal => {
+                    if moments.is_some() {
+                        *self.varies.entry(of_clock()).or_default() += 1;
+                    }
+                    return;
+                }
+                Followed::Reordered => {
+                    *self.varies.entry(Varies::Order).or_default() += 1;
+                    return;
+                }
+                Followed::Not => {}
+            }
+        }
         let may_race = request.error == answer.error
             || [&request.error, &answer.error]
                 .into_iter()
                 .flatten()
                 .any(|code| CONFLICTS.contains(&code.as_str()));
         let varies = varies(&text, traffic, sent, answer).or_else(|| {
-            (may_race && (traffic.raced(unit) || traffic.raced_for_numbers(unit))).then_some(Varies::Raced)
+            // Numbers that a client was told are followed.
+            let for_numbers = sent.made.is_empty() && traffic.raced_for_numbers(unit);
+            (may_race && (traffic.raced(unit) || for_numbers)).then_some(Varies::Raced)
         });
+        let is_reordered =
+            is_followed && request.digest >> 32 == answer.digest >> 32 && !traffic.family.has_commands();
+        let varies = varies.or_else(|| (is_reordered && may_have_ties()).then_some(Varies::Part));
         if let Some(varies) = varies {
             *self.varies.entry(varies).or_default() += 1;
             return;
@@ -196,8 +230,7 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
     let same_count = recorded.rows == answer.rows && recorded.affected == answer.affected;
     if family.has_commands() {
         // Checksums of answers without an order are the same in any.
-        let is_of_server = sent.varies || traffic.made.are_in(text, recorded);
-        if is_of_server || family.is("volatile", text) {
+        if sent.varies || family.is("volatile", text) {
             return Some(Varies::Volatile);
         }
         // It waits up to a time for what another client sends.
@@ -211,11 +244,25 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
         Some(sql::Varies::Values) if same_count => return Some(Varies::Volatile),
         _ => {}
     }
+    // The lowest quarter is that of the rows without numbers and UUIDs.
+    let same_rest = recorded.digest & 0xffff == answer.digest & 0xffff;
+    let template = &traffic.templates[sent.template];
     match (same_count, same_rows) {
-        (true, true) => (!statement.is_ordered()).then_some(Varies::Order),
+        // Of rows that are ordered by the server's clock, those of one moment have no order.
+        (true, true) => (!statement.is_ordered() || !sent.made.is_empty()).then_some(Varies::Order),
         (true, false) => {
-            (statement.has_open_limit() || traffic.made.are_read_by(&statement)).then_some(Varies::Part)
+            let has_unknown = traffic.has_unknown_numbers(template)
+                || traffic.is_inserted(template) && answer.kept.as_ref().is_some_and(has_uuids);
+            let is_partial = statement.has_open_limit() || traffic.stored.are_read_by(&statement);
+            (is_partial || same_rest && has_unknown).then_some(Varies::Part)
         }
         _ => None,
     }
+}
+
+/// Whether a column of the rows has UUIDs.
+fn has_uuids(rows: &Rows) -> bool {
+    let mut found = false;
+    rows.values(|_, value| found |= uuid(value).is_some());
+    found
 }

@@ -220,6 +220,8 @@ mod tests {
             request: Request { parameters, ..Request::default() },
             template: 0,
             types: Vec::new(),
+            made: Vec::new(),
+            names: Vec::new(),
             data: Vec::new(),
             goes_on: false,
             since: None,

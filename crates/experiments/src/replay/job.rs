@@ -1,5 +1,6 @@
 //! One replay of a capture: a task for each lane of connections, which sends what was recorded and compares the answers.
 
+use super::bindings::Bindings;
 use super::cached::{Cached, Counts, Versions};
 use super::client::Client;
 use super::commands::Sent;
@@ -15,7 +16,7 @@ use kurabe_core::driver::{Access, ConnectOptions, Driver};
 use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_reactor::Reactor;
 use kurabe_stats::Histogram;
-use kurabe_wire::view::Exchange;
+use kurabe_wire::view::{Exchange, Watch};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -65,7 +66,9 @@ struct Shared<'a> {
     cursors: Cursors,
     wrong: AtomicU64,
     versions: Versions,
-    began: Instant,
+    bindings: Bindings,
+    /// When it began.
+    watch: Watch,
 }
 
 impl Job for Replay {
@@ -93,7 +96,8 @@ impl Job for Replay {
             cursors: Cursors::default(),
             wrong: AtomicU64::new(0),
             versions: Versions::new(&self.traffic),
-            began: Instant::now(),
+            bindings: Bindings::default(),
+            watch: Watch { keeps_rows: true, ..Watch::now() },
         };
         let lanes = (0..self.traffic.lanes.len()).map(|lane| {
             let shared = &shared;
@@ -226,17 +230,25 @@ impl Shared<'_> {
             if !self.order.wait(lane, unit) {
                 return Err(None);
             }
+            let recorded = traffic.about.began_ms as i64 * 1_000;
+            let recorded = [recorded, recorded.saturating_add((unit.at / 1_000) as i64)];
+            let watch = Watch { recorded: Some(recorded), ..self.watch };
+            client.watch(watch);
+            let filled = self.bindings.filled(traffic, unit);
             let answers = match &mut cached {
                 None => {
-                    let sent = client.send(session.raw_messages()?, unit);
+                    let sent = client.send(session.raw_messages()?, &filled);
                     sent.map_err(|error| with_text(error, traffic, unit))?
                 }
                 Some(cached) => {
                     let of = (traffic, connection);
-                    cached.send(&mut *session, &mut client, of, &self.versions, unit)?
+                    cached.send(&mut *session, &mut client, of, &self.versions, &filled)?
                 }
             };
             self.check_refused(unit, &answers)?;
+            for (sent, answer) in unit.requests.iter().zip(&answers) {
+                self.bindings.learn(traffic, sent, answer);
+            }
             self.versions.answered(traffic, unit, &answers, &mut changed);
             self.order.answered(unit);
             let ends = answers.iter().filter_map(|answer| answer.ended).max();
@@ -248,7 +260,7 @@ impl Shared<'_> {
                 Some((_, false)) => {}
                 None => waited = 0,
             }
-            for (sent, answer) in unit.requests.iter().zip(&answers) {
+            for (place, (sent, answer)) in unit.requests.iter().zip(&answers).enumerate() {
                 seen.requests += 1;
                 if let (Some(began), Some(ended)) = (due.or(answer.began), answer.ended) {
                     let time = ended.saturating_duration_since(began).as_nanos() as u64;
@@ -256,7 +268,14 @@ impl Shared<'_> {
                     seen.all.record(time);
                 }
                 let before = seen.compared.wrong;
-                seen.compared.answer(traffic, unit, sent, answer, other_counts);
+                let of = (&self.bindings, [watch, self.watch].map(|watch| watch.spans(answer.began)));
+                let may_have_ties = || {
+                    let messages = session.raw_messages().ok();
+                    messages.is_none_or(|messages| {
+                        client.may_have_ties(messages, &filled.requests[place]).unwrap_or(true)
+                    })
+                };
+                seen.compared.answer(traffic, unit, sent, answer, other_counts, of, may_have_ties);
                 let wrong = seen.compared.wrong - before;
                 if wrong > 0 && self.wrong.fetch_add(wrong, Ordering::Relaxed) + 1 >= MANY {
                     return Err(None);
@@ -289,8 +308,10 @@ impl Shared<'_> {
     /// Waits until something is due, if the replay keeps recorded times, and gives that time.
     fn sleep_until(&self, at: u64) -> Result<Option<Instant>, Failed> {
         let stopped = || Some(Error::new(ErrorKind::Interrupted, "stopped by the user"));
-        let due =
-            self.replay.speed.map(|speed| self.began + Duration::from_nanos((at as f64 / speed) as u64));
+        let due = self
+            .replay
+            .speed
+            .map(|speed| self.watch.began.0 + Duration::from_nanos((at as f64 / speed) as u64));
         loop {
             if self.cancel.load(Ordering::Relaxed) {
                 return Err(stopped());

@@ -2,6 +2,7 @@
 //!
 //! `traffic` reads the capture and says what waits for what, `client` sends it, `compare` judges the answers.
 
+mod bindings;
 mod cached;
 mod client;
 mod commands;
@@ -10,7 +11,6 @@ mod compare;
 mod family;
 mod http;
 mod job;
-mod made;
 mod memcached;
 mod metrics;
 mod mongodb;

@@ -1,15 +1,16 @@
 //! Reads a capture: which of its requests are sent, by connection, and which of them together.
 
+use super::bindings::Stored;
 use super::commands::Sent;
 use super::commits::{Changes, order};
 use super::family::Family;
-use super::made::Made;
 use super::traffic::{Connection, Kind, Template, Traffic, Unit};
-use super::{mongodb, postgres, transactions};
+use super::{bindings, mongodb, postgres, redis, transactions};
 use crate::prelude::*;
 use kurabe_capture::Values;
 use kurabe_capture::file::{self, About};
 use kurabe_capture::record::{Parameter, Record, Request, Value};
+use kurabe_protocol::sql;
 use kurabe_wire::statement::{GAP, fingerprint, is_setup};
 use kurabe_wire::view::{Step, Transaction};
 use std::cmp::Reverse;
@@ -74,7 +75,7 @@ struct Reading {
     most: u64,
     held: u64,
     is_counted: bool,
-    made: Made,
+    stored: Stored,
 }
 
 /// A connection while it is read.
@@ -83,12 +84,14 @@ struct Live {
     place: usize,
     data: Vec<u8>,
     is_data_cut: bool,
+    made: Vec<Vec<u8>>,
     /// Statements that are prepared, and the request that did it, if no execution has shown their types yet.
     prepared: HashMap<(u64, Vec<String>), Option<usize>>,
     /// The names of statements that SQL prepared.
     names: HashSet<String>,
-    /// Whether a command of Redis that varies waits for `EXEC`.
+    /// Whether a command of Redis that varies waits for `EXEC`, and what those that wait name.
     varies: bool,
+    named: Vec<Vec<u8>>,
 }
 
 impl Reading {
@@ -105,6 +108,11 @@ impl Reading {
                 if let Some(live) = self.open.get_mut(&connection) {
                     live.is_data_cut |= length != bytes.len() as u64;
                     live.data.extend(bytes);
+                }
+            }
+            Record::Made { connection, values } => {
+                if let Some(live) = self.open.get_mut(&connection) {
+                    live.made = values;
                 }
             }
             Record::Request(request) => self.request(*request),
@@ -129,7 +137,7 @@ impl Reading {
         let tables = self.family.tables(&template, &shown);
         let has_values_in_gaps = self.family.has_values_in_gaps(&template);
         if writes.is_some() && !self.family.has_commands() {
-            self.made.learn(&shown, self.family);
+            self.stored.learn(&sql::Statement::read(&shown, self.family.dialect().sql()));
         }
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template {
@@ -143,6 +151,8 @@ impl Reading {
             family: self.family,
             text: template,
             kind,
+            makes: None,
+            uses: Vec::new(),
         });
     }
 
@@ -154,15 +164,20 @@ impl Reading {
             self.left_out += 1;
             return;
         };
-        let mut varies = false;
+        let (mut varies, mut names) = (false, Vec::new());
         if self.family == Family::Redis {
             let text = &self.templates[template].text;
-            self.made.learn_command(text, &request);
-            live.varies |= self.family.is("volatile", text) || self.made.are_in(text, &request);
+            live.varies |= self.family.is("volatile", text);
+            live.named.extend(redis::named(&request));
             if ["EXEC", "DISCARD", "MULTI"].contains(&text.as_str()) {
                 varies = std::mem::take(&mut live.varies);
             }
+            if request.transaction != Transaction::Open {
+                names = std::mem::take(&mut live.named);
+            }
         }
+        let made = std::mem::take(&mut live.made);
+        names.retain(|_| !made.is_empty());
         let (data, is_cut) = (std::mem::take(&mut live.data), std::mem::take(&mut live.is_data_cut));
         let text = filled.as_deref().unwrap_or(&self.templates[template].text);
         let is_unknown = self.templates[template].is_left_out
@@ -198,7 +213,9 @@ impl Reading {
             connection.waited = connection.waited.saturating_add(time);
             return;
         }
-        self.held = self.held.saturating_add(held(&request) + data.len() as u64);
+        self.held = self
+            .held
+            .saturating_add(held(&request) + (data.len() + made.iter().map(Vec::len).sum::<usize>()) as u64);
         if self.requests > self.most || self.held > LEAST_HELD.max(self.most.saturating_mul(HELD)) {
             self.is_counted = true;
             for (connection, sent) in self.connections.iter_mut().zip(std::mem::take(&mut self.sent)) {
@@ -218,7 +235,7 @@ impl Reading {
         } else if let Some(place) = live.prepared.get_mut(&key).and_then(Option::take) {
             sent[place].types = types();
         }
-        sent.push(Sent { request, template, types: own, data, goes_on, since, varies });
+        sent.push(Sent { request, template, types: own, made, names, data, goes_on, since, varies });
     }
 
     /// The text of a request if its literals are more than values, and why it may change something as it is sent.
@@ -261,13 +278,19 @@ impl Reading {
     }
 
     fn end(self, about: About) -> Traffic {
-        let Self { complete, family, templates, mut connections, sent, is_counted, .. } = self;
+        let Self { complete, family, mut templates, mut connections, sent, is_counted, .. } = self;
+        let names: Vec<String> = self.kinds.iter().map(|kind| kind.text.clone()).collect();
+        bindings::find(&sent, &mut templates, &names, family);
         let mut units: Vec<Unit> = Vec::new();
         let mut commits: Vec<(usize, Vec<String>)> = Vec::new();
-        for (connection, sent) in connections.iter_mut().zip(sent) {
+        for (connection, mut sent) in connections.iter_mut().zip(sent) {
             let mut changes = Changes { templates: &templates, is_open: false, tables: None, snapshot: None };
             let mut last = connection.opened;
             (connection.has_requests, connection.last) = (!sent.is_empty(), 0);
+            if family == Family::Mysql {
+                // The answer to an execution ends with the last row that is fetched.
+                sent.sort_by_key(|sent| sent.request.at);
+            }
             let mut sent = sent.into_iter().peekable();
             while sent.peek().is_some() {
                 let (mut unit, mut since) = (Unit::default(), None);
@@ -317,6 +340,7 @@ impl Reading {
         }
         let commits = order(&mut units, commits);
         let lanes = lanes(&connections);
+        let (inserted, raced_for) = insertions(&units, &templates);
         let (kinds, requests, left_out) = (self.kinds, self.requests, self.left_out);
         let transactions = transactions::find(&mut units, &connections, &templates, &kinds);
         Traffic {
@@ -333,9 +357,32 @@ impl Reading {
             is_counted,
             left_out,
             commits,
-            made: self.made,
+            stored: self.stored,
+            inserted,
+            raced_for,
         }
     }
+}
+
+/// The tables into which units insert rows, and those of them whose rows may have got numbers in another order than they were
+/// sent in, without that a client was told.
+fn insertions(units: &[Unit], templates: &[Template]) -> (HashSet<String>, HashSet<String>) {
+    let mut latest: HashMap<&str, u64> = HashMap::new();
+    let (mut inserted, mut raced) = (HashSet::new(), HashSet::new());
+    let mut inserts: Vec<&Unit> = units.iter().filter(|unit| !unit.inserts.is_empty()).collect();
+    inserts.sort_by_key(|unit| unit.at);
+    for unit in inserts {
+        let is_told = unit.requests.iter().all(|sent| templates[sent.template].makes.is_some());
+        for table in &unit.inserts {
+            inserted.insert(table.clone());
+            let latest = latest.entry(table).or_default();
+            if *latest >= unit.at && !is_told {
+                raced.insert(table.clone());
+            }
+            *latest = unit.end.max(*latest);
+        }
+    }
+    (inserted, raced)
 }
 
 /// About how many bytes the values of a request take.

@@ -1,7 +1,7 @@
 //! Commands of Redis and Valkey: <https://redis.io/docs/latest/commands/>.
 
 use super::commands::{Sent, values};
-use kurabe_capture::record::{Request, Value as Recorded};
+use kurabe_capture::record::{Parameter, Request, Value as Recorded};
 use kurabe_core::Result;
 
 /// Bytes of a parameter up to which it may be a key.
@@ -13,6 +13,15 @@ pub(super) fn keys(sent: &Sent) -> impl Iterator<Item = String> {
         Recorded::Bytes(bytes) if bytes.len() <= KEY => Some(String::from_utf8_lossy(bytes).into_owned()),
         _ => None,
     })
+}
+
+/// What a request names before the `*` in whose place the server puts an id.
+pub(super) fn named(request: &Request) -> impl Iterator<Item = Vec<u8>> {
+    let bytes = |one: &Parameter| match &one.value {
+        Recorded::Bytes(bytes) if bytes != b"*" => Some(bytes.clone()),
+        _ => None,
+    };
+    request.parameters.iter().map_while(bytes).filter(|bytes| bytes.len() <= KEY)
 }
 
 /// The words of a request as it is sent.
@@ -65,7 +74,6 @@ pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
 mod tests {
     use super::super::family::Family;
     use super::*;
-    use kurabe_capture::record::Parameter;
 
     #[test]
     fn command_is_judged_by_its_arguments_wherever_they_stand() {

@@ -3,9 +3,9 @@
 //! A *unit* is what is sent at once: a request, or the messages of PostgreSQL's extended protocol up to Sync. `commits` says what it waits
 //! for.
 
+use super::bindings::Stored;
 use super::commands::Sent;
 use super::family::Family;
-use super::made::Made;
 use super::{http, memcached, mongodb, redis};
 use kurabe_capture::file::About;
 use kurabe_capture::record::Request;
@@ -13,7 +13,7 @@ use kurabe_capture::units::Node;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_wire::resource::Place;
 use kurabe_wire::statement::GAP;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The requests of a capture.
 #[derive(Debug)]
@@ -36,8 +36,10 @@ pub(super) struct Traffic {
     /// Requests that cannot be sent again: without an answer, cut off, or of commands that are not known.
     pub(super) left_out: u64,
     pub(super) commits: Vec<Commit>,
-    /// Where values of the server are stored.
-    pub(super) made: Made,
+    pub(super) stored: Stored,
+    /// Tables into which rows are inserted, and those of them into which several connections insert at the same time.
+    pub(super) inserted: HashSet<String>,
+    pub(super) raced_for: HashSet<String>,
 }
 
 /// A statement without its values.
@@ -61,6 +63,9 @@ pub(super) struct Template {
     pub(super) tables: Vec<String>,
     /// The protocol: parameters of commands may be keys.
     pub(super) family: Family,
+    /// Whose keys its answers give, and the places of its values that have such keys.
+    pub(super) makes: Option<usize>,
+    pub(super) uses: Vec<(usize, usize)>,
 }
 
 impl Template {
@@ -116,7 +121,7 @@ pub(super) struct Connection {
     pub(super) waited: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Unit {
     /// When it began, and when it was answered, in nanoseconds since the capture began.
     pub(super) at: u64,
@@ -202,6 +207,16 @@ impl Traffic {
         let used = |template: &&Template| self.kinds[template.kind].calls > 0;
         let found = self.templates.iter().filter(used).find(|template| template.writes.is_some())?;
         Some((&self.kinds[found.kind].text, found.writes.as_deref()?))
+    }
+
+    /// Whether it names tables into which rows are inserted.
+    pub(super) fn is_inserted(&self, template: &Template) -> bool {
+        template.tables.iter().any(|table| self.inserted.contains(table))
+    }
+
+    /// Whether it names tables whose rows may have numbers that nothing gave to a client, and that are chance.
+    pub(super) fn has_unknown_numbers(&self, template: &Template) -> bool {
+        template.tables.iter().any(|table| self.raced_for.contains(table))
     }
 
     /// Whether another unit inserted rows into a table of this one at the same time: which got the first number is chance.

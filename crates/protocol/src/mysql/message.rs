@@ -202,6 +202,44 @@ impl PrepareOk {
     }
 }
 
+/// An OK packet: what a statement changed, and the state behind it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Changed {
+    pub affected: u64,
+    /// The `AUTO_INCREMENT` value of the first row; 0: none.
+    pub key: u64,
+    pub status: u16,
+}
+
+impl Changed {
+    /// Reads a payload. What is missing is 0.
+    pub fn read(payload: &[u8]) -> Self {
+        let Some((affected, at)) = number(payload, 1) else { return Self::default() };
+        let Some((key, at)) = number(payload, at) else { return Self { affected, ..Self::default() } };
+        Self { affected, key, status: short(payload, at) }
+    }
+}
+
+/// A column of rows (`ColumnDefinition41`).
+#[derive(Clone, Copy, Debug)]
+pub struct Column<'a> {
+    pub name: &'a [u8],
+    pub kind: u8,
+}
+
+impl<'a> Column<'a> {
+    /// Reads a payload: catalogue, schema, table and its own name, name and own name, and at the end character set (2), length
+    /// (4), type (1), flags (2), decimals (1) and two bytes more.
+    pub fn read(payload: &'a [u8]) -> Option<Self> {
+        let mut at = 0;
+        for _ in 0..4 {
+            at = text(payload, at)?.1;
+        }
+        let (name, _) = text(payload, at)?;
+        Some(Self { name, kind: *payload.get(payload.len().checked_sub(6)?)? })
+    }
+}
+
 /// A number of one to nine bytes and the position after it (`int<lenenc>`).
 pub fn number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let size = match *bytes.get(at)? {

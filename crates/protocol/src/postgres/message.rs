@@ -145,6 +145,16 @@ pub fn settings(body: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
+/// The names of the columns of `RowDescription`: a count of two bytes, and 18 bytes behind each name.
+pub fn columns(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut at = 2;
+    std::iter::from_fn(move || {
+        let (name, next) = until_zero(body, at);
+        at = next + 18;
+        (at <= body.len()).then_some(name)
+    })
+}
+
 /// A field of `ErrorResponse` or `NoticeResponse`, by its letter ("Error and Notice Message Fields").
 pub fn error_field(body: &[u8], letter: u8) -> Option<&[u8]> {
     let mut fields = body.split(|byte| *byte == 0).filter_map(<[u8]>::split_first);

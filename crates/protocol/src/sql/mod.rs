@@ -8,4 +8,4 @@ mod statement;
 
 pub use effects::{are_several, verbs};
 pub use lexer::{Dialect, Kind, Token, Tokens, tokens};
-pub use statement::{Statement, Varies, first_word, is_ordered};
+pub use statement::{Order, Statement, Varies, first_word, order, with_order_keys};

@@ -166,7 +166,27 @@ impl<'a> Statement<'a> {
 
     /// Whether the rows of the answer have an order.
     pub fn is_ordered(&self) -> bool {
-        orders(self.tokens.iter().copied())
+        order_at(&self.tokens).is_some()
+    }
+
+    /// The keys of the order of the rows of the answer.
+    fn order_keys(&self) -> Option<Vec<&[Token<'a>]>> {
+        let rest = self.tokens.get(order_at(&self.tokens)? + 2..).unwrap_or_default();
+        let (mut depth, mut keys, mut begun) = (0, Vec::new(), 0);
+        for (at, token) in rest.iter().enumerate() {
+            depth += i32::from(token.is_mark('(')) - i32::from(token.is_mark(')'));
+            let ends = token.is_mark(';') || token.is_one_of(&["fetch", "for", "limit", "lock", "offset"]);
+            if depth < 0 || depth == 0 && ends {
+                keys.push(&rest[begun..at]);
+                return Some(keys);
+            }
+            if depth == 0 && token.is_mark(',') {
+                keys.push(&rest[begun..at]);
+                begun = at + 1;
+            }
+        }
+        keys.push(&rest[begun..]);
+        Some(keys)
     }
 
     /// Whether a limit without an order chooses rows.
@@ -489,18 +509,84 @@ pub fn first_word(text: &str, dialect: Dialect) -> Option<&str> {
     said.next().filter(|first| first.kind == Kind::Word).map(|first| first.text)
 }
 
-/// Whether the rows of the answer to a statement have an order.
-pub fn is_ordered(text: &str, dialect: Dialect) -> bool {
-    // Most have none, which needs no tokens.
-    let may = text.as_bytes().windows(5).any(|word| word.eq_ignore_ascii_case(b"order"));
-    may && orders(tokens(text, dialect).filter(|token| !token.is_blank()))
+/// The order of the rows of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    None,
+    /// By more than names and places of columns.
+    Unknown,
+    /// By columns, which are named or have a place.
+    By(Vec<String>),
 }
 
-/// Whether an ORDER BY is of the statement itself, and not within parentheses that enclose a part of it.
-fn orders<'a>(tokens: impl Iterator<Item = Token<'a>>) -> bool {
-    let (mut depth, mut has_begun, mut enclosing, mut ordered, mut after) =
-        (0_i32, false, 0_i32, false, false);
-    for token in tokens {
+/// The order of the rows of the answer to a statement.
+pub fn order(text: &str, dialect: Dialect) -> Order {
+    // Most have none, which needs no tokens.
+    if !text.as_bytes().windows(5).any(|word| word.eq_ignore_ascii_case(b"order")) {
+        return Order::None;
+    }
+    let statement = Statement::read(text, dialect);
+    let Some(keys) = statement.order_keys() else { return Order::None };
+    keys.iter().map(|key| ordered_by(key)).collect::<Option<_>>().map_or(Order::Unknown, Order::By)
+}
+
+/// A query with the keys of its order as further columns, and how many they are; `None` if it may not have them.
+pub fn with_order_keys(text: &str, dialect: Dialect) -> Option<(String, usize)> {
+    const NONE: [&str; 8] = ["distinct", "except", "for", "group", "having", "intersect", "lock", "union"];
+    let statement = Statement::read(text, dialect);
+    let (last, before) = statement.tokens.split_last()?;
+    let has_more = |token: &Token<'_>| token.is_one_of(&NONE) || token.is_mark(';');
+    if !statement.tokens.first()?.is("select") || before.iter().any(has_more) || last.is_one_of(&NONE) {
+        return None;
+    }
+    let (mut depth, mut from) = (0_i32, None);
+    for token in &statement.tokens {
+        depth += i32::from(token.is_mark('(')) - i32::from(token.is_mark(')'));
+        from = from.or(Some(token).filter(|token| depth == 0 && token.is("from")));
+    }
+    let place = |token: &Token<'_>| token.text.as_ptr() as usize - text.as_ptr() as usize;
+    let mut columns = String::new();
+    let keys = statement.order_keys()?;
+    for key in &keys {
+        let key = without_direction(key);
+        // A place in a list has another meaning there, and a parameter another place.
+        if key.iter().any(|token| matches!(token.kind, Kind::Number | Kind::Parameter)) {
+            return None;
+        }
+        let last = key.last()?;
+        columns.push_str(", ");
+        columns.push_str(text.get(place(key.first()?)..place(last) + last.text.len())?);
+    }
+    let from = place(from?);
+    Some((format!("{}{columns} {}", text.get(..from)?, text.get(from..)?), keys.len()))
+}
+
+/// A key of an order without its direction.
+fn without_direction<'a, 'b>(key: &'b [Token<'a>]) -> &'b [Token<'a>] {
+    let words = ["asc", "desc", "first", "last", "nulls"];
+    let count = key.iter().rposition(|token| !token.is_one_of(&words)).map_or(0, |last| last + 1);
+    &key[..count]
+}
+
+/// The column by which rows are ordered: its place, or its name behind those of its table.
+fn ordered_by(tokens: &[Token<'_>]) -> Option<String> {
+    let (last, before) = without_direction(tokens).split_last()?;
+    let is_name = |(at, token): (usize, &Token<'_>)| {
+        if at % 2 == 0 { token.name().is_some() } else { token.is_mark('.') }
+    };
+    match last.kind {
+        Kind::Number if before.is_empty() => Some(last.text.to_owned()),
+        _ => {
+            let fits = before.len() % 2 == 0 && before.iter().enumerate().all(is_name);
+            last.name().filter(|_| fits).map(str::to_owned)
+        }
+    }
+}
+
+/// Where the ORDER BY of the statement itself is: one that is not within parentheses that enclose a part of it.
+fn order_at(tokens: &[Token<'_>]) -> Option<usize> {
+    let (mut depth, mut has_begun, mut enclosing, mut found, mut after) = (0_i32, false, 0_i32, None, false);
+    for (at, token) in tokens.iter().enumerate() {
         if token.is_mark('(') {
             depth += 1;
             enclosing += i32::from(!has_begun);
@@ -513,13 +599,13 @@ fn orders<'a>(tokens: impl Iterator<Item = Token<'a>>) -> bool {
             }
         } else if after && token.is_one_of(&["union", "except", "intersect"]) {
             // The order was that of a part.
-            ordered = false;
+            found = None;
         } else if token.is("order") && depth == enclosing {
-            ordered = true;
+            found = Some(at);
         }
         has_begun |= !token.is_mark('(');
     }
-    ordered
+    found
 }
 
 #[cfg(test)]
@@ -606,6 +692,48 @@ mod tests {
     }
 
     #[test]
+    fn columns_of_an_order_are_known_by_name_or_place() {
+        let by = |columns: &[&str]| Order::By(columns.iter().map(|column| (*column).to_owned()).collect());
+        for (text, expected) in [
+            ("SELECT a, b FROM t ORDER BY a, t.b DESC NULLS LAST LIMIT 5", by(&["a", "b"])),
+            ("SELECT a FROM t ORDER BY \"A b\" ASC, 2 FOR UPDATE;", by(&["A b", "2"])),
+            ("(SELECT a FROM t ORDER BY s.t.a)", by(&["a"])),
+            ("SELECT a FROM t ORDER BY lower(a)", Order::Unknown),
+            ("SELECT a FROM t ORDER BY a, b + 1", Order::Unknown),
+            ("SELECT a FROM t ORDER BY $1", Order::Unknown),
+            ("SELECT a FROM t ORDER BY", Order::Unknown),
+            ("SELECT a FROM (SELECT a FROM t ORDER BY a) s", Order::None),
+        ] {
+            assert_eq!(order(text, Dialect::POSTGRES), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_of_an_order_become_columns() {
+        for (text, expected) in [
+            (
+                "SELECT a FROM t ORDER BY b DESC, lower(c) LIMIT 5",
+                Some(("SELECT a , b, lower(c) FROM t ORDER BY b DESC, lower(c) LIMIT 5", 2)),
+            ),
+            (
+                "SELECT (SELECT a FROM u) FROM t ORDER BY t.b",
+                Some(("SELECT (SELECT a FROM u) , t.b FROM t ORDER BY t.b", 1)),
+            ),
+            ("SELECT a FROM t ORDER BY b;", Some(("SELECT a , b FROM t ORDER BY b;", 1))),
+            ("SELECT a FROM t ORDER BY b; SELECT 1", None),
+            ("SELECT a FROM t ORDER BY 1", None),
+            ("SELECT a FROM t ORDER BY b = $1", None),
+            ("SELECT DISTINCT a FROM t ORDER BY a", None),
+            ("SELECT a FROM t ORDER BY b FOR UPDATE", None),
+            ("SELECT 1 ORDER BY 1", None),
+            ("SELECT a FROM t", None),
+        ] {
+            let found = with_order_keys(text, Dialect::POSTGRES);
+            assert_eq!(found.as_ref().map(|(text, keys)| (text.as_str(), *keys)), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn order_and_limit_are_those_of_the_statement() {
         for (text, ordered, open) in [
             ("SELECT a FROM t ORDER\nBY a LIMIT 5", true, false),
@@ -624,7 +752,7 @@ mod tests {
         ] {
             let statement = Statement::read(text, Dialect::POSTGRES);
             assert_eq!((statement.is_ordered(), statement.has_open_limit()), (ordered, open), "{text}");
-            assert_eq!(is_ordered(text, Dialect::POSTGRES), ordered, "{text}");
+            assert_eq!(order(text, Dialect::POSTGRES) != Order::None, ordered, "{text}");
         }
     }
 

@@ -69,7 +69,7 @@ fn both_ends_send_much_before_they_read() {
     let (near, far) = encrypted();
     thread::scope(|scope| {
         for (end, own, other) in [(&near, 1, 2), (&far, 2, 1)] {
-            let (mut reader, mut writer) = (end.try_clone().unwrap(), end.try_clone().unwrap());
+            let (mut reader, mut writer) = (end.handle(), end.handle());
             scope.spawn(move || {
                 let bytes = much(own);
                 // Keys change on the way, which is answered while the other direction is busy.
@@ -160,7 +160,7 @@ fn relay_between_an_encrypted_client_and_a_plain_server_forwards_both_and_their_
     let relay = relay.unwrap();
     let near = Socket::connect(&relay.address().into()).unwrap();
     let mut near = near.encrypt(client_of(&client), Vec::new()).unwrap();
-    let (sent, mut writer) = (much(3), near.try_clone().unwrap());
+    let (sent, mut writer) = (much(3), near.handle());
     thread::scope(|scope| {
         let sent = &sent;
         scope.spawn(move || writer.write_all(sent).unwrap());

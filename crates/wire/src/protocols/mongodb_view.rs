@@ -83,7 +83,7 @@ impl ReadExchanges for Mongodb {
             let cursor = asked.and_then(|asked| self.cursors.get(&asked.cursor?));
             // Of a cursor without an order no answer has the same documents again, and only all of them are the same.
             let digest = match (cursor, asked) {
-                (Some((Documents::All, so_far)), _) => *so_far,
+                (Some((Documents::All, so_far)), _) => so_far.clone(),
                 (Some((documents, _)), _) | (None, Some(Pending { documents, .. })) => {
                     Digest::new(*documents == Documents::Ordered)
                 }
@@ -278,7 +278,7 @@ impl Mongodb {
             if answer.cursor == 0 {
                 self.cursors.remove(&cursor);
             } else if let Some((_, so_far)) = self.cursors.get_mut(&cursor) {
-                *so_far = answer.digest;
+                so_far.clone_from(&answer.digest);
             }
         }
         if answer.cursor == 0 || asked.cursor.is_some() {
@@ -287,7 +287,7 @@ impl Mongodb {
         if self.cursors.len() >= CURSORS {
             self.cursors.clear();
         }
-        self.cursors.insert(answer.cursor, (asked.documents, answer.digest));
+        self.cursors.insert(answer.cursor, (asked.documents, answer.digest.clone()));
         let value = Some(answer.cursor.to_le_bytes().to_vec());
         request.parameters.push(Parameter { chosen: false, kind: CURSOR, binary: true, value });
     }

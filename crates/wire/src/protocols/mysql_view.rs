@@ -4,15 +4,17 @@ use super::mysql::{Next, Requests, client_name, field_list, init_db, name};
 use crate::bounded::{Size, Texts};
 use crate::frames::{Framed, Frames, Piece};
 use crate::reader::Stop;
+use crate::rows::{About, Layout};
 use crate::view::{
-    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Transaction, UNKNOWN, Waiting, push_data,
+    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Transaction, UNKNOWN, Waiting, Watch,
+    push_data,
 };
-use kurabe_protocol::bytes::short;
+use kurabe_protocol::bytes::{short, word};
 use kurabe_protocol::mysql::capability;
 use kurabe_protocol::mysql::frame::{MAX, Packet};
 use kurabe_protocol::mysql::handshake::{Greeting, HandshakeResponse};
 use kurabe_protocol::mysql::message::{
-    Command, Execution, LAST_STATEMENT, PrepareOk, answer, command, number, status,
+    Changed, Column, Command, Execution, LAST_STATEMENT, PrepareOk, answer, command, number, status,
 };
 use kurabe_protocol::sql::Dialect;
 use std::collections::HashMap;
@@ -38,10 +40,14 @@ pub(crate) struct Mysql {
     /// By statement, and the size of all values.
     long: HashMap<u32, Long>,
     long_size: usize,
-    /// With the code of each command.
-    waiting: Waiting<u8>,
+    waiting: Waiting<Asked>,
+    /// Executions by statement whose rows are fetched later, and their checksum so far.
+    cursors: HashMap<u32, (Exchange, Digest)>,
     stage: Stage,
+    /// The types and names of the columns of the rows that follow.
+    columns: (Vec<u8>, Vec<String>),
     digest: Option<Digest>,
+    watch: Option<Watch>,
 }
 
 #[derive(Clone, Default)]
@@ -50,6 +56,13 @@ struct Statement {
     /// `None` where its answer was not seen yet.
     parameters: Option<usize>,
     kinds: Vec<u16>,
+}
+
+/// A command: its code, and the statement that it names.
+#[derive(Clone, Copy)]
+struct Asked {
+    code: u8,
+    statement: u32,
 }
 
 /// Parameters of a statement that were sent in pieces before its execution.
@@ -87,7 +100,7 @@ impl ReadExchanges for Mysql {
                     push_data(data, self.waiting.first(), events);
                     continue;
                 }
-                Some(Next::Command(message)) if self.has_started => self.command(&message, now)?,
+                Some(Next::Command(message)) if self.has_started => self.command(&message, now, events)?,
                 Some(Next::Command(_) | Next::Other) => {}
             }
             self.began = None;
@@ -98,8 +111,10 @@ impl ReadExchanges for Mysql {
         self.server.push(bytes);
         loop {
             // Rows of a cursor, and columns of COM_FIELD_LIST, come at once.
-            let at_once =
-                matches!(self.waiting.known().next(), Some(&(command::FIELD_LIST | command::STMT_FETCH)));
+            let at_once = matches!(
+                self.waiting.known().next(),
+                Some(Asked { code: command::FIELD_LIST | command::STMT_FETCH, .. })
+            );
             if at_once && self.stage == Stage::First {
                 self.stage = Stage::Rows;
             }
@@ -113,8 +128,12 @@ impl ReadExchanges for Mysql {
                 self.packet(&message.body, now, events)?;
                 continue;
             }
-            let Some((_, request)) = self.waiting.first_mut() else { continue };
-            let digest = self.digest.get_or_insert_with(|| Digest::of(&request.text, Dialect::MYSQL));
+            let Some((asked, request)) = self.waiting.first_mut() else { continue };
+            if asked.code == command::STMT_FETCH && self.digest.is_none() {
+                self.digest = self.cursors.get(&asked.statement).map(|(_, digest)| digest.clone());
+            }
+            let (columns, watch) = (&self.columns, self.watch);
+            let digest = self.digest.get_or_insert_with(|| digest(request, *asked, columns, watch));
             if let Piece::Part(_, bytes) = piece {
                 digest.push(bytes);
             } else {
@@ -124,9 +143,34 @@ impl ReadExchanges for Mysql {
         }
     }
 
+    fn watch(&mut self, watch: Watch) {
+        self.watch = Some(watch);
+    }
+
     fn end(&mut self, events: &mut Vec<Event>) {
+        for statement in self.cursors.keys().copied().collect::<Vec<_>>() {
+            self.end_cursor(statement, events);
+        }
         self.waiting.end(|_| true, events);
     }
+}
+
+/// The checksum of the rows of an answer.
+fn digest(
+    request: &Exchange,
+    asked: Asked,
+    (kinds, columns): &(Vec<u8>, Vec<String>),
+    watch: Option<Watch>,
+) -> Digest {
+    let is_binary = matches!(asked.code, command::STMT_EXECUTE | command::STMT_FETCH);
+    Digest::of(About {
+        text: &request.text,
+        dialect: Dialect::MYSQL,
+        layout: if is_binary { Layout::MysqlBinary(kinds.clone()) } else { Layout::MysqlText },
+        columns,
+        spans: watch.map(|watch| watch.spans(request.began)).unwrap_or_default(),
+        keeps_rows: watch.is_some_and(|watch| watch.keeps_rows),
+    })
 }
 
 impl Mysql {
@@ -165,7 +209,12 @@ impl Mysql {
         self.requests.agreed() & flag != 0
     }
 
-    fn command(&mut self, message: &Framed<Packet>, now: Instant) -> Result<(), Stop> {
+    fn command(
+        &mut self,
+        message: &Framed<Packet>,
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Stop> {
         let Some(command) = Command::read(&message.body, self.requests.agreed()) else { return Ok(()) };
         let began = Some(self.began.take().unwrap_or(now));
         let mut exchange = Exchange { cut: message.is_cut, began, ..Exchange::default() };
@@ -179,10 +228,12 @@ impl Mysql {
             Command::CloseStatement(id) => {
                 self.statements.remove(&id);
                 self.take_long(id);
+                self.end_cursor(id, events);
                 return Ok(());
             }
             Command::ResetStatement(id) => {
                 self.take_long(id);
+                self.end_cursor(id, events);
                 exchange.text = name(command::STMT_RESET).0;
             }
             Command::InitDb(name) => exchange.text = init_db(name),
@@ -193,6 +244,7 @@ impl Mysql {
             }
             Command::Prepare(statement) => (exchange.text, exchange.step) = (text(statement), Step::Prepare),
             Command::Execute { statement, is_bulk } => {
+                self.end_cursor(statement, events);
                 self.execution(statement, is_bulk, &message.body, &mut exchange);
             }
             Command::Other(code) => {
@@ -203,7 +255,17 @@ impl Mysql {
             }
         }
         exchange.pipelined = !self.waiting.is_empty();
-        self.waiting.push(message.body.first().copied().unwrap_or_default(), exchange)
+        let (code, statement) = (message.body.first().copied().unwrap_or_default(), word(&message.body, 1));
+        self.waiting.push(Asked { code, statement }, exchange)
+    }
+
+    /// Gives an execution of which no more rows are fetched. A replay fetches all of them.
+    fn end_cursor(&mut self, statement: u32, events: &mut Vec<Event>) {
+        if let Some((mut request, digest)) = self.cursors.remove(&statement) {
+            request.cut = true;
+            digest.end(&mut request);
+            events.push(Event::Exchange(Box::new(request)));
+        }
     }
 
     /// Keeps a piece of a parameter. What is longer than can be kept is not kept in part.
@@ -237,7 +299,7 @@ impl Mysql {
         let mut long = self.take_long(id);
         let mut statement = self.statements.get(&id).cloned().unwrap_or_else(|| {
             // One that was just prepared.
-            let last = self.waiting.last(|code| *code == command::STMT_PREPARE);
+            let last = self.waiting.last(|asked| asked.code == command::STMT_PREPARE);
             Statement { text: last.map(|last| last.text.clone()).unwrap_or_default(), ..Statement::default() }
         });
         exchange.text.clone_from(&statement.text);
@@ -264,7 +326,7 @@ impl Mysql {
     fn answer(&mut self, payload: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         let deprecates = self.has(capability::DEPRECATE_EOF);
         let first = payload.first().copied().unwrap_or_default();
-        let Some((code, request)) = self.waiting.first_mut() else {
+        let Some((Asked { code, .. }, request)) = self.waiting.first_mut() else {
             // The server ends the connection.
             return if first == answer::ERR { Ok(()) } else { Err("an answer has no request".into()) };
         };
@@ -295,13 +357,17 @@ impl Mysql {
                 let status = if let Some(status) = eof.filter(|_| !deprecates) {
                     status
                 } else {
-                    request.affected += number(payload, 1).map_or(0, |(affected, _)| affected);
-                    ok_status(payload)
+                    let ok = Changed::read(payload);
+                    request.affected += ok.affected;
+                    // The key that it gave to the first row.
+                    request.made.extend((ok.key > 0).then(|| ok.key.to_string().into_bytes()));
+                    ok.status
                 };
                 self.complete(Some(status), now, events);
             }
             Stage::First if first == answer::LOCAL_INFILE => self.requests.sends_file = true,
             Stage::First => {
+                self.columns = Default::default();
                 let (columns, at) = number(payload, 0).ok_or(NO_ANSWER)?;
                 // MariaDB may leave out definitions that the client knows.
                 let left = if payload.get(at) == Some(&0) { 0 } else { columns };
@@ -311,11 +377,17 @@ impl Mysql {
                 Some(status) if rows && status & status::CURSOR != 0 => {
                     self.complete(Some(status), now, events);
                 }
-                _ => self.definitions(left - 1, rows, now, events),
+                _ => {
+                    if let Some(column) = Column::read(payload).filter(|_| rows && eof.is_none()) {
+                        self.columns.0.push(column.kind);
+                        self.columns.1.push(String::from_utf8_lossy(column.name).into_owned());
+                    }
+                    self.definitions(left - 1, rows, now, events);
+                }
             },
             // The end of rows.
             Stage::Rows if first == answer::EOF => {
-                let status = if deprecates { ok_status(payload) } else { eof.unwrap_or(0) };
+                let status = if deprecates { Changed::read(payload).status } else { eof.unwrap_or(0) };
                 self.complete(Some(status), now, events);
             }
             Stage::Rows => {}
@@ -338,10 +410,34 @@ impl Mysql {
         if status.is_some_and(|status| status & status::MORE_RESULTS != 0) {
             return;
         }
-        let digest = self.digest.take();
-        let Some((_, mut exchange)) = self.waiting.pop() else { return };
+        let mut found = self.digest.take();
+        let Some((asked, mut exchange)) = self.waiting.pop() else { return };
+        let (is_open, is_last) = status.map_or((false, true), |status| {
+            (status & status::CURSOR != 0, status & status::LAST_ROW_SENT != 0)
+        });
+        if asked.code == command::STMT_EXECUTE && is_open && self.cursors.len() < MOST_LONG {
+            let digest = found.unwrap_or_else(|| digest(&exchange, asked, &self.columns, self.watch));
+            exchange.ended = Some(now);
+            self.cursors.insert(asked.statement, (exchange, digest));
+            return;
+        }
+        if asked.code == command::STMT_FETCH
+            && let Some((mut opened, so_far)) = self.cursors.remove(&asked.statement)
+        {
+            opened.rows += exchange.rows;
+            opened.ended = Some(now);
+            opened.error = exchange.error.take();
+            let digest = found.take().unwrap_or(so_far);
+            if !is_last {
+                self.cursors.insert(asked.statement, (opened, digest));
+                return;
+            }
+            (exchange, found) = (opened, Some(digest));
+        }
         exchange.ended = Some(now);
-        exchange.digest = digest.map_or(0, Digest::value);
+        if let Some(digest) = found {
+            digest.end(&mut exchange);
+        }
         exchange.transaction = match status {
             None => Transaction::Unknown,
             Some(status) if status & status::IN_TRANSACTION != 0 => Transaction::Open,
@@ -353,11 +449,6 @@ impl Mysql {
 
 /// Why an answer cannot be read.
 const NO_ANSWER: &str = "an answer cannot be read";
-
-/// The status of an OK packet: behind changed rows and the last `AUTO_INCREMENT` value.
-fn ok_status(payload: &[u8]) -> u16 {
-    number(payload, 1).and_then(|(_, at)| number(payload, at)).map_or(0, |(_, at)| short(payload, at))
-}
 
 impl Size for Statement {
     fn size(&self) -> usize {

@@ -4,12 +4,14 @@ use super::postgres::{FUNCTION_CALL, NOT_POSTGRES, Next, Requests};
 use crate::bounded::{Size, Texts};
 use crate::frames::{Framed, Frames, Piece};
 use crate::reader::Stop;
+use crate::rows::{About, Layout};
 use crate::view::{
-    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Transaction, UNKNOWN, Waiting, push_data,
+    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Transaction, UNKNOWN, Waiting, Watch,
+    push_data,
 };
 use kurabe_protocol::postgres::frame::{Start, Tagged, VERSION, backend};
 use kurabe_protocol::postgres::message::{self, Bind, Request, Target, Types};
-use kurabe_protocol::sql::Dialect;
+use kurabe_protocol::sql::{Dialect, Order, order};
 use std::time::Instant;
 
 /// The part of a server's message that is kept, in bytes; rows are read as they arrive.
@@ -32,6 +34,9 @@ pub(crate) struct Postgres {
     /// Answered requests until the server says whether a transaction is open.
     done: Vec<Event>,
     digest: Option<Digest>,
+    watch: Option<Watch>,
+    /// The names of the columns of answers that have an order, by statement.
+    columns: Texts<Vec<u8>, Vec<String>>,
     /// Whether the client has sent all data of a COPY whose answer has not begun.
     has_copied: bool,
 }
@@ -102,7 +107,20 @@ impl ReadExchanges for Postgres {
             }
             // A row of an answer, or data that is copied out.
             let Some((Expected::Request, request)) = self.waiting.first_mut() else { continue };
-            let digest = self.digest.get_or_insert_with(|| Digest::of(&request.text, Dialect::POSTGRES));
+            let tag = match &piece {
+                Piece::Part(header, _) | Piece::PartsEnd(header) => header.tag,
+                Piece::Message(message) => message.header.tag,
+            };
+            let digest = self.digest.get_or_insert_with(|| {
+                Digest::of(About {
+                    text: &request.text,
+                    dialect: Dialect::POSTGRES,
+                    layout: if tag == backend::DATA_ROW { Layout::Postgres } else { Layout::Whole },
+                    columns: self.columns.get(&request.text.as_bytes().to_vec()).map_or(&[], Vec::as_slice),
+                    spans: self.watch.map(|watch| watch.spans(request.began)).unwrap_or_default(),
+                    keeps_rows: self.watch.is_some_and(|watch| watch.keeps_rows),
+                })
+            });
             match piece {
                 Piece::Part(_, bytes) => digest.push(bytes),
                 Piece::PartsEnd(header) => {
@@ -113,6 +131,10 @@ impl ReadExchanges for Postgres {
             }
         }
         Ok(())
+    }
+
+    fn watch(&mut self, watch: Watch) {
+        self.watch = Some(watch);
     }
 
     fn end(&mut self, events: &mut Vec<Event>) {
@@ -258,6 +280,9 @@ impl Postgres {
     fn answer(&mut self, tag: u8, body: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         use Expected::{Describe, Prepare, Request, Short};
         let is_text = |exchange: &Exchange| exchange.step == Step::Text;
+        if tag == backend::ROW_DESCRIPTION {
+            self.described(body);
+        }
         match (tag, self.waiting.first_mut()) {
             // Of a text there may be several before ReadyForQuery.
             (backend::COMMAND_COMPLETE, Some((Request, exchange))) => {
@@ -325,12 +350,31 @@ impl Postgres {
         Ok(())
     }
 
+    /// Remembers the names of columns where the rows of a statement have an order.
+    fn described(&mut self, body: &[u8]) {
+        let name = match self.waiting.known().next() {
+            Some(Expected::Describe(Some(name))) => Some(name.clone()),
+            _ => None,
+        };
+        let text = match name {
+            Some(name) => self.statements.get(&name).map(|statement| statement.text.clone()),
+            None => self.waiting.oldest(Expected::is_request).map(|request| request.text.clone()),
+        };
+        if let Some(text) = text.filter(|text| matches!(order(text, Dialect::POSTGRES), Order::By(_))) {
+            let name = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            let names: Vec<String> = message::columns(body).map(name).collect();
+            self.columns.insert(text.into_bytes(), names);
+        }
+    }
+
     /// The oldest request has its answer.
     fn complete(&mut self, now: Instant) -> Option<Expected> {
         let digest = self.digest.take();
         let (expected, mut exchange) = self.waiting.pop()?;
         exchange.ended = Some(now);
-        exchange.digest = digest.map_or(0, Digest::value);
+        if let Some(digest) = digest {
+            digest.end(&mut exchange);
+        }
         self.done.push(Event::Exchange(Box::new(exchange)));
         Some(expected)
     }
@@ -396,6 +440,12 @@ impl Postgres {
         }
         events.append(&mut self.done);
         Ok(())
+    }
+}
+
+impl Size for Vec<String> {
+    fn size(&self) -> usize {
+        64 + self.iter().map(|name| 32 + name.len()).sum::<usize>()
     }
 }
 

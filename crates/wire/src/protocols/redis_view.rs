@@ -6,7 +6,9 @@
 use super::redis::{CONTAINERS, Command, Requests};
 use crate::input::Input;
 use crate::reader::Stop;
-use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Transaction, Waiting};
+use crate::view::{
+    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Spans, Transaction, Waiting, Watch,
+};
 use kurabe_protocol::resp::Line;
 use std::time::Instant;
 
@@ -14,6 +16,9 @@ use std::time::Instant;
 const WORDS: usize = 100_000;
 /// The maximum depth of an answer.
 const DEPTH: usize = 64;
+
+/// The longest text that may be a moment, and its end.
+const SHORT: u64 = 42;
 
 /// Commands after which answers do not follow requests one by one.
 const ONE_WAY: [&str; 7] = ["MONITOR", "PSUBSCRIBE", "PSYNC", "SSUBSCRIBE", "SUBSCRIBE", "SYNC", "REPLCONF"];
@@ -35,6 +40,7 @@ pub(crate) struct Redis {
     in_transaction: bool,
     server: Input,
     answer: Option<Answer>,
+    watch: Option<Watch>,
 }
 
 impl ReadExchanges for Redis {
@@ -56,7 +62,9 @@ impl ReadExchanges for Redis {
             let request = self.waiting.first();
             let answer = self.answer.get_or_insert_with(|| {
                 let command = request.and_then(|request| request.text.split(' ').next());
-                Answer::new(!command.is_some_and(|command| UNORDERED.contains(&command)))
+                let is_ordered = !command.is_some_and(|command| UNORDERED.contains(&command));
+                let began = request.and_then(|request| request.began);
+                Answer::new(is_ordered, self.watch.map(|watch| watch.spans(began)).unwrap_or_default())
             });
             let is_complete = if answer.text > 0 {
                 answer.text(&mut self.server)
@@ -76,6 +84,10 @@ impl ReadExchanges for Redis {
             }
         }
         Ok(())
+    }
+
+    fn watch(&mut self, watch: Watch) {
+        self.watch = Some(watch);
     }
 
     fn end(&mut self, events: &mut Vec<Event>) {
@@ -138,7 +150,8 @@ impl Redis {
             (true, Some(_)) => Transaction::Failed,
         };
         (request.rows, request.affected) = (answer.rows, answer.affected);
-        (request.error, request.digest) = (answer.error, answer.digest.value());
+        request.error = answer.error;
+        answer.digest.end(&mut request);
         events.push(Event::Exchange(Box::new(request)));
     }
 }
@@ -154,18 +167,42 @@ struct Answer {
     affected: u64,
     error: Option<String>,
     digest: Digest,
+    /// A text of which it is not known yet whether it is a moment.
+    short: Vec<u8>,
+    spans: Spans,
 }
 
 impl Answer {
-    fn new(is_ordered: bool) -> Self {
+    fn new(is_ordered: bool, spans: Spans) -> Self {
         let (around, digest) = (Vec::new(), Digest::new(is_ordered));
-        Self { text: 0, around, is_push: false, rows: 0, affected: 0, error: None, digest }
+        Self {
+            short: Vec::new(),
+            spans,
+            text: 0,
+            around,
+            is_push: false,
+            rows: 0,
+            affected: 0,
+            error: None,
+            digest,
+        }
     }
 
     /// Reads what has arrived of a text. Returns whether the answer is complete.
     fn text(&mut self, server: &mut Input) -> bool {
-        self.digest.push(server.part(&mut self.text).unwrap_or_default());
-        self.text == 0 && self.value()
+        let part = server.part(&mut self.text).unwrap_or_default();
+        if self.text + (self.short.len() + part.len()) as u64 > SHORT {
+            self.digest.push(&std::mem::take(&mut self.short));
+            self.digest.push(part);
+            return self.text == 0 && self.value();
+        }
+        self.short.extend_from_slice(part);
+        if self.text > 0 {
+            return false;
+        }
+        let text = std::mem::take(&mut self.short);
+        self.digest.push_text(&text, self.spans);
+        self.value()
     }
 
     /// Reads a line. Returns whether the answer is complete; `None` if it is none.
@@ -179,7 +216,10 @@ impl Answer {
             _ => (None, false),
         };
         // The number of rows is known besides, and is not part of the first one.
-        if !(outermost && bytes.first().is_some_and(|kind| b"*~%>|".contains(kind))) {
+        // Nor is the length of a text, which the clock may change.
+        if !(outermost && bytes.first().is_some_and(|kind| b"*~%>|".contains(kind))
+            || bytes.first() == Some(&b'$') && matches!(line, Line::Text(_)))
+        {
             self.digest.push(bytes);
             self.digest.push(b"\r\n");
         }

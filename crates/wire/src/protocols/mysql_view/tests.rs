@@ -154,3 +154,42 @@ fn execution_of_a_statement_that_is_not_known_has_a_name_and_is_cut() {
     let last = exchanges(&events).last().map(|one| (*one).clone()).unwrap();
     assert_eq!((last.cut, last.text.as_str()), (true, UNKNOWN));
 }
+
+#[test]
+fn rows_of_a_cursor_belong_to_their_execution_and_a_cursor_that_is_closed_before_its_end_is_cut() {
+    let row = |value: u8| [0, 0, value, 0, 0, 0];
+    let definition = [&b"\x03def\0\0\0\x01a\0\x0c\x3f\0\x0b\0\0\0"[..], b"\x03\0\0\0\0\0"].concat();
+    let (opened, more, last) = (b"\xfe\0\0\x42\0", b"\xfe\0\0\x42\0", b"\xfe\0\0\x82\0");
+    let (fetch, execute) = (b"\x1c\x07\0\0\0\x02\0\0\0", b"\x17\x07\0\0\0\x01\x01\0\0\0");
+    let mut said: Vec<_> = conversation().into_iter().take(4).collect();
+    said.extend([
+        (true, packet(0, b"\x16SELECT a FROM t ORDER BY a")),
+        (false, packets(&[b"\0\x07\0\0\0\x01\0\0\0\0\0\0", &definition, b"\xfe\0\0\x02\0"])),
+        (true, packet(0, execute)),
+        (false, packets(&[b"\x01", &definition, opened])),
+        (true, packet(0, fetch)),
+        (false, packets(&[&row(1), &row(2), more])),
+        (true, packet(0, b"\x03INSERT 1")),
+        (false, packet(1, b"\0\x01\x2a\x02\0\0\0")),
+        (true, packet(0, fetch)),
+        (false, packets(&[&row(3), last])),
+        (true, packet(0, execute)),
+        (false, packets(&[b"\x01", &definition, opened])),
+        (true, packet(0, fetch)),
+        (false, packets(&[&row(1), &row(2), more])),
+        (true, packet(0, b"\x19\x07\0\0\0")),
+    ]);
+    for piece in [usize::MAX, 1] {
+        let events = seen(&said, piece);
+        let found = exchanges(&events);
+        let shown: Vec<_> = found.iter().map(|one| (one.text.as_str(), one.rows, one.cut)).collect();
+        let select = "SELECT a FROM t ORDER BY a";
+        assert_eq!(
+            shown,
+            [(select, 0, false), ("INSERT 1", 0, false), (select, 3, false), (select, 2, true)]
+        );
+        // The key that the server gave.
+        assert_eq!(found[1].made, [b"42"]);
+        assert!(found[2].digest != 0 && found[2].ended.is_some());
+    }
+}
