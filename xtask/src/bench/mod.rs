@@ -47,7 +47,7 @@ use crate::shell::Outcome;
 type Benchmark = fn(&[String]) -> Outcome;
 
 /// The benchmarks, by name.
-const ALL: [(&str, Benchmark); 14] = [
+const ALL: [(&str, Benchmark); 15] = [
     ("overhead", |_| run::cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"])),
     ("aa", aa::run),
     ("app", app::run),
