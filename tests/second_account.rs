@@ -3,6 +3,8 @@
 //! with the kernel's tables and ask with the servers' own clients. They need root, for two accounts.
 
 mod accounts;
+#[cfg(feature = "full")]
+mod agents;
 mod files;
 mod fixtures;
 mod holes;

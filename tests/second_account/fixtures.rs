@@ -5,7 +5,7 @@ use super::running::Running;
 use crate::servers::common::skip;
 use crate::support::eventually;
 use std::fs::{self, Permissions};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
@@ -131,30 +131,4 @@ fn private(account: &Account, path: &Path, text: &str) {
 fn succeed(mut command: std::process::Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
-}
-
-/// A Redis server of this account without a password, at this port; `None`, with a message, if it is not installed.
-pub(super) fn redis(account: &Account, port: u16) -> Option<Running> {
-    listening(
-        account,
-        "redis-server",
-        &["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
-        port,
-    )
-}
-
-/// A NATS broker of this account without a login, at this port; `None`, with a message, if it is not installed.
-pub(super) fn broker(account: &Account, port: u16) -> Option<Running> {
-    listening(account, "nats-server", &["-a", "127.0.0.1", "-p", &port.to_string()], port)
-}
-
-fn listening(account: &Account, program: &str, args: &[&str], port: u16) -> Option<Running> {
-    let mut command = account.command(program);
-    if account.command(program).arg("--version").output().is_err() {
-        skip(&format!("there is no program {program}"));
-        return None;
-    }
-    let process = Running::start(command.args(args).current_dir("/"));
-    eventually(60, || TcpStream::connect(("127.0.0.1", port)).ok()).expect("it does not listen");
-    Some(process)
 }
