@@ -258,7 +258,10 @@ impl TargetUrl {
 
     fn write(&self, password: Option<&str>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.scheme)?;
-        if self.host.is_some() || self.user.is_some() || self.port.is_some() || password.is_some() {
+        // What is at a socket has no host, and is a server all the same: its path is no file.
+        let at_socket = self.option("socket").is_some() && !self.path.is_empty();
+        let has_host = self.host.is_some() || self.user.is_some() || self.port.is_some();
+        if has_host || password.is_some() || at_socket {
             f.write_str("//")?;
             if self.user.is_some() || password.is_some() {
                 let user = self.user.as_deref().unwrap_or_default();

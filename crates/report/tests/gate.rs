@@ -214,7 +214,7 @@ fn runs_of_other_scripts_or_databases_are_not_judged_and_what_differs_is_named()
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         match wanted {
             None => {
-                assert!(found.obstacles.is_empty() && found.decided.decision == Decision::Passed, "{text}")
+                assert!(found.obstacles.is_empty() && found.decided.decision == Decision::Passed, "{text}");
             }
             Some(part) => {
                 assert_eq!(

@@ -384,7 +384,7 @@ impl Rows {
                 Layout::Postgres => {
                     row.first_chunk().map_or(0, |count| usize::from(u16::from_be_bytes(*count)))
                 }
-                _ => values.len() + row.iter().filter(|byte| **byte == 0xfb).count(),
+                _ => row.iter().fold(values.len(), |count, byte| count + usize::from(*byte == 0xfb)),
             };
             values.retain(|(column, _)| column + last >= count);
             found |= before.as_ref() == Some(&values);
@@ -448,7 +448,7 @@ fn makes_keys(text: &str, dialect: Dialect) -> bool {
     let may = |word: &&str| {
         text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
     };
-    if !words.iter().any(|word| may(&word)) {
+    if !words.iter().any(may) {
         return false;
     }
     let statement = Statement::read(text, dialect);

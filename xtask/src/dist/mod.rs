@@ -41,12 +41,11 @@ impl Release {
         let version = manifest.lines().find_map(|line| line.strip_prefix("version = \"")?.strip_suffix('"'));
         let git = |arguments: &[&str]| shell(std::process::Command::new("git").args(arguments), "git");
         // A release's workflow names its commit, and has perhaps no `.git`.
-        let commit = match std::env::var("KURABE_COMMIT") {
-            Ok(commit) => commit,
-            Err(_) => {
-                let dirty = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
-                format!("{}{}", git(&["rev-parse", "HEAD"])?.trim(), if dirty { "-dirty" } else { "" })
-            }
+        let commit = if let Ok(commit) = std::env::var("KURABE_COMMIT") {
+            commit
+        } else {
+            let dirty = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
+            format!("{}{}", git(&["rev-parse", "HEAD"])?.trim(), if dirty { "-dirty" } else { "" })
         };
         let folder = PathBuf::from("target/packages");
         Ok(Self {

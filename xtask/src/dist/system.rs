@@ -1,4 +1,4 @@
-//! What packing needs besides Rust: `zig` as a linker for an older glibc, `maturin`, both from PyPI in a folder of their own,
+//! What packing needs besides Rust: `zig` as a linker for an older glibc, `maturin`, both from `PyPI` in a folder of their own,
 //! and Debian's `rpm`; for trials also `debootstrap`.
 
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::shell::{Root, on_path, run};
 const TOOLS: &str = "xtask/src/dist/tools.txt";
 
 pub struct System {
-    /// Of the folder with the tools of PyPI.
+    /// Of the folder with the tools of `PyPI`.
     bin: PathBuf,
 }
 
@@ -54,7 +54,7 @@ impl System {
         Ok(Self { bin })
     }
 
-    /// A tool of PyPI; it finds the others.
+    /// A tool of `PyPI`; it finds the others.
     pub fn tool(&self, name: &str) -> Command {
         let mut command = Command::new(self.bin.join(name));
         crate::shell::without_package(&mut command);

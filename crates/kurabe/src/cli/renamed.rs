@@ -17,7 +17,6 @@ const COMMANDS: &[(&str, &str)] = &[
 const OPTIONS: &[(&str, &str, &str)] = &[
     ("run", "json", "--export-json"),
     ("run", "markdown", "--export-markdown"),
-    ("run", "export-html", "'kurabe report last --format html -o FILE'"),
     ("run", "json-progress", "--log-format json"),
     ("claims", "json", "--export-json"),
     ("claims", "html", "--export-html"),
