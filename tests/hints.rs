@@ -64,7 +64,6 @@ const WRONG: Lines = &[
     ("copy sqlite:", &["<TARGET>"]),
     ("runs ls --json", &["--format json"]),
     ("run kv null: --json-progress", &["--log-format json"]),
-    ("run session null: --export-html x", &["kurabe report last --format html -o FILE"]),
     ("agent", &["--stdio"]),
     ("selftest posgres", &["there are: postgres"]),
     ("selftest redis --kind nonsense", &["there are: nothing"]),

@@ -93,6 +93,7 @@ fn tables_of_mariadb_itself_are_copied_to_postgres_and_sqlite() {
     let (Some(mariadb), Some(postgres)) = (testing::server("mariadb"), testing::server("postgres")) else {
         return;
     };
+    testing::make_superuser(&mariadb);
     let place = Place::new();
     let system = by(&mariadb, testing::login(&mariadb), "mysql");
     let to = format!("sqlite:{}", place.at("system.db"));
