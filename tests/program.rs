@@ -52,7 +52,10 @@ fn run_is_shown_reported_and_repeated() {
         listed.lines().filter(|line| !line.starts_with(' ')).map(str::to_owned).collect();
     assert_eq!(names.len(), 2, "{names:?}");
     let first = |line: &String| line.split(' ').next().unwrap().to_owned();
-    place.run(&["compare", &first(&names[1]), &first(&names[0])]).success().out_has("two separate runs cannot");
+    place
+        .run(&["compare", &first(&names[1]), &first(&names[0])])
+        .success()
+        .out_has("two separate runs cannot");
 }
 
 #[test]
