@@ -421,9 +421,10 @@ fn database_is_not_copied_onto_itself_by_another_name() {
         is_itself(&place.url(), &other);
         assert_eq!(place.ask("SELECT COUNT(*) FROM t"), "1", "{engine}");
         // Another database of the server, or another schema, is another place.
+        let (host, options) = other.rsplit_once("/kurabe").unwrap();
         let (make, url) = match engine {
             "postgres" => ("CREATE SCHEMA o", format!("{other}?search_path=o")),
-            _ => ("CREATE DATABASE o", other.replace("/kurabe", "/o")),
+            _ => ("CREATE DATABASE o", format!("{host}/o{options}")),
         };
         place.ask(make);
         Done::default().between(&place.url(), &url, &all()).unwrap();
