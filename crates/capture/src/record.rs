@@ -162,7 +162,9 @@ impl Writer {
                 self.bytes.push(6);
                 self.number(*connection);
                 self.number(values.len() as u64);
-                values.iter().for_each(|value| self.text(value));
+                for value in values {
+                    self.text(value);
+                }
             }
             Record::Close { connection, at, unreadable } => {
                 self.bytes.push(4);

@@ -301,7 +301,7 @@ pub struct Demand {
     /// Settings that the target must report.
     pub settings: Vec<NeededSetting>,
     /// Whether it needs the engine's own programs that dump and restore tables
-    /// ([`Driver::dump_tool`](crate::driver::Driver::dump_tool)).
+    /// ([`Driver::dump_tool`]).
     pub dump_tool: bool,
     /// Other demands, of which one is enough if this one is not met: the work can be done in another way.
     pub instead: Vec<Demand>,

@@ -128,7 +128,6 @@ impl Reading {
             }
             Record::Request(request) => self.request(&request, about),
             Record::Data { length, .. } => self.shown.data_bytes += length,
-            Record::Made { .. } => {}
             Record::Close { connection, at, unreadable } => {
                 if let Some(mut live) = self.open.remove(&connection) {
                     self.work.end(connection, &mut live);
@@ -139,7 +138,7 @@ impl Reading {
                     *self.shown.connections.unreadable.entry(why).or_default() += 1;
                 }
             }
-            Record::End { .. } => {}
+            Record::Made { .. } | Record::End { .. } => {}
         }
     }
 

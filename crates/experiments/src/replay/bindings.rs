@@ -31,12 +31,15 @@ pub(super) struct Bindings {
     bound: Mutex<Bound>,
 }
 
+/// What a request named, and the own value.
+type Named = (Vec<Vec<u8>>, Vec<u8>);
+
 #[derive(Debug, Default)]
 struct Bound {
     /// Own values by recorded ones. Numbers are those of a source: a table, or a statement.
     numbers: HashMap<(usize, i128), i128>,
     /// An id of a stream is one of others too: beside it is what else its request named.
-    texts: HashMap<Vec<u8>, Vec<(Vec<Vec<u8>>, Vec<u8>)>>,
+    texts: HashMap<Vec<u8>, Vec<Named>>,
     moments: HashMap<i64, i64>,
     /// Recorded values by own ones.
     recorded: HashMap<i128, Vec<(usize, i128)>>,
@@ -287,7 +290,7 @@ fn elements(value: &[u8]) -> Vec<Range<usize>> {
             return found;
         }
     }
-    vec![0..value.len()]
+    std::iter::once(0..value.len()).collect()
 }
 
 /// What a text is known by: a UUID by its bytes.
@@ -315,14 +318,13 @@ fn number(value: &[u8], family: Family) -> Option<i128> {
         return std::str::from_utf8(value).ok()?.parse().ok();
     }
     let is_little = family == Family::Mysql;
-    let number = match *value {
-        [a, b] if is_little => i16::from_le_bytes([a, b]).into(),
-        [a, b] => i16::from_be_bytes([a, b]).into(),
-        [a, b, c, d] if is_little => i32::from_le_bytes([a, b, c, d]).into(),
-        [a, b, c, d] => i32::from_be_bytes([a, b, c, d]).into(),
-        [a, b, c, d, e, f, g, h] if is_little => i64::from_le_bytes([a, b, c, d, e, f, g, h]).into(),
-        [a, b, c, d, e, f, g, h] => i64::from_be_bytes([a, b, c, d, e, f, g, h]).into(),
-        _ => return None,
+    let number: i128 = if let Ok(bytes) = <[u8; 2]>::try_from(value) {
+        if is_little { i16::from_le_bytes(bytes) } else { i16::from_be_bytes(bytes) }.into()
+    } else if let Ok(bytes) = <[u8; 4]>::try_from(value) {
+        if is_little { i32::from_le_bytes(bytes) } else { i32::from_be_bytes(bytes) }.into()
+    } else {
+        let bytes = <[u8; 8]>::try_from(value).ok()?;
+        if is_little { i64::from_le_bytes(bytes) } else { i64::from_be_bytes(bytes) }.into()
     };
     (!family.has_commands()).then_some(number)
 }
@@ -361,18 +363,20 @@ pub(super) fn moments_fit(sent: &Sent, answer: &Exchange, [all, own]: [Spans; 2]
     Some(own.have(first) && others.all(|value| own.have(value)))
 }
 
+/// The values of a place.
+#[derive(Default)]
+struct Use {
+    /// By source: how many values it has made; `None` for one that made not all of them.
+    found: Vec<Option<u32>>,
+    last: Option<i128>,
+    varies: bool,
+}
+
 /// Finds which places of templates have keys that statements of the recording made: a value there is never one that no statement
 /// had made before, unless it is older than all of them.
 pub(super) fn find(sent: &[Vec<Sent>], templates: &mut [Template], names: &[String], family: Family) {
     if family.has_commands() {
         return;
-    }
-    #[derive(Default)]
-    struct Use {
-        /// By source: how many values it has made; `None` for one that made not all of them.
-        found: Vec<Option<u32>>,
-        last: Option<i128>,
-        varies: bool,
     }
     let given = |sent: &Sent| -> Vec<(usize, i128)> {
         let mut found = Vec::new();

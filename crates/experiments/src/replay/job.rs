@@ -275,7 +275,7 @@ impl Shared<'_> {
                         client.may_have_ties(messages, &filled.requests[place]).unwrap_or(true)
                     })
                 };
-                seen.compared.answer(traffic, unit, sent, answer, other_counts, of, may_have_ties);
+                seen.compared.answer(traffic, unit, (sent, answer), other_counts, of, may_have_ties);
                 let wrong = seen.compared.wrong - before;
                 if wrong > 0 && self.wrong.fetch_add(wrong, Ordering::Relaxed) + 1 >= MANY {
                     return Err(None);

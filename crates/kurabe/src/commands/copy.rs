@@ -134,7 +134,6 @@ fn wanted(options: &CopyOptions) -> Result<Wanted> {
         accepted: Accepted::parse(words(&options.accept).iter().map(String::as_str))?,
         parts,
         casts,
-        ..Wanted::default()
     })
 }
 

@@ -159,7 +159,7 @@ pub(super) fn terminal_options(output: &Output) -> terminal::Options {
 }
 
 /// Writes the report of a new run in the formats that were asked for.
-pub(super) fn export(summary: Summary, files: &Files, output: &Output) -> Result<()> {
+pub(super) fn export(summary: &Summary, files: &Files, output: &Output) -> Result<()> {
     let page = || html::render(&summary.clone().in_language(output.language), &html::Options::default());
     let english = summary.clone().in_language(Language::English);
     let formats = Formats {

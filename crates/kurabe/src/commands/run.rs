@@ -82,7 +82,7 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
     if files.criteria.is_some() {
         return gate::judge(exit, made, &store, earlier.as_ref(), &files, output);
     }
-    report::export(made.summary, &files, output)?;
+    report::export(&made.summary, &files, output)?;
     Ok(exit)
 }
 
