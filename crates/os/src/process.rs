@@ -12,6 +12,8 @@ pub struct Stat {
     pub parent: u32,
     /// Its own ticks of CPU, for a process including ended threads.
     pub ticks: u64,
+    /// The part of them in user space, with that of its children.
+    pub user_ticks: u64,
     /// Ticks of its ended children that were waited for.
     pub children_ticks: u64,
     /// When it started, in ticks since the system did. No later process has the number and this time.
@@ -45,6 +47,7 @@ impl Stat {
             state: *words.first()?.as_bytes().first()?,
             parent: u32::try_from(number(4)?).ok()?,
             ticks: number(14)? + number(15)?,
+            user_ticks: number(14)? + number(16)?,
             children_ticks: number(16)? + number(17)?,
             began: number(22)?,
         })

@@ -3,6 +3,7 @@
 //! Sides are shell commands that take turns in one place, each round beginning with another. The last one is ours. What they
 //! print and take gives figures; ratios of ours to each other side are taken within each round.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::csv::Table;
@@ -32,6 +33,16 @@ pub struct Figure {
     pub digits: usize,
     /// Whether ours is compared with that of the others.
     pub compared: bool,
+}
+
+/// The figure that is counted by one trial of its own, if a benchmark has it.
+pub const COUNTED: &str = "system calls/read";
+/// What `perf` counts for it.
+const CALLS: &str = "raw_syscalls:sys_enter";
+
+/// The count in a line of `perf stat -x ,`.
+fn calls(text: &str) -> Option<f64> {
+    text.lines().find(|line| line.contains(CALLS))?.split(',').next()?.parse().ok()
 }
 
 /// One of the programs that are compared.
@@ -64,6 +75,10 @@ pub struct Ran {
     pub said: String,
     pub wall: f64,
     pub cpu: f64,
+    /// The part of it in user space.
+    pub user: f64,
+    /// System calls, of a trial that counts them.
+    pub calls: Option<f64>,
     /// The servers' CPU meanwhile.
     pub servers: f64,
     /// The place's amount of work.
@@ -114,15 +129,30 @@ impl<'a> Place<'a> {
     }
 
     pub fn run(&self, command: &str) -> Result<Ran, String> {
+        self.run_with(command, false)
+    }
+
+    /// Runs a command, and has `perf` count its system calls, which makes each of them slower.
+    fn run_with(&self, command: &str, counts: bool) -> Result<Ran, String> {
         let mut shell = self.kurabe.shell(self.processor, &format!("{OURS}{command}"));
+        let counted = self.kurabe.scratch.join("calls");
+        if counts {
+            let mut perf = Command::new("perf");
+            perf.args(["stat", "-x", ",", "-e", CALLS, "-o"]).arg(&counted).arg("--");
+            perf.arg(shell.get_program()).args(shell.get_args());
+            let set = shell.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+            perf.envs(set.collect::<Vec<_>>()).stdin(std::process::Stdio::null());
+            shell = perf;
+        }
         shell.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let (before, began) = ((self.servers)(), Instant::now());
-        let (said, cpu) = process::run(&mut shell, &self.kurabe.scratch, LONGEST)
+        let (said, cpu, user) = process::run(&mut shell, &self.kurabe.scratch, LONGEST)
             .map_err(|why| format!("`{command}`: {why}"))?;
         let (wall, servers) = (began.elapsed().as_secs_f64(), (self.servers)() - before);
         let _ = std::fs::remove_dir_all(self.kurabe.scratch.join("runs"));
         std::thread::sleep(PAUSE);
-        Ok(Ran { said, wall, cpu, servers, work: self.work })
+        let calls = std::fs::read_to_string(&counted).ok().filter(|_| counts).and_then(|text| calls(&text));
+        Ok(Ran { said, wall, cpu, user, calls, servers, work: self.work })
     }
 
     /// The figures of one trial of a side.
@@ -131,17 +161,26 @@ impl<'a> Place<'a> {
         (side.read)(&ran, nothing).ok_or_else(|| format!("{} said: {}", side.name, ran.said))
     }
 
-    fn rows(&self, sides: &[Side], rounds: u32) -> Result<Vec<Row>, String> {
-        let nothing = |side: &Side| match side.nothing {
-            "" => Ok(Ran::default()),
-            command => self.run(command),
+    fn rows(&self, sides: &[Side], rounds: u32, calls: Option<usize>) -> Result<Vec<Row>, String> {
+        let nothing = |side: &Side, counts: bool| match side.nothing {
+            "" => Ok(Ran { calls: counts.then_some(0.0), ..Ran::default() }),
+            command => self.run_with(command, counts),
         };
-        let nothing = sides.iter().map(nothing).collect::<Result<Vec<Ran>, String>>()?;
+        let without = |side: &Side| nothing(side, false);
+        let nothing_of_all = sides.iter().map(without).collect::<Result<Vec<Ran>, String>>()?;
         let mut rows: Vec<Row> = sides.iter().map(|side| Row::new(side.name)).collect();
         for round in 0..rounds as usize {
             for turn in 0..sides.len() {
                 let which = (round + turn) % sides.len();
-                rows[which].samples.push(self.figures(&sides[which], &nothing[which])?);
+                rows[which].samples.push(self.figures(&sides[which], &nothing_of_all[which])?);
+            }
+        }
+        // Counted apart, since counting slows down what it counts.
+        if let Some(at) = calls.filter(|_| need("perf", "linux-perf").is_ok()) {
+            for (side, row) in sides.iter().zip(&mut rows) {
+                let (ran, nothing) = (self.run_with(side.command, true)?, nothing(side, true)?);
+                let counted = (side.read)(&ran, &nothing).map_or(f64::NAN, |figures| figures[at]);
+                row.samples.iter_mut().for_each(|sample| sample[at] = counted);
             }
         }
         Ok(rows)
@@ -243,7 +282,8 @@ impl Going {
         let missing = |side: &Side| need(side.program[0], side.program[1]).err();
         self.problems.extend(sides.iter().filter_map(missing));
         let sides: Vec<Side> = sides.iter().filter(|side| missing(side).is_none()).copied().collect();
-        match place.rows(&sides, rounds) {
+        let counted = self.contest.figures.iter().position(|figure| figure.name == COUNTED);
+        match place.rows(&sides, rounds, counted) {
             Ok(rows) => {
                 self.add(case, &rows);
                 Some(rows)
@@ -316,5 +356,7 @@ mod tests {
         let ran = Ran { said: "tps = 50229.4 (x)\n\"copy_s\": 1.5e-3,".to_owned(), ..Ran::default() };
         assert_eq!((ran.after("tps ="), ran.after("copy_s\":")), (Some(50229.4), Some(0.0015)));
         assert_eq!(ran.after("transactions:"), None);
+        assert_eq!(calls("# started\n\n1234,,raw_syscalls:sys_enter,5,100.00,,\n"), Some(1234.0));
+        assert_eq!(calls("<not supported>,,raw_syscalls:sys_enter,0,0.00,,\n"), None);
     }
 }

@@ -3,9 +3,9 @@
 //! Of each engine, one throwaway server, with the client on one processor and the server on another (apart), or the server on
 //! all (free). docs/performance.md has the table, and says what the tools do.
 
-use super::contest::{ANY, CLIENT, Contest, Figure, Going, Place, Ran, SERVER, Side};
+use super::contest::{ANY, CLIENT, COUNTED, Contest, Figure, Going, Place, Ran, SERVER, Side};
 use super::options::Variables;
-use super::run::{Kurabe, processors};
+use super::run::{Kurabe, cargo, processors};
 use super::server::Server;
 use crate::shell::Outcome;
 
@@ -14,6 +14,8 @@ const CONTEST: Contest = Contest {
     figures: &[
         Figure { name: "reads/s", digits: 0, compared: true },
         Figure { name: "client CPU, µs/read", digits: 1, compared: true },
+        Figure { name: "of it in user space", digits: 1, compared: false },
+        Figure { name: COUNTED, digits: 2, compared: false },
         Figure { name: "server CPU, µs/read", digits: 1, compared: false },
     ],
     allowed: ANY,
@@ -185,7 +187,42 @@ const OURS: Side = Side {
 fn of_reads(ran: &Ran, nothing: &Ran, reads: fn(&Ran) -> Option<f64>, rate: Option<f64>) -> Option<Vec<f64>> {
     let more = (reads(ran)? - reads(nothing).unwrap_or(0.0)).max(1.0);
     let each = |seconds: f64| seconds * 1e6 / more;
-    Some(vec![rate?, each(ran.cpu - nothing.cpu), each(ran.servers - nothing.servers)])
+    let calls = ran.calls.zip(nothing.calls).map_or(f64::NAN, |(ran, nothing)| (ran - nothing) / more);
+    Some(vec![
+        rate?,
+        each(ran.cpu - nothing.cpu),
+        each(ran.user - nothing.user),
+        calls,
+        each(ran.servers - nothing.servers),
+    ])
+}
+
+/// The least that a client can pay: `benches/peers/src/bin/bare.rs`. Its CPU is that of the measured phase.
+const BARE: Side = Side {
+    name: "bare loop, the driver's bytes",
+    command: "\"$BARE\" \"$URL\" $CLIENTS 1",
+    read: |ran, _| {
+        let each = |name: &str| Some(ran.after(name)? / ran.after("reads:")?);
+        let rate = ran.after("reads:")? / ran.after("seconds:")?;
+        let cpu = |name: &str| Some(each(name)? * 1e6);
+        Some(vec![rate, cpu("cpu:")?, cpu("user:")?, each("calls:")?, f64::NAN])
+    },
+    ..Side::PLAIN
+};
+
+/// The program of [`BARE`], newly built.
+fn bare() -> Result<String, String> {
+    let root = "benches/peers";
+    cargo(&[
+        "build",
+        "--release",
+        "--manifest-path",
+        &format!("{root}/Cargo.toml"),
+        "--no-default-features",
+        "--bin",
+        "bare",
+    ])?;
+    Ok(format!("{root}/target/release/bare"))
 }
 
 /// How the data of tools are loaded. Redis: ten sets for each of its keys, which it draws at random: one of 22,000 is missing.
@@ -235,7 +272,7 @@ pub fn run(args: &[String]) -> Outcome {
         ("clients-free", "1,16,256,1000"),
     ];
     let given = Variables::read(args, &defaults)?;
-    let kurabe = Kurabe::build("peers")?;
+    let (kurabe, bare) = (Kurabe::build("peers")?, bare()?);
     let mut going = Going::begin(&CONTEST, &given, "a row by its key, three times the rounds at one client")?;
     for engine in given.list("engines") {
         let settings: &[&str] = match engine.as_str() {
@@ -248,7 +285,7 @@ pub fn run(args: &[String]) -> Outcome {
         let place = |clients: u32| Place {
             kurabe: &kurabe,
             processor: Some(CLIENT),
-            variables: variables(&server, clients),
+            variables: [variables(&server, clients), vec![("BARE", bare.clone())]].concat(),
             servers: &cpu,
             work: 0.0,
         };
@@ -264,7 +301,7 @@ pub fn run(args: &[String]) -> Outcome {
                         && clients <= if apart { tool.apart } else { tool.free }
                 };
                 let tools = TOOLS.iter().filter(fits).map(|tool| tool.side);
-                let sides: Vec<Side> = tools.chain([OURS]).collect();
+                let sides: Vec<Side> = tools.chain([BARE, OURS]).collect();
                 // One client leaves both processors idle between its steps: the cost of waking them varies most there.
                 let rounds = if clients == 1 { 3 * going.rounds } else { going.rounds };
                 let case = format!("{engine} | {} | {clients}", if apart { "apart" } else { "free" });

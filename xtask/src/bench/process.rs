@@ -37,8 +37,9 @@ pub fn pin_below(pid: u32, processors: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a program. Returns its output, and the seconds of CPU that it used. Its CPU time is read after it has ended and before it is reaped, while the kernel still has it.
-pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<(String, f64), String> {
+/// Runs a program. Returns its output, the seconds of CPU that it used, and the part of them in user space. Its CPU time is
+/// read after it has ended and before it is reaped, while the kernel still has it.
+pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<(String, f64, f64), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |error: std::io::Error| format!("{name}: {error}");
     let path = scratch.join("output");
@@ -50,7 +51,7 @@ pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<(
         match Stat::of(child.id()) {
             // The first thread may end before the others: then the process is not yet finished.
             Some(stat) if stat.state == b'Z' && threads(child.id()) <= 1 => {
-                break stat.ticks + stat.children_ticks;
+                break [stat.ticks + stat.children_ticks, stat.user_ticks];
             }
             Some(_) if began.elapsed() < longest => sleep(Duration::from_millis(5)),
             _ => {
@@ -66,5 +67,6 @@ pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<(
         let last: Vec<&str> = said.lines().rev().take(3).collect();
         return Err(format!("{name} ended with {status}: {}", last.join(" / ")));
     }
-    Ok((said, used as f64 / TICKS))
+    let [all, user] = used.map(|ticks| ticks as f64 / TICKS);
+    Ok((said, all, user))
 }
