@@ -12,6 +12,10 @@ use kurabe_core::observation::{Endpoint, WireUse};
 use kurabe_os::diag::{ESTABLISHED, Info, NetlinkClient, Socket};
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
+
+/// Up to so many connections, one exchange with the kernel for each costs less than a list of them.
+const FEW: usize = 64;
 
 /// The connections of one trial.
 #[derive(Debug)]
@@ -33,6 +37,8 @@ struct End {
     /// Received minus sent segments with data, when all requests were answered.
     answered: i64,
     samples: u64,
+    /// Its own address and the client's.
+    addresses: Option<(SocketAddr, SocketAddr)>,
     /// Samples with one more received than sent segment.
     held: u64,
     /// Samples in which the two times differed, and those in which data was received later.
@@ -52,7 +58,12 @@ impl Wire {
             Self { netlink: NetlinkClient::new().ok()?, near: *near, far: *far, probe_port, begin, ends };
         wire.begin = wire.own().ok()?.into_iter().map(|socket| (socket.inode, socket.info)).collect();
         let ends = wire.netlink.sockets(ESTABLISHED, wire.far, 0).ok()?;
-        let end = |socket: &Socket| End { answered: balance(&socket.info), ..End::default() };
+        let address = |(ip, port)| SocketAddr::new(ip, port);
+        let end = |socket: &Socket| End {
+            answered: balance(&socket.info),
+            addresses: Some((address(socket.local), address(socket.remote))),
+            ..End::default()
+        };
         wire.ends = ends.iter().map(|socket| (socket.remote.1, end(socket))).collect();
         wire.ends.retain(|port, _| Some(*port) != probe_port);
         Some(wire)
@@ -68,11 +79,20 @@ impl Wire {
     /// Samples which side has to send next on each connection. Connections that received nothing in this trial, which
     /// began this many milliseconds ago, do not belong to its clients.
     pub fn sample(&mut self, elapsed_ms: u64) {
-        let Ok(sockets) = self.netlink.sockets(ESTABLISHED, self.far, 0) else { return };
-        for socket in sockets.iter().filter(|socket| u64::from(socket.info.since_received) <= elapsed_ms) {
+        for socket in self.far_ends().iter().filter(|socket| u64::from(socket.info.since_received) <= elapsed_ms) {
             let Some(end) = self.ends.get_mut(&socket.remote.1) else { continue };
             end.sample(&socket.info);
         }
+    }
+
+    /// The server's ends of the connections. Few are asked for one by one: the kernel walks through all of its sockets for a list,
+    /// on a processor that clients or servers need.
+    fn far_ends(&mut self) -> Vec<Socket> {
+        if self.ends.len() > FEW {
+            return self.netlink.sockets(ESTABLISHED, self.far, 0).unwrap_or_default();
+        }
+        let Self { netlink, ends, .. } = self;
+        ends.values().filter_map(|end| netlink.socket(end.addresses?.0, end.addresses?.1).ok()?).collect()
     }
 
     /// The traffic since the beginning; connections opened meanwhile count from their beginning.

@@ -97,9 +97,14 @@ impl NetlinkClient {
     }
 
     /// The account of the TCP socket with these two addresses; `None` if there is none, or if none has it any more and its
-    /// account is not known. It costs one
-    /// exchange with the kernel, however many sockets there are.
+    /// account is not known.
     pub fn owner(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
+        Ok(self.socket(local, remote)?.map(|socket| socket.uid))
+    }
+
+    /// The TCP socket with these two addresses; `None` if there is none, or if none has it any more. It costs one exchange with
+    /// the kernel, however many sockets there are; a list of sockets costs a walk through all that the kernel has.
+    pub fn socket(&mut self, local: SocketAddr, remote: SocketAddr) -> io::Result<Option<Socket>> {
         self.sequence += 1;
         send(&self.netlink, &request_one(local, remote, self.sequence), SendFlags::empty())?;
         let asked = ((local.ip().to_canonical(), local.port()), (remote.ip().to_canonical(), remote.port()));
@@ -115,8 +120,7 @@ impl NetlinkClient {
         }
         // Without such a connection, the kernel finds a listener at its port.
         let is_known = |socket: &Socket| socket.inode != 0 || socket.uid != 0;
-        let is_asked = |socket: &&Socket| (socket.local, socket.remote) == asked && is_known(socket);
-        Ok(found.first().filter(is_asked).map(|socket| socket.uid))
+        Ok(found.into_iter().next().filter(|socket| (socket.local, socket.remote) == asked && is_known(socket)))
     }
 
     fn receive(&mut self, sequence: u32, found: &mut Vec<Socket>) -> io::Result<()> {
@@ -151,7 +155,7 @@ fn request_one(local: SocketAddr, remote: SocketAddr, sequence: u32) -> [u8; 72]
     put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     put(6, &REQUEST.to_ne_bytes());
     put(8, &sequence.to_ne_bytes());
-    put(16, &[if local.is_ipv4() { AF_INET } else { AF_INET6 }, TCP]);
+    put(16, &[if local.is_ipv4() { AF_INET } else { AF_INET6 }, TCP, 1 << (INFO - 1)]);
     put(20, &u32::MAX.to_ne_bytes());
     for (port_at, address_at, address) in [(24, 28, local), (26, 44, remote)] {
         put(port_at, &address.port().to_be_bytes());

@@ -37,6 +37,6 @@ mod timers;
 pub use condition::Condition;
 pub use heap::trim_heap;
 pub use lock::{Guard, Lock};
-pub use scheduler::{Reactor, sleep, take_turn, time_in_queue, trim_stack};
+pub use scheduler::{Reactor, sleep, take_turn, time_in_queue, time_queue, trim_stack};
 pub use source::{Source, wait_blocking};
 pub use state::{BATCH, Interest, current};

@@ -67,11 +67,19 @@ pub fn trim_stack() {
     }
 }
 
-/// How long the running task was ready to receive and waited in the queue, since it last asked: from each report of one
-/// of its sockets by epoll until it was resumed. `None` on an ordinary thread.
+/// Counts from now on how long the running task is ready to receive and waits in the queue: from each report of one of its
+/// sockets by epoll until it is resumed. Each count is a read of the clock. Does nothing on an ordinary thread.
+#[inline]
+pub fn time_queue() {
+    if current() != 0 {
+        with(|_, state| state.time_queue());
+    }
+}
+
+/// What was counted since [`time_queue`], and ends it; `None` if nothing is counted.
 #[inline]
 pub fn time_in_queue() -> Option<Duration> {
-    if current() == 0 { None } else { with(|_, state| state.take_queued()) }
+    if current() == 0 { None } else { with(|_, state| state.take_queued()).flatten() }
 }
 
 /// Applies `what` to the state of this thread's reactor if it is the one with that number.

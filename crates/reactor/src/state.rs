@@ -131,8 +131,8 @@ struct Task {
     wait: u64,
     /// When epoll reported the socket for which it is resumed next.
     reported: Option<Instant>,
-    /// How long it was in the queue after reports of its sockets.
-    queued: Duration,
+    /// How long it was in the queue after reports of its sockets, if that is timed.
+    queued: Option<Duration>,
 }
 
 /// What is known of a socket, by the number of its file.
@@ -309,13 +309,19 @@ impl State {
     pub(crate) fn resumes(&mut self, task: TaskId) {
         self.running = task;
         let task = &mut self.tasks[task];
-        if let Some(reported) = task.reported.take() {
-            task.queued += reported.elapsed();
+        if let (Some(queued), Some(reported)) = (&mut task.queued, task.reported.take()) {
+            *queued += reported.elapsed();
         }
     }
 
-    /// How long the running task was in the queue after reports of its sockets, since this was last asked.
-    pub(crate) fn take_queued(&mut self) -> Duration {
-        std::mem::take(&mut self.tasks[self.running].queued)
+    /// Has the running task's time in the queue be counted from now on.
+    pub(crate) fn time_queue(&mut self) {
+        let task = &mut self.tasks[self.running];
+        (task.queued, task.reported) = (Some(Duration::ZERO), None);
+    }
+
+    /// How long the running task was in the queue after reports of its sockets, since it is counted, which ends.
+    pub(crate) fn take_queued(&mut self) -> Option<Duration> {
+        self.tasks[self.running].queued.take()
     }
 }

@@ -259,15 +259,28 @@ impl Socket {
     }
 }
 
+/// Receives once. The standard library's call goes through libc's, a cancellation point that costs a twentieth of the exchange.
+#[inline]
+fn receive_once(stream: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    let (got, _) = recv(stream, buffer, RecvFlags::empty())?;
+    Ok(got)
+}
+
+/// Sends once, as [`receive_once`] receives.
+#[inline]
+fn send_once(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    Ok(send(stream, bytes, SendFlags::NOSIGNAL)?)
+}
+
 impl Read for Socket {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.received();
         if let Transport::Blocking(_) = self.transport {
             self.before(Way::Receive)?;
-            return self.stream().read(buffer);
+            return receive_once(self.stream(), buffer);
         }
-        self.receive_in_task(buffer.len(), |mut stream| stream.read(buffer))
+        self.receive_in_task(buffer.len(), |stream| receive_once(stream, buffer))
     }
 }
 
@@ -276,10 +289,10 @@ impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.is_awaiting = true;
         if let Transport::Reactor(_) = self.transport {
-            return self.send_in_task(|mut stream| stream.write(bytes));
+            return self.send_in_task(|stream| send_once(stream, bytes));
         }
         self.before(Way::Send)?;
-        let sent = self.stream().write(bytes)?;
+        let sent = send_once(self.stream(), bytes)?;
         self.sent(bytes.len(), sent);
         Ok(sent)
     }

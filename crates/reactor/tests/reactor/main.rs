@@ -4,7 +4,7 @@
 
 mod sync;
 
-use kurabe_reactor::{Interest, Lock, Reactor, Source, current, sleep, take_turn, time_in_queue};
+use kurabe_reactor::{Interest, Lock, Reactor, Source, current, sleep, take_turn, time_in_queue, time_queue};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -294,10 +294,12 @@ fn time_in_queue_grows_while_another_task_runs() {
     let reader = |socket: UnixStream| -> Task<'_, Duration> {
         Box::new(move || {
             let end = End::new(socket);
+            assert_eq!(time_in_queue(), None, "nothing is counted");
+            time_queue();
             end.receive(PATIENCE).unwrap();
             let queued = time_in_queue().unwrap();
             thread::sleep(Duration::from_millis(30));
-            assert_eq!(time_in_queue(), Some(Duration::ZERO));
+            assert_eq!(time_in_queue(), None, "it has ended");
             queued
         })
     };

@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 
 /// One of this many checks is timed, so that timing costs nothing.
 const TIMED_CHECKS: u64 = 64;
+/// The queue of the thread is timed for one of this many transactions.
+const TIMED_QUEUES: u64 = 8;
 /// How often a client reports its progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -201,6 +203,7 @@ impl<'a> Worker<'a> {
             self.outcome.recorded.offered += pipeline;
             // Clients of the same thread receive first what has arrived for them.
             kurabe_reactor::take_turn();
+            self.time_queue();
             let began = Tick::now();
             let answer = self.transact();
             ended = Tick::now();
@@ -224,10 +227,24 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Records how long the last transaction waited in the queue of its thread, if clients share one.
+    /// Whether the queue of this client's next transaction is timed. Each client begins elsewhere in the cycle.
+    fn times_queue(&self) -> bool {
+        (self.outcome.recorded.completed / self.shared.pipeline + self.outcome.done.client.index as u64)
+            .is_multiple_of(TIMED_QUEUES)
+    }
+
+    #[inline]
+    fn time_queue(&self) {
+        if self.times_queue() {
+            kurabe_reactor::time_queue();
+        }
+    }
+
+    /// Records how long the last transaction waited in the queue of its thread, if clients share one and it was timed.
     #[inline]
     fn note_queue(&mut self) {
-        if let Some(time) = kurabe_reactor::time_in_queue()
+        if self.times_queue()
+            && let Some(time) = kurabe_reactor::time_in_queue()
             && let Some(queue) = &mut self.times.borrow_mut().queue
         {
             queue.record(time.as_nanos() as u64);
@@ -375,8 +392,6 @@ impl Worker<'_> {
         // Warm-up is not part of any result.
         self.outcome.recorded.connections = Connections::default();
         self.recorder.begin_measuring();
-        // That of the warm-up.
-        kurabe_reactor::time_in_queue();
         let measured = if let Some(schedule) = &shared.schedule {
             self.open_loop(start, schedule)
         } else if let Some(lane) = &shared.lane {

@@ -80,6 +80,7 @@ impl Worker<'_> {
                 continue;
             }
             drawn = false;
+            self.time_queue();
             let answer = self.transact();
             let ended = Tick::now();
             self.note_queue();
