@@ -23,7 +23,7 @@ mod cell;
 pub mod claim;
 mod comparison;
 mod detail;
-mod engine;
+mod server_statistics;
 mod estimate;
 pub mod finding;
 mod format;

@@ -15,7 +15,7 @@ mod listen;
 mod messages;
 mod page;
 mod pause;
-mod planned;
+mod announcement;
 mod report;
 mod resume;
 mod run;
