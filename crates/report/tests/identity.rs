@@ -89,7 +89,8 @@ fn files_have_the_figures_of_the_cells_that_their_rows_name(summary: &Summary, s
     let mut rows = 0;
     for operation in &summary.spec.operations {
         let heading = format!("\n## {}s\n", capital(operation));
-        let table = text.split_once(&heading).unwrap_or_else(|| panic!("{heading}: {text}")).1;
+        // A ranking of this heading precedes it, whose rows have names in place of columns.
+        let table = text.rsplit_once(&heading).unwrap_or_else(|| panic!("{heading}: {text}")).1;
         let table = table.lines().skip_while(|line| !line.starts_with('|'));
         let table = table.take_while(|line| line.starts_with('|'));
         let cells = |line: &str| -> Vec<String> {
