@@ -96,8 +96,9 @@ pub(crate) fn compare(
     spec: &RunSpec,
 ) -> (Vec<Verdict>, [u32; 2]) {
     let originals = cells.iter().filter(|cell| !cell.aa_control);
-    let index: BTreeMap<(usize, &Cell, &str), &CellResult> =
-        sort::map(originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)));
+    let index: BTreeMap<(usize, &Cell, &str), &CellResult> = sort::btree_map(
+        originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)),
+    );
     let find =
         |(target, axes): &(usize, Cell), operation: &str| index.get(&(*target, axes, operation)).copied();
     let known: BTreeSet<(usize, &Cell)> = index.keys().map(|(target, axes, _)| (*target, *axes)).collect();

@@ -1,9 +1,9 @@
 //! The Markdown report.
 
 use crate::answer;
-use crate::server_statistics;
 use crate::finding::Section;
 use crate::format::{capital, command_line, list, timestamp};
+use crate::server_statistics;
 use crate::summary::Summary;
 use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
 use kurabe_core::units;

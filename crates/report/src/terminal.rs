@@ -2,10 +2,10 @@
 
 use crate::answer::{Ranking, rankings, sentences};
 use crate::cell::Status;
-use crate::server_statistics;
 use crate::finding::{Finding, Note, Section, Statement};
 use crate::format::{command_line, origin, timestamp};
 use crate::messages::Message;
+use crate::server_statistics;
 use crate::summary::Summary;
 use crate::table::{Lacking, fixed_axes, lacking, tables};
 use crate::terminal_page::Page;

@@ -77,7 +77,8 @@ fn files_have_the_figures_of_the_cells_that_their_rows_name(summary: &Summary, s
     }
     let report: serde_json::Value = serde_json::from_str(&json::render(summary)).unwrap();
     for cell in report["cells"].as_array().unwrap() {
-        let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text =
+            |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let names = ["payload", "layout", "compress"];
         let row = names.iter().map(|name| text(&cell["axes"][name])).chain([text(&cell["target"])]);
         let columns: Vec<String> = names.iter().chain(&["target"]).map(|name| (*name).to_owned()).collect();

@@ -1,8 +1,10 @@
 //! A run as its user sees it: its plan, its progress, its record and its report.
 
+use super::announcement::{
+    announcement, given_up, left_out, long, longer_than_planned, too_long, unavailable,
+};
 use super::execute::{Job, Made};
 use super::pause::Pauses;
-use super::announcement::{announcement, given_up, left_out, long, longer_than_planned, too_long, unavailable};
 use super::report;
 use super::warnings::{own_caches, scattered, unleased, warnings};
 use crate::exit::{self, Exit};

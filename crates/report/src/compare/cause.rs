@@ -2,8 +2,8 @@
 
 use super::{Answer, Compared, Row};
 use crate::cell::CellResult;
-use crate::server_statistics::statements_of;
 use crate::finding::Runs;
+use crate::server_statistics::statements_of;
 use crate::summary::Summary;
 use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::sort;

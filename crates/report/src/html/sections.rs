@@ -2,11 +2,11 @@
 
 use crate::answer::{self, Ranking};
 use crate::cell::Status;
-use crate::server_statistics;
 use crate::finding::published::Published;
 use crate::finding::{Consequence, Section, Statement};
 use crate::format::{capital, command_line, glued, list, settings_list};
 use crate::messages::{Language, Message};
+use crate::server_statistics;
 use crate::summary::Summary;
 use crate::table::{Table, fixed_axes, lacking as lacking_cells, tables};
 use crate::target::TargetSummary;
