@@ -232,7 +232,7 @@ pub struct Cell(BTreeMap<String, AxisValue>);
 impl Cell {
     /// A cell with these values.
     pub fn new(values: impl IntoIterator<Item = (String, AxisValue)>) -> Self {
-        Self(crate::sort::map(values))
+        Self(crate::sort::btree_map(values))
     }
 
     /// All values, by axis name.

@@ -4,9 +4,9 @@
 use crate::collection::Collection;
 use crate::compression::Compression;
 use crate::cpus::CpuAllotment;
-use crate::driver::{Access, Capability, ConnectOptions, Driver, Support};
+use crate::driver::{Access, Capability, ConnectOptions, Driver, Namespace, Session, Support};
 use crate::error::{Error, ErrorKind, Result};
-use crate::experiment::workload::Workload;
+use crate::experiment::workload::{Before, DatasetState, Workload};
 use crate::job::Job;
 use crate::operation::Operation;
 use crate::page::ServedPages;
@@ -50,6 +50,31 @@ pub enum Work {
     Job(Arc<dyn Job>),
 }
 
+/// The work of one trial of a cell.
+#[derive(Clone)]
+pub enum TrialWork {
+    Loop(Arc<dyn Workload>),
+    Job(Arc<dyn Job>),
+}
+
+impl TrialWork {
+    /// As [`Workload::load`] and [`Job::load`].
+    pub fn load(&self, namespace: &mut dyn Namespace, session: &mut dyn Session) -> Result<DatasetState> {
+        match self {
+            Self::Loop(workload) => workload.load(namespace, session),
+            Self::Job(job) => job.load(namespace, session),
+        }
+    }
+
+    /// As [`Workload::before`] and [`Job::before`].
+    pub fn before(&self, trial: Before<'_>) -> Result<()> {
+        match self {
+            Self::Loop(workload) => workload.before(trial),
+            Self::Job(job) => job.before(trial),
+        }
+    }
+}
+
 /// Makes the workload of a trial.
 pub type MakeWorkload = Box<dyn Fn() -> Arc<dyn Workload> + Send + Sync>;
 
@@ -89,14 +114,22 @@ impl PlannedCell {
         }
     }
 
+    /// The work of its next trial.
+    pub fn trial_work(&self) -> TrialWork {
+        match &self.work {
+            Work::Loop(make) => TrialWork::Loop(make()),
+            Work::Job(job) => TrialWork::Job(Arc::clone(job)),
+        }
+    }
+
     /// The work of a loop.
     ///
     /// # Errors
     /// [`Internal`](ErrorKind::Internal) if it is a job.
     pub fn workload(&self) -> Result<Arc<dyn Workload>> {
-        match &self.work {
-            Work::Loop(make) => Ok(make()),
-            Work::Job(_) => Err(Error::new(ErrorKind::Internal, "a job is not a loop")),
+        match self.trial_work() {
+            TrialWork::Loop(workload) => Ok(workload),
+            TrialWork::Job(_) => Err(Error::new(ErrorKind::Internal, "a job is not a loop")),
         }
     }
 

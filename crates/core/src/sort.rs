@@ -20,7 +20,7 @@ pub fn by_key<T, K: Ord>(items: &mut [T], mut key: impl FnMut(&T) -> K) {
 }
 
 /// A map of these; of several values of a key, the last. Collecting into a map sorts.
-pub fn map<K: Ord, V>(entries: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
+pub fn btree_map<K: Ord, V>(entries: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
     let mut map = BTreeMap::new();
     map.extend(entries);
     map
@@ -77,7 +77,7 @@ mod tests {
             assert_eq!(ours, theirs);
             let keys = || drawn.iter().map(|(key, _)| *key);
             assert!(distinct(keys()).into_iter().eq(keys().collect::<std::collections::BTreeSet<_>>()));
-            assert_eq!(map(drawn.iter().copied()), drawn.iter().copied().collect());
+            assert_eq!(btree_map(drawn.iter().copied()), drawn.iter().copied().collect());
         }
     }
 }

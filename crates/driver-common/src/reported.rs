@@ -57,7 +57,7 @@ impl Reported {
 
 impl FromIterator<(String, String)> for Reported {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Self {
-        Self(kurabe_core::sort::map(pairs))
+        Self(kurabe_core::sort::btree_map(pairs))
     }
 }
 

@@ -37,13 +37,13 @@ fn row(payload: &str, operation: &str) {
     let facts = driver.describe().unwrap();
     let target = Target::new("null", driver, facts);
     let cell = (experiment.plan)(&cell, &Dataset { seed: 1, records: None, slot: 0 }).unwrap();
-    let workload = cell.workload().unwrap();
+    let work = cell.trial_work();
     let mut fixture = Fixture::open(&target, 0, 1, "bench").unwrap();
     let cancel = AtomicBool::new(false);
-    fixture.load(&cell, &cancel, |namespace, session| workload.load(namespace, session)).unwrap();
+    fixture.load(&cell, &cancel, |namespace, session| work.load(namespace, session)).unwrap();
     let mut figures: Vec<(f64, f64)> = (0..RUNS)
         .map(|run| {
-            fixture.before(&cell, operation.name, &cancel, |trial| workload.before(trial)).unwrap();
+            fixture.before(&cell, operation.name, &cancel, |trial| work.before(trial)).unwrap();
             let (state, session) = fixture.lend(&cell).unwrap();
             let options = ConnectOptions::default();
             let trial = Trial {
@@ -55,7 +55,7 @@ fn row(payload: &str, operation: &str) {
                     min: None,
                 },
                 seed: run as u64,
-                ..Trial::new(&*target.driver, &options, &cell, &*workload, operation)
+                ..Trial::new(&*target.driver, &options, &cell, &work, operation)
             };
             let measured = trial.run(state, session).unwrap();
             (1e9 / measured.ops_per_second(), measured.verify_ns_per_op)

@@ -4,7 +4,6 @@
 pub mod clients;
 mod conditions;
 pub mod fleet;
-mod interleave;
 pub mod plan;
 pub mod prepare;
 mod run;

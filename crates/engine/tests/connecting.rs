@@ -29,11 +29,11 @@ fn clients_that_wait_to_connect_do_not_once_another_has_failed() {
     let info = experiment.info;
     let cell = info.baseline(&[("clients", "300"), ("statement", "once")]).unwrap();
     let cell = (experiment.plan)(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
-    let workload = cell.workload().unwrap();
+    let work = cell.trial_work();
     for threads in [ClientThreads::PerClient, ClientThreads::Count(1), ClientThreads::Count(3)] {
         let null = null();
         let mut session = null.connect(&ConnectOptions::default()).unwrap();
-        let state = workload.load(&mut *null.namespace().unwrap(), &mut *session).unwrap();
+        let state = work.load(&mut *null.namespace().unwrap(), &mut *session).unwrap();
         let count = Arc::new(AtomicU64::new(0));
         let own = Arc::clone(&count);
         let driver = DriverLayer::new(null, move || Refusing(Arc::clone(&own)));
@@ -41,7 +41,7 @@ fn clients_that_wait_to_connect_do_not_once_another_has_failed() {
         let trial = Trial {
             stop: Stop { requests: Some(3_000), ..Stop::default() },
             threads: Some(threads),
-            ..Trial::new(&driver, &options, &cell, &*workload, &info.operations[0])
+            ..Trial::new(&driver, &options, &cell, &work, &info.operations[0])
         };
         let error = trial.run(&state, &mut *session).err().unwrap_or_else(|| panic!("it is refused")).error;
         assert!(error.to_string().contains("did not answer"), "{error}");

@@ -6,6 +6,7 @@ use kurabe_core::driver::{ConnectOptions, Prepared, Session};
 use kurabe_core::experiment::{Client, Dataset, DatasetState, Recorder, Stop, Transaction, Workload};
 use kurabe_core::interceptor::{DriverLayer, Interceptor};
 use kurabe_core::load::Arrivals;
+use kurabe_core::planned::TrialWork;
 use kurabe_core::run::Measurement;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::value::{Reply, Value};
@@ -30,11 +31,11 @@ struct Delays {
 }
 
 /// Reads points, by clients that do not begin at once.
-struct Held<'a> {
-    inner: &'a dyn Workload,
+struct Held {
+    inner: Arc<dyn Workload>,
     late: Duration,
     /// Set when all clients have warmed up.
-    begins: &'a Arc<AtomicBool>,
+    begins: Arc<AtomicBool>,
 }
 
 struct HeldTransaction {
@@ -43,7 +44,7 @@ struct HeldTransaction {
     begins: Arc<AtomicBool>,
 }
 
-impl Workload for Held<'_> {
+impl Workload for Held {
     fn transaction(
         &self,
         operation: &str,
@@ -51,7 +52,7 @@ impl Workload for Held<'_> {
         client: Client,
     ) -> Result<Box<dyn Transaction>> {
         let inner = self.inner.transaction(operation, state, client)?;
-        Ok(Box::new(HeldTransaction { inner, late: self.late, begins: Arc::clone(self.begins) }))
+        Ok(Box::new(HeldTransaction { inner, late: self.late, begins: Arc::clone(&self.begins) }))
     }
 }
 
@@ -145,13 +146,14 @@ fn measure_of(
         stalled: Arc::clone(&stalled),
     });
     let begins = Arc::default();
-    let held = Held { inner: &*workload, late: delays.held, begins: &begins };
+    let held = Held { inner: Arc::clone(&workload), late: delays.held, begins: Arc::clone(&begins) };
     let connected = || {
         begins.store(true, Ordering::Relaxed);
         Ok(())
     };
     let options = ConnectOptions::default();
-    let workload: &dyn Workload = if delays.held.is_zero() { &*workload } else { &held };
+    let workload: Arc<dyn Workload> = if delays.held.is_zero() { workload } else { Arc::new(held) };
+    let work = TrialWork::Loop(workload);
     let trial = Trial {
         stop,
         load_model,
@@ -159,7 +161,7 @@ fn measure_of(
         conditions: Conditions { cancel, ..Conditions::default() },
         connected: Some(&connected),
         threads: delays.threads,
-        ..Trial::new(&driver, &options, &cell, workload, &info.operations[0])
+        ..Trial::new(&driver, &options, &cell, &work, &info.operations[0])
     };
     let (state, session) = fixture.lend(&cell).unwrap();
     trial.run(state, session)

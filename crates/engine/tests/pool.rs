@@ -91,10 +91,10 @@ fn trial(
     let info = experiment.info;
     let cell = info.baseline(&[("connection", "pool"), ("pool", size), ("clients", "8")]).unwrap();
     let cell = (experiment.plan)(&cell, &Dataset { seed: 1, records: Some(100), slot: 0 }).unwrap();
-    let workload = cell.workload().unwrap();
+    let work = cell.trial_work();
     let null = null();
     let mut session = null.connect(&ConnectOptions::default()).unwrap();
-    let state = workload.load(&mut *null.namespace().unwrap(), &mut *session).unwrap();
+    let state = work.load(&mut *null.namespace().unwrap(), &mut *session).unwrap();
     let counts = Arc::new(Counts::default());
     counts.lost_at.store(lost_at, Ordering::Relaxed);
     counts.panics.store(panics, Ordering::Relaxed);
@@ -104,7 +104,7 @@ fn trial(
     let trial = Trial {
         stop: Stop { requests: Some(400), ..Stop::default() },
         threads: Some(threads),
-        ..Trial::new(&driver, &options, &cell, &*workload, &info.operations[0])
+        ..Trial::new(&driver, &options, &cell, &work, &info.operations[0])
     };
     (trial.run(&state, &mut *session), counts)
 }

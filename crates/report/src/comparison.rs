@@ -23,7 +23,7 @@ use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::interim::further_rounds;
 use kurabe_stats::{
-    IntervalSettings, PairedRatio, SharedVariance, VerdictResult, judge, log_ratios,
+    Estimate, IntervalSettings, PairedRatio, SharedVariance, VerdictResult, judge, log_ratios,
     minimum_detectable_ratio, noise_floor,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,10 +73,10 @@ pub(crate) fn bounded(
 
 /// Whether the interval allows a side with a lower bound to win against one without, a result that [`bounded`] would
 /// not restrict.
-fn may_win(ratio: &PairedRatio, cells: [&CellResult; 2]) -> bool {
+fn may_win(ratio: Estimate, cells: [&CellResult; 2]) -> bool {
     match cells.map(CellResult::is_lower_bound) {
-        [true, false] => ratio.interval.is_none_or(|ends| ends.high > 1.0),
-        [false, true] => ratio.interval.is_none_or(|ends| ends.low < 1.0),
+        [true, false] => ratio.high.is_none_or(|high| high > 1.0),
+        [false, true] => ratio.low.is_none_or(|low| low < 1.0),
         _ => false,
     }
 }
@@ -96,8 +96,9 @@ pub(crate) fn compare(
     spec: &RunSpec,
 ) -> (Vec<Verdict>, [u32; 2]) {
     let originals = cells.iter().filter(|cell| !cell.aa_control);
-    let index: BTreeMap<(usize, &Cell, &str), &CellResult> =
-        sort::map(originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)));
+    let index: BTreeMap<(usize, &Cell, &str), &CellResult> = sort::btree_map(
+        originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)),
+    );
     let find =
         |(target, axes): &(usize, Cell), operation: &str| index.get(&(*target, axes, operation)).copied();
     let known: BTreeSet<(usize, &Cell)> = index.keys().map(|(target, axes, _)| (*target, *axes)).collect();
@@ -155,7 +156,7 @@ impl Family {
             .collect();
         let ratios: Vec<Vec<f64>> =
             comparable.iter().filter_map(|pair| log_ratios(&pair.a, &pair.b)).collect();
-        Self { comparisons: comparable.len() as u32, shared: SharedVariance::of(&ratios) }
+        Self { comparisons: comparable.len() as u32, shared: SharedVariance::from_family(&ratios) }
     }
 
     /// The settings of the intervals at a single analysis.
@@ -330,19 +331,21 @@ fn judge_pair(
         return Some(verdict);
     }
     let once = family.settings();
-    let ratio = log_ratios(&pair.a, &pair.b)
-        .and_then(|ratios| PairedRatio::of_logarithms(&ratios, family.shared.as_ref(), &rule.settings(once)));
+    let ratio = log_ratios(&pair.a, &pair.b).and_then(|ratios| {
+        PairedRatio::from_logarithms(&ratios, family.shared.as_ref(), &rule.settings(once))
+    });
     let Some(ratio) = ratio else {
         verdict.why = Some(if pair.rounds == 0 { Why::NoCommonRound } else { Why::NotPositive });
         return Some(verdict);
     };
     verdict.noise_floor = variance.map(|variance| noise_floor(variance, ratio.quantile));
-    verdict.result = judge(&ratio, rule.margin);
+    verdict.result = judge(ratio.estimate, rule.margin);
     verdict.conclusive = verdict.result != VerdictResult::Undecided;
     if verdict.target.is_none() {
         (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], &sides);
         // More rounds may still show that a saturated side wins, if only one side is saturated.
-        let cannot_be_called = verdict.result == VerdictResult::NotComparable && !may_win(&ratio, [a, b]);
+        let cannot_be_called =
+            verdict.result == VerdictResult::NotComparable && !may_win(ratio.estimate, [a, b]);
         verdict.conclusive |= cannot_be_called;
     }
     if !verdict.conclusive {
@@ -352,8 +355,8 @@ fn judge_pair(
         let each = if any_start { spec.block_length() as usize } else { 1 };
         verdict.further_rounds = further.map(|samples| (samples * each) as u32);
     }
-    verdict.smallest_detectable = minimum_detectable_ratio(&ratio).map(|factor| factor - 1.0);
-    verdict.ratio = Some(ratio.estimate());
+    verdict.smallest_detectable = minimum_detectable_ratio(ratio.estimate).map(|factor| factor - 1.0);
+    verdict.ratio = Some(ratio.estimate);
     verdict.corrected_for = ratio.comparisons;
     Some(verdict)
 }

@@ -229,13 +229,7 @@ impl Labels {
     /// A target by its name in the run.
     pub fn target(&self, name: &str) -> String {
         let at = self.names.iter().position(|known| known == name);
-        let target = || {
-            // The sides of a comparison of runs have names that no target has.
-            let runs = [Message::FirstRun, Message::SecondRun];
-            let run = runs.iter().find(|run| run.text(Language::English) == name);
-            run.map_or(name, |run| run.text(self.language)).to_owned()
-        };
-        at.and_then(|at| self.targets.get(at)).map_or_else(target, String::clone)
+        at.and_then(|at| self.targets.get(at)).map_or_else(|| name.to_owned(), String::clone)
     }
 
     pub fn metric(&self, name: &str) -> Option<&MetricInfo> {

@@ -1,9 +1,9 @@
 //! The Markdown report.
 
 use crate::answer;
-use crate::engine;
 use crate::finding::Section;
 use crate::format::{capital, command_line, list, timestamp};
+use crate::server_statistics;
 use crate::summary::Summary;
 use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
 use kurabe_core::units;
@@ -27,7 +27,7 @@ pub fn render(summary: &Summary) -> String {
     for table in tables(summary) {
         markdown_table(&mut text, table.legend.as_ref().unwrap_or(&fixed), &table);
     }
-    for table in engine::tables(summary) {
+    for table in server_statistics::tables(summary) {
         markdown_table(&mut text, table.legend.as_deref().unwrap_or_default(), &table);
     }
     section(&mut text, "Not reported by the server", &summary.sentences(Section::NotReported));

@@ -72,7 +72,7 @@ pub(crate) fn is_speed(name: &str) -> bool {
 }
 
 /// The metrics of a run: speed, the experiment's own, common ones, and unknown ones.
-pub(crate) fn all(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo> {
+pub(crate) fn of_run(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo> {
     let own = info.map_or(&[][..], |info| info.metrics);
     let mut metrics: Vec<MetricInfo> = Vec::new();
     for common in COMMON.iter().filter(|metric| is_speed(metric.name)) {
@@ -140,7 +140,9 @@ pub(crate) fn of_cell(
 ) -> Vec<MetricResult> {
     let figures = |metric: &MetricInfo| {
         let of = |trials: &BTreeMap<u32, &Measurement>| -> Rounds {
-            sort::map(trials.iter().filter_map(|(round, trial)| Some((*round, value(metric, load, trial)?))))
+            sort::btree_map(
+                trials.iter().filter_map(|(round, trial)| Some((*round, value(metric, load, trial)?))),
+            )
         };
         let by_round = Some(of(compared)).filter(|rounds| !rounds.is_empty()).unwrap_or_else(|| of(observed));
         MetricResult::of(metric, by_round, spec)
@@ -231,7 +233,7 @@ fn slopes(labels: &Labels, cells: &[CellResult], of: &str) -> Vec<(Vec<usize>, R
                 points.iter().map(|(x, rounds)| Some((*x, *rounds.get(round)?))).collect();
             Some((*round, slope(&here?)))
         };
-        found.push((line, sort::map(first.keys().filter_map(of_round))));
+        found.push((line, sort::btree_map(first.keys().filter_map(of_round))));
     }
     found
 }
@@ -252,7 +254,7 @@ fn costs(labels: &Labels, cells: &[CellResult], axis: &str) -> Vec<(Vec<usize>, 
     let times = |cell: &CellResult| -> Option<Rounds> {
         let clients = cell.totals.as_ref()?.clients as f64;
         let rates = &cell.metric(THROUGHPUT.name)?.by_round;
-        Some(sort::map(rates.iter().map(|(round, rate)| (*round, 1e9 * clients / rate))))
+        Some(sort::btree_map(rates.iter().map(|(round, rate)| (*round, 1e9 * clients / rate))))
     };
     let mut found = Vec::new();
     for line in lines(cells, axis) {
@@ -261,7 +263,8 @@ fn costs(labels: &Labels, cells: &[CellResult], axis: &str) -> Vec<(Vec<usize>, 
         for at in line.into_iter().filter(|at| cells[*at].axes.get(axis) != baseline) {
             let cost = |(round, time): (u32, f64)| Some((round, time - base.get(&round)?));
             found.extend(
-                times(&cells[at]).map(|times| (vec![at], sort::map(times.into_iter().filter_map(cost)))),
+                times(&cells[at])
+                    .map(|times| (vec![at], sort::btree_map(times.into_iter().filter_map(cost)))),
             );
         }
     }
@@ -288,7 +291,7 @@ fn scaling(cells: &[CellResult], part: Scaling) -> Vec<(Vec<usize>, Rounds)> {
                 let each = rounds
                     .iter()
                     .filter_map(|(round, rate)| Some((*round, rate / *n as f64 / one.get(round)?)));
-                (vec![*at], sort::map(each))
+                (vec![*at], sort::btree_map(each))
             }));
             continue;
         }
@@ -299,7 +302,7 @@ fn scaling(cells: &[CellResult], part: Scaling) -> Vec<(Vec<usize>, Rounds)> {
             let law = Usl::fit(&here?)?;
             Some((*round, if part == Scaling::Contention { law.contention } else { law.coherency }))
         };
-        found.push((line, sort::map(first.keys().filter_map(of_round))));
+        found.push((line, sort::btree_map(first.keys().filter_map(of_round))));
     }
     found
 }

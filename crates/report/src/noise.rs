@@ -49,7 +49,7 @@ impl Noise {
             let Some(original) = original(cells, control) else { continue };
             for metric in &labels.metrics {
                 let pair = paired(control, original, metric, spec);
-                let ratio = PairedRatio::of(&pair.a, &pair.b, &IntervalSettings::default());
+                let ratio = PairedRatio::from_rounds(&pair.a, &pair.b, &IntervalSettings::default());
                 pairs.extend(ratio.map(|ratio| AaPair {
                     target: control.target_index,
                     operation: control.operation.clone(),

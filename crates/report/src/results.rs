@@ -115,7 +115,7 @@ fn trials_of<'a>(
 ) -> BTreeMap<u32, &'a Measurement> {
     let has = |m: &Measurement| (m.slices > 0) == interleaved;
     let any = measured.values().any(|m| has(m));
-    sort::map(measured.iter().filter(|(_, m)| !any || has(m)).map(|(round, m)| (*round, *m)))
+    sort::btree_map(measured.iter().filter(|(_, m)| !any || has(m)).map(|(round, m)| (*round, *m)))
 }
 
 /// The interference during most of these trials, as a clause.

@@ -141,7 +141,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let info = info.filter(|info| info.name == header.spec.experiment);
     let mut labels = Labels::of(run, info);
     let targets: Vec<TargetSummary> = header.targets.iter().map(TargetSummary::of).collect();
-    let metrics = metrics::all(run, info);
+    let metrics = metrics::of_run(run, info);
     let mut cells = figures(run, &metrics);
     metrics::derive(&metrics, &labels, &mut cells, &header.spec);
     labels.metrics = metrics;

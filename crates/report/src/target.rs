@@ -78,5 +78,5 @@ impl TargetSummary {
 
 /// Settings as a map; the last of equal names wins.
 fn settings(list: &[Setting]) -> BTreeMap<String, String> {
-    sort::map(list.iter().map(|setting| (setting.name.clone(), setting.value.clone())))
+    sort::btree_map(list.iter().map(|setting| (setting.name.clone(), setting.value.clone())))
 }

@@ -2,10 +2,10 @@
 
 use crate::answer::{Ranking, rankings, sentences};
 use crate::cell::Status;
-use crate::engine;
 use crate::finding::{Finding, Note, Section, Statement};
 use crate::format::{command_line, origin, timestamp};
 use crate::messages::Message;
+use crate::server_statistics;
 use crate::summary::Summary;
 use crate::table::{Lacking, fixed_axes, lacking, tables};
 use crate::terminal_page::Page;
@@ -158,7 +158,7 @@ fn detailed(summary: &Summary, options: &Options) -> String {
         let legend = table.legend.as_ref().unwrap_or(&fixed);
         page.table(&format!("{}{target}, {rounds}", table.title), legend, &table);
     }
-    for table in engine::tables(summary) {
+    for table in server_statistics::tables(summary) {
         page.table(&table.title, table.legend.as_deref().unwrap_or_default(), &table);
     }
     no_results(&mut page, summary);

@@ -14,17 +14,104 @@ fn asked(mut run: Run, compare: &[&str], within: &[&str]) -> Summary {
     analyse(&run, Some(&INFO))
 }
 
+const PAYLOADS: [u64; 4] = [2_000, 2_004, 2_049, 100_000];
+const LAYOUTS: [&str; 2] = ["blob", "rows"];
+const COMPRESS: [&str; 3] = ["none", "zstd", "gzip"];
+/// The last one is of the first one's engine.
+const TARGETS: [&str; 4] = ["sqlite", "postgres", "memcached", "sqlite-b"];
+
 /// A rate that no other cell has.
 fn own_rate(at: At<'_>) -> f64 {
-    let payload = [2_000, 2_004, 2_049, 100_000].iter().position(|known| *known == at.payload).unwrap();
+    let payload = PAYLOADS.iter().position(|known| *known == at.payload).unwrap();
     let word = |words: &[&str], word: &str| words.iter().position(|known| *known == word).unwrap();
-    let layout = word(&["blob", "rows"], at.layout);
-    let compress = word(&["none", "zstd", "gzip"], at.compress);
-    let target = word(&["sqlite", "postgres", "memcached"], at.target);
+    let layout = word(&LAYOUTS, at.layout);
+    let compress = word(&COMPRESS, at.compress);
+    let target = word(&TARGETS, at.target);
     let operation = word(&["write", "read"], at.operation);
-    let number = (((payload * 2 + layout) * 3 + compress) * 3 + target) * 2 + operation;
-    // Neighbours differ by 1.3 %, which three digits show.
-    100.0 * 1.013_f64.powi(number as i32)
+    let number = (((payload * 2 + layout) * 3 + compress) * 4 + target) * 2 + operation;
+    // Neighbours differ by 1.15 %, which three digits show.
+    100.0 * 1.0115_f64.powi(number as i32)
+}
+
+/// A value of an axis, or a target, whose text in a report is this one.
+fn meant<'a, T: Copy>(all: &[T], text: &str, texts: impl Fn(T) -> Vec<String> + 'a) -> T {
+    *all.iter().find(|one| texts(**one).iter().any(|known| known == text)).unwrap_or_else(|| panic!("{text}"))
+}
+
+/// The rate of the cell that a row of text names. Axes that do not vary have no column.
+fn rate_of_row(summary: &Summary, operation: &str, columns: &[String], row: &[String]) -> f64 {
+    let find = |name: &str| Some(row[columns.iter().position(|column| column == name)?].as_str());
+    let held = |axis: &str| summary.spec.axes[axis][0].to_string();
+    let word = |axis: &str| find(axis).map_or_else(|| held(axis), str::to_owned);
+    let sizes = |bytes: u64| {
+        let exact = kurabe_core::units::count(bytes);
+        vec![kurabe_core::units::size(bytes), format!("{exact} B"), exact, bytes.to_string()]
+    };
+    let is_alone = |engine: &str| summary.targets.iter().filter(|other| other.engine == engine).count() == 1;
+    let names = |name: &str| {
+        let engine = summary.targets.iter().find(|target| target.name == name).map(|found| &found.engine);
+        let engine = engine.filter(|engine| is_alone(engine)).cloned();
+        engine.into_iter().chain([name.to_owned()]).collect()
+    };
+    let payload = meant(&PAYLOADS, &word("payload"), sizes);
+    let target = find("target").map_or(TARGETS[0], |text| meant(&TARGETS, text, names));
+    let (layout, compress) = (word("layout"), word("compress"));
+    own_rate(At { target, operation, payload, layout: &layout, compress: &compress })
+}
+
+/// Each row of the files names the cell whose figures it has.
+fn files_have_the_figures_of_the_cells_that_their_rows_name(summary: &Summary, seed: u64) {
+    let is_near = |shown: &str, wanted: f64| {
+        let shown: f64 = shown.replace(',', "").parse().unwrap();
+        // Figures have three digits at least.
+        (shown / wanted - 1.0).abs() < 0.005
+    };
+    let lines = csv::render(summary);
+    let mut lines = ::csv::Reader::from_reader(lines.as_bytes());
+    let columns: Vec<String> = lines.headers().unwrap().iter().map(str::to_owned).collect();
+    let at = |name: &str| columns.iter().position(|column| column == name).unwrap();
+    for row in lines.records() {
+        let row: Vec<String> = row.unwrap().iter().map(str::to_owned).collect();
+        let wanted = rate_of_row(summary, &row[at("operation")], &columns, &row);
+        assert!(is_near(&row[at("ops_per_second")], wanted), "seed {seed}: {wanted} in {row:?}");
+    }
+    let report: serde_json::Value = serde_json::from_str(&json::render(summary)).unwrap();
+    for cell in report["cells"].as_array().unwrap() {
+        let text =
+            |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let names = ["payload", "layout", "compress"];
+        let row = names.iter().map(|name| text(&cell["axes"][name])).chain([text(&cell["target"])]);
+        let columns: Vec<String> = names.iter().chain(&["target"]).map(|name| (*name).to_owned()).collect();
+        let wanted =
+            rate_of_row(summary, cell["operation"].as_str().unwrap(), &columns, &row.collect::<Vec<_>>());
+        assert!(is_near(&cell["ops_per_second"]["mean"].to_string(), wanted), "seed {seed}: {cell}");
+    }
+    let text = markdown::render(summary);
+    let mut rows = 0;
+    for operation in &summary.spec.operations {
+        let heading = format!("\n## {}s\n", capital(operation));
+        // A ranking of this heading precedes it, whose rows have names in place of columns.
+        let table = text.rsplit_once(&heading).unwrap_or_else(|| panic!("{heading}: {text}")).1;
+        let table = table.lines().skip_while(|line| !line.starts_with('|'));
+        let table = table.take_while(|line| line.starts_with('|'));
+        let cells = |line: &str| -> Vec<String> {
+            line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()
+        };
+        let mut table = table.map(cells);
+        let columns = table.next().unwrap();
+        let rate = columns.iter().position(|column| column == "ops/s").unwrap();
+        for row in table.skip(1) {
+            let wanted = rate_of_row(summary, operation, &columns, &row);
+            assert!(is_near(&row[rate], wanted), "seed {seed}: {wanted} in {row:?} of {text}");
+            rows += 1;
+        }
+    }
+    let measured = summary.cells.iter().filter(|cell| !cell.aa_control).count();
+    assert_eq!(rows, measured, "seed {seed}: {text}");
+}
+
+fn capital(word: &str) -> String {
+    word[..1].to_uppercase() + &word[1..]
 }
 
 /// The rows of an answer: each block's heading, and the cells of each row's line.
@@ -187,10 +274,10 @@ fn every_verdict_is_of_the_cells_that_it_names_and_no_table_has_two_rows_of_one_
         let mut rng = Rng::new(seed);
         let mut few = |most: u64| rng.below(most) as usize;
         let scenario = Scenario {
-            targets: ["sqlite", "postgres", "memcached"][..=few(3)].to_vec(),
-            payloads: [2_000, 2_004, 2_049, 100_000][..=few(4)].to_vec(),
-            layouts: ["blob", "rows"][..=few(2)].to_vec(),
-            compress: ["none", "zstd", "gzip"][..=few(3)].to_vec(),
+            targets: TARGETS[..=few(4)].to_vec(),
+            payloads: PAYLOADS[..=few(4)].to_vec(),
+            layouts: LAYOUTS[..=few(2)].to_vec(),
+            compress: COMPRESS[..=few(3)].to_vec(),
             operations: ["write", "read"][few(2)..].to_vec(),
             noise: 0.0,
             rate: own_rate,
@@ -222,6 +309,7 @@ fn every_verdict_is_of_the_cells_that_it_names_and_no_table_has_two_rows_of_one_
             }
         }
         rows_are_of_their_cells(&summary, seed);
+        files_have_the_figures_of_the_cells_that_their_rows_name(&summary, seed);
         // Each cell has a line of its own, with its exact values.
         let lines = csv::render(&summary);
         let payloads: Vec<&AxisValue> =

@@ -49,7 +49,7 @@ impl Analyses {
         Self { first, ends, block: 1 }
     }
 
-    /// The same at the ends of blocks of so many rounds: a part of a block is no sample. The first number and those at
+    /// Moves analyses to the ends of blocks of so many rounds: a part of a block is no sample. The first number and those at
     /// which the run ends must be multiples of it.
     #[must_use]
     pub fn in_blocks_of(self, rounds: u32) -> Self {
@@ -104,7 +104,7 @@ pub fn further_rounds(
     let (error, made) = (ratio.error?, ratio.rounds);
     // The spread of one round stays the same.
     let spread = error * error * made as f64;
-    let off = ratio.ratio.ln().abs();
+    let off = ratio.estimate.value.ln().abs();
     let is_decided = |rounds: &usize| {
         let settings =
             analyses.map_or(*settings, |analyses| at_analysis(*settings, analyses.number(*rounds as u32)));
@@ -131,6 +131,7 @@ pub fn further_rounds(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interval::Estimate;
     use crate::verdict::{VerdictResult, judge};
 
     #[test]
@@ -190,11 +191,10 @@ mod tests {
     #[test]
     fn called_or_whole_interval_within_margin_is_conclusive() {
         let wide = ratio(1.01, 1.05);
-        assert_eq!(judge(&wide, 0.05), VerdictResult::Undecided);
-        assert_eq!(judge(&wide, 0.07), VerdictResult::NoDifference);
-        assert_eq!(judge(&ratio(1.5, 1.25), 0.05), VerdictResult::Better);
-        let none = PairedRatio { interval: None, ..wide };
-        assert_eq!(judge(&none, 10.0), VerdictResult::Undecided);
+        assert_eq!(judge(wide.estimate, 0.05), VerdictResult::Undecided);
+        assert_eq!(judge(wide.estimate, 0.07), VerdictResult::NoDifference);
+        assert_eq!(judge(ratio(1.5, 1.25).estimate, 0.05), VerdictResult::Better);
+        assert_eq!(judge(Estimate::new(1.01, None), 10.0), VerdictResult::Undecided);
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Default for IntervalSettings {
 }
 
 impl IntervalSettings {
-    /// The same for `comparisons` intervals that must hold together.
+    /// Settings for `comparisons` intervals that must hold together.
     #[must_use]
     pub const fn for_comparisons(self, comparisons: u32) -> Self {
         Self { comparisons, ..self }

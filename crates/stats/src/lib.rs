@@ -27,8 +27,8 @@
 //! let baseline = [1000.0, 1015.0, 990.0, 1007.0, 1001.0];
 //! let subject = [1302.0, 1317.0, 1290.0, 1311.0, 1299.0];
 //!
-//! let ratio = PairedRatio::of(&subject, &baseline, &settings).unwrap();
-//! assert_eq!(judge(&ratio, 0.05), VerdictResult::Better);
+//! let ratio = PairedRatio::from_rounds(&subject, &baseline, &settings).unwrap();
+//! assert_eq!(judge(ratio.estimate, 0.05), VerdictResult::Better);
 //! ```
 
 pub mod distribution;

@@ -11,10 +11,9 @@ use crate::shared::SharedVariance;
 /// A factor between two cells, with the interval within which it lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedRatio {
-    /// The geometric mean over the rounds of subject ÷ baseline; positive, without unit.
-    pub ratio: f64,
-    /// The factors that the rounds do not rule out; `None` for fewer than two rounds, which rule out nothing.
-    pub interval: Option<Interval>,
+    /// The geometric mean over the rounds of subject ÷ baseline, positive and without unit, with the factors that the rounds
+    /// do not rule out. Fewer than two rounds rule out nothing.
+    pub estimate: Estimate,
     /// The standard error of the ratio's logarithm, from the rounds; `None` for fewer than two rounds.
     pub error: Option<f64>,
     /// The degrees of freedom that the error rests on, those [shared](crate::shared) with other comparisons included.
@@ -32,14 +31,14 @@ impl PairedRatio {
     /// example operations per second. `None` for slices of different length or without a round, or with a value that is
     /// not positive and finite.
     #[must_use]
-    pub fn of(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Option<Self> {
-        Self::of_logarithms(&log_ratios(subject, baseline)?, None, settings)
+    pub fn from_rounds(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Option<Self> {
+        Self::from_logarithms(&log_ratios(subject, baseline)?, None, settings)
     }
 
     /// The mean of [logarithms of ratios](log_ratios), with the noise that a family of comparisons shares, if it does.
     /// `None` without a round.
     #[must_use]
-    pub fn of_logarithms(
+    pub fn from_logarithms(
         ratios: &[f64],
         shared: Option<&SharedVariance>,
         settings: &IntervalSettings,
@@ -70,20 +69,16 @@ impl PairedRatio {
         let of = |settings: &IntervalSettings| if error.is_some() { settings.student(freedom) } else { 0.0 };
         let reach = |error: f64| if error > 0.0 { of(settings) * error } else { 0.0 };
         Self {
-            ratio: exp_finite(logarithm),
-            interval: error.map(|error| Interval::around(logarithm, reach(error))),
+            estimate: Estimate::new(
+                exp_finite(logarithm),
+                error.map(|error| Interval::around(logarithm, reach(error))),
+            ),
             error,
             freedom,
             quantile: of(&settings.for_comparisons(1)),
             rounds,
             comparisons: settings.comparisons,
         }
-    }
-
-    /// The ratio with its interval.
-    #[must_use]
-    pub fn estimate(&self) -> Estimate {
-        Estimate::new(self.ratio, self.interval)
     }
 }
 

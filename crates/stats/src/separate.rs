@@ -33,7 +33,7 @@ impl PairedRatio {
     /// population variances are involved", Biometrika 34, 1947). `None` for a side without a sample, or with a value that
     /// is not positive and finite.
     #[must_use]
-    pub fn of_separate(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Option<Self> {
+    pub fn from_separate(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Option<Self> {
         let (subject, baseline) = (logarithms(subject)?, logarithms(baseline)?);
         let ((a, a_error), (b, b_error)) = (mean_and_error(&subject), mean_and_error(&baseline));
         let squares = a_error.zip(b_error).map(|(a, b)| [a * a, b * b]);
@@ -49,7 +49,7 @@ impl PairedRatio {
     /// Compares the means of two runs by what the means of earlier ones vary by. There is no interval with fewer than two.
     /// `None` with a value that is not positive and finite.
     #[must_use]
-    pub fn of_runs(
+    pub fn from_runs(
         subject: f64,
         baseline: f64,
         earlier: &[f64],
@@ -75,20 +75,20 @@ mod tests {
     fn intervals_agree_with_worked_examples() {
         let e = |logs: [f64; 3]| logs.map(f64::exp);
         let once = IntervalSettings::default();
-        let reach = |ratio: &PairedRatio| ratio.interval.map(|ends| (ends.high / ends.low).ln() / 2.0);
+        let reach = |ratio: &PairedRatio| ratio.estimate.ends().map(|(low, high)| (high / low).ln() / 2.0);
         // Logarithms 1, 2, 3 against 4, 6, 8: difference −4, error √(1/3 + 4/3), 2.941 degrees of freedom, t = 3.2215.
-        let welch = PairedRatio::of_separate(&e([1.0, 2.0, 3.0]), &e([4.0, 6.0, 8.0]), &once).unwrap();
-        assert!((welch.ratio.ln() + 4.0).abs() < 1e-12);
+        let welch = PairedRatio::from_separate(&e([1.0, 2.0, 3.0]), &e([4.0, 6.0, 8.0]), &once).unwrap();
+        assert!((welch.estimate.value.ln() + 4.0).abs() < 1e-12);
         let t = reach(&welch).unwrap() / (5.0_f64 / 3.0).sqrt();
         assert!((t - 3.2215).abs() < 0.01, "{t}");
-        assert!(PairedRatio::of_separate(&[1.0], &[2.0, 3.0], &once).unwrap().interval.is_none());
-        assert!(PairedRatio::of_separate(&[], &[1.0], &once).is_none());
+        assert!(PairedRatio::from_separate(&[1.0], &[2.0, 3.0], &once).unwrap().estimate.ends().is_none());
+        assert!(PairedRatio::from_separate(&[], &[1.0], &once).is_none());
         // Runs whose logarithms are 1, 2, 3 have a variance of 1; two degrees of freedom, t = 4.3027.
-        let runs = PairedRatio::of_runs(2.0, 4.0, &e([1.0, 2.0, 3.0]), &once).unwrap();
-        assert!((runs.ratio - 0.5).abs() < 1e-12 && runs.rounds == 3);
+        let runs = PairedRatio::from_runs(2.0, 4.0, &e([1.0, 2.0, 3.0]), &once).unwrap();
+        assert!((runs.estimate.value - 0.5).abs() < 1e-12 && runs.rounds == 3);
         let t = reach(&runs).unwrap() / 2.0_f64.sqrt();
         assert!((t - 4.3027).abs() < 0.001, "{t}");
-        assert!(PairedRatio::of_runs(2.0, 4.0, &[1.0], &once).unwrap().interval.is_none());
-        assert!(PairedRatio::of_runs(2.0, 0.0, &[1.0, 2.0], &once).is_none());
+        assert!(PairedRatio::from_runs(2.0, 4.0, &[1.0], &once).unwrap().estimate.ends().is_none());
+        assert!(PairedRatio::from_runs(2.0, 0.0, &[1.0, 2.0], &once).is_none());
     }
 }

@@ -45,7 +45,7 @@ impl SharedVariance {
     /// Estimates it from the logarithms of the ratios of each comparison, by sample. `None` with fewer than two
     /// comparisons of two samples or more.
     #[must_use]
-    pub fn of(family: &[Vec<f64>]) -> Option<Self> {
+    pub fn from_family(family: &[Vec<f64>]) -> Option<Self> {
         let centred: Vec<Vec<f64>> =
             family.iter().filter(|one| one.len() > 1).map(|one| centre(one)).collect();
         if centred.len() < 2 {
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn family_of_one_comparison_or_one_round_shares_nothing() {
-        assert_eq!(SharedVariance::of(&[vec![1.0, 2.0, 4.0]]), None);
-        assert_eq!(SharedVariance::of(&[vec![1.0], vec![2.0], vec![1.0, 2.0]]), None);
-        assert!(SharedVariance::of(&[vec![1.0, 2.0], vec![1.0, 3.0]]).is_some());
+        assert_eq!(SharedVariance::from_family(&[vec![1.0, 2.0, 4.0]]), None);
+        assert_eq!(SharedVariance::from_family(&[vec![1.0], vec![2.0], vec![1.0, 2.0]]), None);
+        assert!(SharedVariance::from_family(&[vec![1.0, 2.0], vec![1.0, 3.0]]).is_some());
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
         let one = [0.3, -0.2, 0.1, 0.4, -0.6, 0.0];
         let copies: Vec<Vec<f64>> = (1..5).map(|n| one.map(|x| x * f64::from(n)).into()).collect();
         assert!((all_freedom(&copies.iter().map(|one| centre(one)).collect::<Vec<_>>()) - 5.0).abs() < 1e-9);
-        let shared = SharedVariance::of(&copies).unwrap();
+        let shared = SharedVariance::from_family(&copies).unwrap();
         assert_eq!(shared.moderate(0.1, 5.0), (0.1, 5.0), "nothing is added");
         // Of different lengths it is not known how they depend on each other.
         let unlike = [centre(&one), centre(&one[..4])];
@@ -180,7 +180,7 @@ mod tests {
         let columns = [[1.0, -1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0], [1.0, -1.0, -1.0, 1.0]];
         let freedom = |count: usize| {
             let family: Vec<Vec<f64>> = columns[..count].iter().map(|one| one.to_vec()).collect();
-            SharedVariance::of(&family).unwrap().freedom
+            SharedVariance::from_family(&family).unwrap().freedom
         };
         // Equal variances do not scatter at all; what chance might hide are 0.71 and 0.5 of ψ₁(3 ÷ 2) = 0.935.
         assert!((3.7..4.2).contains(&freedom(2)), "{}", freedom(2));
@@ -191,7 +191,7 @@ mod tests {
     fn variance_lies_between_its_own_and_that_of_the_family_and_outliers_keep_theirs() {
         // Independent: columns of a Hadamard matrix.
         let columns = [[1.0, -1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0], [1.0, -1.0, -1.0, 1.0]];
-        let shared = SharedVariance::of(&columns.map(Vec::from)).unwrap();
+        let shared = SharedVariance::from_family(&columns.map(Vec::from)).unwrap();
         assert!((all_freedom(&columns.map(|one| centre(&one))) - 9.0).abs() < 1e-9);
         // Each has the variance 4 ÷ 3; the bias of the logarithm with three degrees of freedom is −0.3690.
         assert!((shared.variance - (4.0_f64 / 3.0) * 0.369_0_f64.exp()).abs() < 1e-3, "{shared:?}");

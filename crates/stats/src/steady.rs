@@ -28,7 +28,7 @@ pub enum Steadiness {
     Throughout,
     /// Steady from this window on (by position); earlier windows were faster or slower.
     From(usize),
-    /// It changed until the end, by this factor from its first quarter to its last.
+    /// Throughput changed until the end, by this factor from its first quarter to its last.
     Never(f64),
 }
 

@@ -55,20 +55,20 @@ impl VerdictResult {
 /// Judges a comparison of values of which higher ones are better, by its interval. `margin`: differences below it do not
 /// matter; 0.05 allows from 1 ÷ 1.05 to 1.05.
 #[must_use]
-pub fn judge(ratio: &PairedRatio, margin: f64) -> VerdictResult {
-    match ratio.interval {
-        Some(_) if is_within(ratio, margin) => VerdictResult::NoDifference,
-        Some(interval) if interval.low > 1.0 => VerdictResult::Better,
-        Some(interval) if interval.high < 1.0 => VerdictResult::Worse,
+pub fn judge(ratio: Estimate, margin: f64) -> VerdictResult {
+    match ratio.ends() {
+        Some((low, high)) if is_within(low, high, margin) => VerdictResult::NoDifference,
+        Some((low, _)) if low > 1.0 => VerdictResult::Better,
+        Some((_, high)) if high < 1.0 => VerdictResult::Worse,
         _ => VerdictResult::Undecided,
     }
 }
 
 /// Whether the whole interval lies within the margin, so that any difference is smaller than what matters (two one-sided
 /// tests; Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
-fn is_within(ratio: &PairedRatio, margin: f64) -> bool {
+fn is_within(low: f64, high: f64, margin: f64) -> bool {
     let most = margin.ln_1p();
-    ratio.interval.is_some_and(|interval| interval.low.ln() >= -most && interval.high.ln() <= most)
+    low.ln() >= -most && high.ln() <= most
 }
 
 /// The smallest factor, at least 1, that this comparison could have called a difference: the interval's wider half.
@@ -76,10 +76,10 @@ fn is_within(ratio: &PairedRatio, margin: f64) -> bool {
 /// 1.12 means: a difference below 12 % (or, downwards, below 1 − 1 ÷ 1.12) would not be detected. It makes
 /// "undecided" informative. `None` without an interval.
 #[must_use]
-pub fn minimum_detectable_ratio(ratio: &PairedRatio) -> Option<f64> {
-    let interval = ratio.interval?;
-    let centre = ratio.ratio.ln();
-    let half = (interval.high.ln() - centre).max(centre - interval.low.ln()).max(0.0);
+pub fn minimum_detectable_ratio(ratio: Estimate) -> Option<f64> {
+    let (low, high) = ratio.ends()?;
+    let centre = ratio.value.ln();
+    let half = (high.ln() - centre).max(centre - low.ln()).max(0.0);
     Some(half.exp().min(f64::MAX))
 }
 
@@ -89,7 +89,7 @@ pub fn minimum_detectable_ratio(ratio: &PairedRatio) -> Option<f64> {
 /// `None` if there is no pair, or one has fewer than two rounds: then it was not measured.
 #[must_use]
 pub fn instance_variance(aa: &[PairedRatio]) -> Option<f64> {
-    let excess = aa.iter().map(|pair| Some(pair.ratio.ln().powi(2) - pair.error?.powi(2)));
+    let excess = aa.iter().map(|pair| Some(pair.estimate.value.ln().powi(2) - pair.error?.powi(2)));
     let excess: Vec<f64> = excess.collect::<Option<_>>()?;
     (!excess.is_empty()).then(|| (excess.iter().sum::<f64>() / excess.len() as f64).max(0.0))
 }

@@ -1,7 +1,7 @@
 //! Properties of every interval and verdict, for any values.
 
 use kurabe_stats::{
-    Interval, IntervalSettings, PairedRatio, VerdictResult, instance_variance, interval_of_mean, judge,
+    IntervalSettings, PairedRatio, VerdictResult, instance_variance, interval_of_mean, judge,
     minimum_detectable_ratio,
 };
 use proptest::prelude::*;
@@ -17,27 +17,30 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 fn close_pairs(a: &PairedRatio, b: &PairedRatio) -> bool {
-    let ends = |p: &PairedRatio| p.interval.map_or((1.0, 1.0), |i| (i.low, i.high));
+    let ends = |p: &PairedRatio| p.estimate.ends().unwrap_or((1.0, 1.0));
     let ((a_low, a_high), (b_low, b_high)) = (ends(a), ends(b));
-    close(a.ratio, b.ratio) && close(a_low, b_low) && close(a_high, b_high) && a.rounds == b.rounds
+    close(a.estimate.value, b.estimate.value)
+        && close(a_low, b_low)
+        && close(a_high, b_high)
+        && a.rounds == b.rounds
 }
 
 proptest! {
     #[test]
     fn the_interval_contains_the_ratio((a, b) in rounds(), comparisons in 1..100_u32) {
-        let pair = PairedRatio::of(&a, &b, &ONE.for_comparisons(comparisons)).unwrap();
-        prop_assert_eq!(pair.interval.is_some(), a.len() >= 2);
-        if let Some(interval) = pair.interval {
-            prop_assert!(interval.contains(pair.ratio), "{:?}", pair);
-            prop_assert!(interval.low > 0.0 && interval.high.is_finite());
+        let pair = PairedRatio::from_rounds(&a, &b, &ONE.for_comparisons(comparisons)).unwrap();
+        prop_assert_eq!(pair.estimate.ends().is_some(), a.len() >= 2);
+        if let Some((low, high)) = pair.estimate.ends() {
+            prop_assert!(low <= pair.estimate.value && pair.estimate.value <= high, "{:?}", pair);
+            prop_assert!(low > 0.0 && high.is_finite());
         }
     }
 
     #[test]
     fn the_unit_does_not_matter((a, b) in rounds(), scale in 1e-3..1e3_f64) {
         let scaled = |figures: &[f64]| figures.iter().map(|x| x * scale).collect::<Vec<_>>();
-        let pair = PairedRatio::of(&a, &b, &ONE).unwrap();
-        prop_assert!(close_pairs(&pair, &PairedRatio::of(&scaled(&a), &scaled(&b), &ONE).unwrap()));
+        let pair = PairedRatio::from_rounds(&a, &b, &ONE).unwrap();
+        prop_assert!(close_pairs(&pair, &PairedRatio::from_rounds(&scaled(&a), &scaled(&b), &ONE).unwrap()));
         let cell = interval_of_mean(&a, &ONE).unwrap();
         let other = interval_of_mean(&scaled(&a), &ONE).unwrap();
         prop_assert!(close(cell.value * scale, other.value), "{:?} {:?}", cell, other);
@@ -45,25 +48,24 @@ proptest! {
 
     #[test]
     fn swapping_the_sides_inverts_ratio_and_interval((a, b) in rounds()) {
-        let forth = PairedRatio::of(&a, &b, &ONE).unwrap();
-        let back = PairedRatio::of(&b, &a, &ONE).unwrap();
-        let interval = forth.interval.map(|ends| Interval { low: 1.0 / ends.high, high: 1.0 / ends.low });
-        let inverse = PairedRatio { ratio: 1.0 / forth.ratio, interval, ..forth };
+        let forth = PairedRatio::from_rounds(&a, &b, &ONE).unwrap();
+        let back = PairedRatio::from_rounds(&b, &a, &ONE).unwrap();
+        let inverse = PairedRatio { estimate: forth.estimate.inverse(), ..forth };
         prop_assert!(close_pairs(&inverse, &back), "{:?} {:?}", forth, back);
-        let swapped = match judge(&back, 0.05) {
+        let swapped = match judge(back.estimate, 0.05) {
             VerdictResult::Better => VerdictResult::Worse,
             VerdictResult::Worse => VerdictResult::Better,
             other => other,
         };
-        prop_assert_eq!(judge(&forth, 0.05), swapped);
+        prop_assert_eq!(judge(forth.estimate, 0.05), swapped);
     }
 
     #[test]
     fn more_comparisons_never_narrow_an_interval((a, b) in rounds()) {
-        let one = PairedRatio::of(&a, &b, &ONE).unwrap();
-        let many = PairedRatio::of(&a, &b, &ONE.for_comparisons(40)).unwrap();
-        if let (Some(one), Some(many)) = (one.interval, many.interval) {
-            prop_assert!(many.low <= one.low && many.high >= one.high);
+        let one = PairedRatio::from_rounds(&a, &b, &ONE).unwrap();
+        let many = PairedRatio::from_rounds(&a, &b, &ONE.for_comparisons(40)).unwrap();
+        if let (Some(one), Some(many)) = (one.estimate.ends(), many.estimate.ends()) {
+            prop_assert!(many.0 <= one.0 && many.1 >= one.1);
         }
     }
 
@@ -74,15 +76,15 @@ proptest! {
         prop_assert_eq!(ends.is_some(), a.len() > 1);
         let holds = |(low, high)| low <= subject.value && subject.value <= high;
         prop_assert!(ends.is_none_or(holds), "{:?}", subject);
-        let pair = PairedRatio::of(&a, &b, &ONE).unwrap();
-        prop_assert!(close(subject.value / baseline.value, pair.ratio), "{:?} {:?}", subject, baseline);
+        let pair = PairedRatio::from_rounds(&a, &b, &ONE).unwrap();
+        prop_assert!(close(subject.value / baseline.value, pair.estimate.value), "{:?} {:?}", subject, baseline);
     }
 
     #[test]
     fn a_called_difference_was_detectable((a, b) in rounds()) {
-        let pair = PairedRatio::of(&a, &b, &ONE).unwrap();
-        let far = pair.ratio.ln().abs();
-        match (judge(&pair, 0.0), minimum_detectable_ratio(&pair)) {
+        let pair = PairedRatio::from_rounds(&a, &b, &ONE).unwrap();
+        let far = pair.estimate.value.ln().abs();
+        match (judge(pair.estimate, 0.0), minimum_detectable_ratio(pair.estimate)) {
             (VerdictResult::Undecided, None) => prop_assert_eq!(pair.rounds, 1),
             (VerdictResult::Undecided | VerdictResult::NoDifference, Some(least)) => prop_assert!(far <= least.ln() + 1e-9),
             (_, Some(least)) => prop_assert!(far >= least.ln() - 1e-9),
@@ -98,28 +100,32 @@ fn pair(ratio: f64, reach: f64) -> PairedRatio {
 
 #[test]
 fn a_verdict_needs_an_interval_without_1() {
-    assert_eq!(judge(&pair(1.2, 1.1), 0.05), VerdictResult::Better);
-    assert_eq!(judge(&pair(0.8, 1.1), 0.05), VerdictResult::Worse);
-    assert_eq!(judge(&pair(1.2, 1.25), 0.05), VerdictResult::Undecided, "the interval holds 1");
-    assert_eq!(judge(&pair(1.02, 1.01), 0.0), VerdictResult::Better);
+    assert_eq!(judge(pair(1.2, 1.1).estimate, 0.05), VerdictResult::Better);
+    assert_eq!(judge(pair(0.8, 1.1).estimate, 0.05), VerdictResult::Worse);
+    assert_eq!(judge(pair(1.2, 1.25).estimate, 0.05), VerdictResult::Undecided, "the interval holds 1");
+    assert_eq!(judge(pair(1.02, 1.01).estimate, 0.0), VerdictResult::Better);
 }
 
 #[test]
 fn interval_within_the_margin_is_equal_whether_it_has_1_or_not() {
-    assert_eq!(judge(&pair(1.02, 1.01), 0.05), VerdictResult::NoDifference);
-    assert_eq!(judge(&pair(0.98, 1.01), 0.05), VerdictResult::NoDifference);
-    assert_eq!(judge(&pair(1.0, 1.04), 0.05), VerdictResult::NoDifference);
-    assert_eq!(judge(&pair(1.045, 1.01), 0.05), VerdictResult::Better, "it reaches beyond the margin");
-    assert_eq!(judge(&pair(0.955, 1.01), 0.05), VerdictResult::Worse);
+    assert_eq!(judge(pair(1.02, 1.01).estimate, 0.05), VerdictResult::NoDifference);
+    assert_eq!(judge(pair(0.98, 1.01).estimate, 0.05), VerdictResult::NoDifference);
+    assert_eq!(judge(pair(1.0, 1.04).estimate, 0.05), VerdictResult::NoDifference);
+    assert_eq!(
+        judge(pair(1.045, 1.01).estimate, 0.05),
+        VerdictResult::Better,
+        "it reaches beyond the margin"
+    );
+    assert_eq!(judge(pair(0.955, 1.01).estimate, 0.05), VerdictResult::Worse);
 }
 
 #[test]
 fn one_round_is_inconclusive() {
-    let pair = PairedRatio::of(&[200.0], &[100.0], &ONE).unwrap();
-    assert!((pair.ratio - 2.0).abs() < 1e-12);
-    assert_eq!(pair.estimate().ends(), None);
-    assert_eq!(judge(&pair, 0.0), VerdictResult::Undecided);
-    assert_eq!(minimum_detectable_ratio(&pair), None);
+    let pair = PairedRatio::from_rounds(&[200.0], &[100.0], &ONE).unwrap();
+    assert!((pair.estimate.value - 2.0).abs() < 1e-12);
+    assert_eq!(pair.estimate.ends(), None);
+    assert_eq!(judge(pair.estimate, 0.0), VerdictResult::Undecided);
+    assert_eq!(minimum_detectable_ratio(pair.estimate), None);
     let cell = interval_of_mean(&[200.0], &ONE).unwrap();
     assert!(close(cell.value, 200.0) && cell.ends().is_none());
 }
@@ -141,7 +147,7 @@ fn figures_without_logarithm_and_sides_without_partner_are_refused() {
     let pairs: [(&[f64], &[f64]); 4] =
         [(&[], &[]), (&[1.0, 2.0], &[1.0]), (&[1.0, 0.0], &[1.0, 1.0]), (&[1.0], &[f64::NAN])];
     for (a, b) in pairs {
-        assert_eq!(PairedRatio::of(a, b, &ONE), None, "{a:?} {b:?}");
+        assert_eq!(PairedRatio::from_rounds(a, b, &ONE), None, "{a:?} {b:?}");
     }
     assert_eq!(interval_of_mean(&[f64::INFINITY], &ONE), None);
 }
@@ -149,7 +155,7 @@ fn figures_without_logarithm_and_sides_without_partner_are_refused() {
 #[test]
 fn a_huge_widening_stays_finite() {
     let settings = ONE.for_comparisons(10_000);
-    let pair = PairedRatio::of(&[1.0, 1e9], &[1e9, 1.0], &settings).unwrap();
-    let (low, high) = pair.estimate().ends().unwrap();
+    let pair = PairedRatio::from_rounds(&[1.0, 1e9], &[1e9, 1.0], &settings).unwrap();
+    let (low, high) = pair.estimate.ends().unwrap();
     assert!(low > 0.0 && high.is_finite());
 }

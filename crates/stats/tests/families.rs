@@ -10,6 +10,12 @@ use kurabe_stats::nested::means_of_blocks;
 use kurabe_stats::separate::{MAX_RUNS, MIN_RUNS, is_enough};
 use kurabe_stats::{IntervalSettings, PairedRatio, Rng, SharedVariance, interval_of_mean, median, mix};
 
+/// Whether the interval of a ratio excludes a value.
+fn excludes(ratio: &PairedRatio, value: f64) -> bool {
+    let (low, high) = ratio.estimate.ends().unwrap();
+    value < low || high < value
+}
+
 const RUNS: u64 = 240;
 /// 5 % of the runs, and two and a half standard deviations of that number.
 const FIVE_PERCENT: u64 = 20;
@@ -66,8 +72,8 @@ impl Family {
                     let samples = |target: usize| {
                         means_of_blocks(rates[target][..*made as usize].iter().copied(), block)
                     };
-                    let ratio = PairedRatio::of(&samples(a), &samples(b), settings).unwrap();
-                    !ratio.interval.unwrap().contains(truth)
+                    let ratio = PairedRatio::from_rounds(&samples(a), &samples(b), settings).unwrap();
+                    excludes(&ratio, truth)
                 })
             };
             (0..self.targets).any(|a| (a + 1..self.targets).any(|b| errs(a, b)))
@@ -117,8 +123,8 @@ fn rounds_of_one_start_say_nothing_of_another() {
             let start = TWO.starts * normal(&mut rng);
             (0..TWO.rounds).map(|_| (start + TWO.trials * normal(&mut rng)).exp()).collect::<Vec<_>>()
         });
-        let ratio = PairedRatio::of(&a, &b, &IntervalSettings::default()).unwrap();
-        !ratio.interval.unwrap().contains(1.0)
+        let ratio = PairedRatio::from_rounds(&a, &b, &IntervalSettings::default()).unwrap();
+        excludes(&ratio, 1.0)
     };
     let errors = (0..RUNS).filter(of_any_start).count();
     assert!(errors * 100 >= 13 * RUNS as usize, "{errors} of {RUNS}");
@@ -163,8 +169,8 @@ impl History {
             let (a, b) = (rounds(shared[self.runs]), rounds(shared[self.runs + self.apart] + change));
             let mean = |rounds: &Vec<f64>| interval_of_mean(rounds, &settings).unwrap().value;
             let earlier: Vec<f64> = earlier.iter().map(mean).collect();
-            let between = PairedRatio::of_runs(mean(&b), mean(&a), &earlier, &settings);
-            [between.unwrap(), PairedRatio::of_separate(&b, &a, &settings).unwrap()]
+            let between = PairedRatio::from_runs(mean(&b), mean(&a), &earlier, &settings);
+            [between.unwrap(), PairedRatio::from_separate(&b, &a, &settings).unwrap()]
         };
         (0..self.cells).map(|_| cell(rng)).collect()
     }
@@ -174,7 +180,7 @@ impl History {
         let seed = mix(self.runs as u64, mix(u64::from(self.cells), self.apart as u64));
         let called = |run: u64| {
             let ratios = self.ratios(&mut Rng::new(mix(seed, run)), change);
-            [0, 1].map(|by| ratios.iter().any(|of| !of[by].interval.unwrap().contains(1.0)))
+            [0, 1].map(|by| ratios.iter().any(|of| excludes(&of[by], 1.0)))
         };
         (0..RUNS).map(called).fold([0; 2], |[a, b], [x, y]| [a + u64::from(x), b + u64::from(y)])
     }
@@ -321,12 +327,12 @@ impl Shared {
             analyses.rounds().take_while(|made| *made as usize <= self.rounds).any(|rounds| {
                 let made = rounds as usize;
                 let until: Vec<Vec<f64>> = family.iter().map(|(all, _)| all[..made].into()).collect();
-                let shared = SharedVariance::of(&until);
+                let shared = SharedVariance::from_family(&until);
                 let settings = at_analysis(once, analyses.number(rounds));
                 until.iter().zip(&family).any(|(ratios, (_, truth))| {
-                    let ratio = PairedRatio::of_logarithms(ratios, shared.as_ref(), &settings).unwrap();
+                    let ratio = PairedRatio::from_logarithms(ratios, shared.as_ref(), &settings).unwrap();
                     let truth = truth[..made].iter().sum::<f64>() / made as f64;
-                    !ratio.interval.unwrap().contains(truth.exp())
+                    excludes(&ratio, truth.exp())
                 })
             })
         };
@@ -341,15 +347,15 @@ impl Shared {
             let family = self.draw(&mut Rng::new(mix(self.seed(), run)));
             let settings = IntervalSettings::default().for_comparisons(family.len() as u32);
             let logarithms: Vec<Vec<f64>> = family.iter().map(|(ratios, _)| ratios.clone()).collect();
-            let shared = SharedVariance::of(&logarithms);
+            let shared = SharedVariance::from_family(&logarithms);
             for (at, shared) in [shared.as_ref(), None].into_iter().enumerate() {
                 let mut errs = false;
                 for (ratios, truth) in &family {
-                    let ratio = PairedRatio::of_logarithms(ratios, shared, &settings).unwrap();
-                    let interval = ratio.interval.unwrap();
+                    let ratio = PairedRatio::from_logarithms(ratios, shared, &settings).unwrap();
+                    let (low, high) = ratio.estimate.ends().unwrap();
                     let truth = truth.iter().sum::<f64>() / truth.len() as f64;
-                    errs |= !interval.contains(truth.exp());
-                    widths[at].push((interval.high / interval.low).ln() / 2.0);
+                    errs |= excludes(&ratio, truth.exp());
+                    widths[at].push((high / low).ln() / 2.0);
                 }
                 errors[at] += u64::from(errs);
             }
@@ -408,9 +414,9 @@ fn what_correlated_comparisons_share_is_worth_less() {
         let of = |run: u64| {
             let drawn = family(cause).draw(&mut Rng::new(run));
             let ratios: Vec<Vec<f64>> = drawn.into_iter().map(|(ratios, _)| ratios).collect();
-            let shared = SharedVariance::of(&ratios);
+            let shared = SharedVariance::from_family(&ratios);
             let once = IntervalSettings::default();
-            PairedRatio::of_logarithms(&ratios[0], shared.as_ref(), &once).unwrap().freedom
+            PairedRatio::from_logarithms(&ratios[0], shared.as_ref(), &once).unwrap().freedom
         };
         let all: Vec<f64> = (0..100).map(of).collect();
         median(&all).unwrap()

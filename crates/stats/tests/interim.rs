@@ -51,7 +51,9 @@ fn runs_that(
             let once = IntervalSettings::default().for_comparisons(comparisons);
             let settings = if spending { at_analysis(once, analyses.number(rounds)) } else { once };
             let rounds = rounds as usize;
-            pairs.iter().any(|(a, b)| found(&PairedRatio::of(&a[..rounds], &b[..rounds], &settings).unwrap()))
+            pairs.iter().any(|(a, b)| {
+                found(&PairedRatio::from_rounds(&a[..rounds], &b[..rounds], &settings).unwrap())
+            })
         });
         runs += u64::from(any);
     }
@@ -59,7 +61,7 @@ fn runs_that(
 }
 
 fn called(ratio: &PairedRatio) -> bool {
-    matches!(judge(ratio, 0.0), VerdictResult::Better | VerdictResult::Worse)
+    matches!(judge(ratio.estimate, 0.0), VerdictResult::Better | VerdictResult::Worse)
 }
 
 #[test]
@@ -88,7 +90,7 @@ fn repeated_analysis_without_spending_exceeds_error_rate() {
 fn a_difference_beyond_the_margin_is_said_to_be_within_it_in_at_most_five_percent_of_runs() {
     for noise in [Noise::Normal, Noise::Heavy] {
         let wrong = runs_that(noise, 1, 1.051, (&[], true), |ratio| {
-            ratio.estimate().high.is_some_and(|high| high <= 1.05)
+            ratio.estimate.high.is_some_and(|high| high <= 1.05)
         });
         assert!(wrong <= 0.05, "{noise:?}: {wrong}");
     }
@@ -98,12 +100,13 @@ fn a_difference_beyond_the_margin_is_said_to_be_within_it_in_at_most_five_percen
 fn equal_and_five_percent_difference_both_become_conclusive() {
     for factor in [1.0, 1.08] {
         let share = runs_that(Noise::Normal, 1, factor, (&[], true), |ratio| {
-            judge(ratio, 0.05) != VerdictResult::Undecided
+            judge(ratio.estimate, 0.05) != VerdictResult::Undecided
         });
         assert!(share >= 0.95, "×{factor}: {share}");
     }
-    let faster =
-        runs_that(Noise::Normal, 1, 1.08, (&[], true), |ratio| judge(ratio, 0.05) == VerdictResult::Better);
+    let faster = runs_that(Noise::Normal, 1, 1.08, (&[], true), |ratio| {
+        judge(ratio.estimate, 0.05) == VerdictResult::Better
+    });
     assert!(faster >= 0.95, "{faster}");
 }
 
@@ -116,16 +119,16 @@ fn predicted_rounds_decide_most_comparisons() {
         let (a, b) =
             (cell(&mut rng, Noise::Normal, 400, 1_000.0), cell(&mut rng, Noise::Normal, 400, 1_000.0));
         let settings = IntervalSettings::default();
-        let of = |rounds: usize| PairedRatio::of(&a[..rounds], &b[..rounds], &settings).unwrap();
+        let of = |rounds: usize| PairedRatio::from_rounds(&a[..rounds], &b[..rounds], &settings).unwrap();
         let ratio = of(6);
-        if judge(&ratio, 0.03) != VerdictResult::Undecided {
+        if judge(ratio.estimate, 0.03) != VerdictResult::Undecided {
             continue;
         }
         let Some(more) = further_rounds(&ratio, 0.03, None, &settings) else { continue };
         // The estimate of the spread after six rounds is rough: the prediction may be wrong by half.
         let rounds = (6 + more + more / 2).min(400);
         foreseen += 1;
-        conclusive += u64::from(judge(&of(rounds), 0.03) != VerdictResult::Undecided);
+        conclusive += u64::from(judge(of(rounds).estimate, 0.03) != VerdictResult::Undecided);
     }
     assert!(foreseen > RUNS / 2, "{foreseen}");
     assert!(conclusive * 2 >= foreseen, "{conclusive} of {foreseen}");

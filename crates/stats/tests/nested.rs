@@ -32,7 +32,8 @@ fn called_different(blocks: u32, length: u32, between: f64, within: f64) -> [u64
             let block = |round: u32| if nested { round / length } else { round };
             let samples = |at: usize| means_of_blocks(sides[at].iter().copied(), block);
             let settings = IntervalSettings::default();
-            let verdict = judge(&PairedRatio::of(&samples(0), &samples(1), &settings).unwrap(), 0.0);
+            let verdict =
+                judge(PairedRatio::from_rounds(&samples(0), &samples(1), &settings).unwrap().estimate, 0.0);
             *called += u64::from(verdict != VerdictResult::Undecided);
         }
     }
@@ -68,8 +69,8 @@ fn nine_blocks_find_five_percent_in_nine_of_ten_runs() {
             let [a, b] = [(); 2].map(|()| side(&mut rng, 9, 2, 0.011, 0.028));
             let b = b.into_iter().map(|(round, value)| (round, value * effect));
             let means = [a, b.collect()].map(|side| means_of_blocks(side, |round| round / 2));
-            let ratio = PairedRatio::of(&means[0], &means[1], &settings).unwrap();
-            judge(&ratio, 0.0) != VerdictResult::Undecided
+            let ratio = PairedRatio::from_rounds(&means[0], &means[1], &settings).unwrap();
+            judge(ratio.estimate, 0.0) != VerdictResult::Undecided
         };
         (0..RUNS).filter(one).count() as u64
     };

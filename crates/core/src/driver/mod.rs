@@ -138,9 +138,9 @@ pub fn only_class(driver: &dyn Driver, class: DurabilityClass) -> Result<()> {
 /// Whether a database supports an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It does.
+    /// The driver does it.
     Native,
-    /// It does not; the reason, as a clause: "memcached finds a value by its whole key only".
+    /// The driver does not do it; the reason, as a clause: "memcached finds a value by its whole key only".
     No(String),
 }
 

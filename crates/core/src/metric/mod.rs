@@ -96,19 +96,19 @@ impl Metric {
         Self { name, unit, better, primary: false, about, source: Source::Trial }
     }
 
-    /// The same metric, as a primary one.
+    /// This metric as a primary one.
     #[must_use]
     pub const fn primary(self) -> Self {
         Self { primary: true, ..self }
     }
 
-    /// The same metric, as a secondary one.
+    /// This metric as a secondary one.
     #[must_use]
     pub const fn secondary(self) -> Self {
         Self { primary: false, ..self }
     }
 
-    /// The same metric, from another source.
+    /// This metric from another source.
     #[must_use]
     pub const fn from(self, source: Source) -> Self {
         Self { source, ..self }

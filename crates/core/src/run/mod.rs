@@ -158,9 +158,9 @@ impl TrialRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It was measured, and every reply was correct.
+    /// A measurement, in which every reply was correct.
     Measured(Box<Measurement>),
-    /// It has no result.
+    /// No result.
     Failed {
         kind: ErrorKind,
         /// The reason, for people.

@@ -214,7 +214,7 @@ fn read_marker<S: Peer>(client: &mut Client<S>) -> Result<Vec<String>> {
         Err(error) if error.server_code() == Some("WRONGTYPE") => return Err(foreign()),
         marker => marker?,
     };
-    let mut fields: BTreeMap<String, String> = kurabe_core::sort::map(marker.pairs());
+    let mut fields: BTreeMap<String, String> = kurabe_core::sort::btree_map(marker.pairs());
     if fields.is_empty() {
         return Ok(Vec::new());
     }

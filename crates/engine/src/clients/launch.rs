@@ -5,7 +5,7 @@ use crate::clients::cpu_partition;
 use crate::clients::limits::Limits;
 use crate::trial::recorded::Times;
 use crate::trial::{Trial, panicked};
-use kurabe_core::experiment::{Client, DatasetState, Transaction};
+use kurabe_core::experiment::{Client, DatasetState, Transaction, Workload};
 use kurabe_core::planned::share;
 use kurabe_core::sort;
 use kurabe_core::threads::ClientThreads;
@@ -59,14 +59,14 @@ impl Trial<'_> {
     }
 
     /// Makes a client.
-    fn client(&self, index: usize, state: &DatasetState) -> Result<Ready> {
+    fn client(&self, index: usize, workload: &dyn Workload, state: &DatasetState) -> Result<Ready> {
         let count = self.cell.policy.clients;
         let client = Client { index, count, seed: mix(self.seed, index as u64), trial: self.number };
         let limits = Limits {
             requests: self.stop.requests.map(|requests| share(requests, index, count)),
             capacity: self.capacity().map_or(u64::MAX, |capacity| capacity.of_client(index, count)),
         };
-        let transaction = self.workload.transaction(self.operation.name, state, client)?;
+        let transaction = workload.transaction(self.operation.name, state, client)?;
         Ok(Ready { client, limits, transaction })
     }
 
@@ -74,6 +74,7 @@ impl Trial<'_> {
     pub(crate) fn start<'scope, 'env>(
         &self,
         scope: &'scope Scope<'scope, 'env>,
+        workload: &dyn Workload,
         shared: &'env ClientsShared<'env>,
         state: &DatasetState,
         threads: Option<usize>,
@@ -83,7 +84,7 @@ impl Trial<'_> {
         let mut started = Started { threads: Vec::new(), clients: 0, refused: None };
         let result = match threads {
             None => own.try_for_each(|index| -> Result<()> {
-                let ready = self.client(index, state)?;
+                let ready = self.client(index, workload, state)?;
                 let name = format!("client-{index}");
                 let thread = thread::Builder::new()
                     .name(name)
@@ -102,7 +103,7 @@ impl Trial<'_> {
                 kurabe_reactor::trim_heap();
                 let mut groups: Vec<Vec<Ready>> = (0..threads).map(|_| Vec::new()).collect();
                 let made = own.enumerate().try_for_each(|(nth, index)| -> Result<()> {
-                    groups[nth % threads].push(self.client(index, state)?);
+                    groups[nth % threads].push(self.client(index, workload, state)?);
                     Ok(())
                 });
                 made.and_then(|()| {

@@ -10,3 +10,4 @@ pub(crate) mod limits;
 pub(crate) mod pool;
 pub(crate) mod schedule;
 pub(crate) mod semaphore;
+pub(crate) mod slices;

@@ -84,7 +84,7 @@ struct ScheduleState {
     taken: u64,
     over: bool,
     arrivals: Stream,
-    /// The same arrivals, as far as the backlog was counted.
+    /// Arrivals that the backlog has counted.
     counted: u64,
     count: Stream,
 }

@@ -65,7 +65,7 @@ impl Usual {
     /// time, before Student's quantile counts them (`docs/trust.md`). What a trial costs besides was 35 ms.
     const INTERLEAVED: Self = Self { enough: 12, long_trial: Duration::from_millis(250), most: 30 };
 
-    fn of(spec: &RunSpec) -> Self {
+    fn for_spec(spec: &RunSpec) -> Self {
         if spec.slice_ns.is_some() { Self::INTERLEAVED } else { Self::SEPARATE }
     }
 }
@@ -114,14 +114,14 @@ pub struct Fit {
 /// them, and reports what it removed; or adds restarts and rounds. Trials use the time that is left.
 pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -> Fit {
     let (axes, rounds) = (plan.spec.axes.clone(), plan.spec.rounds);
-    let usual = Usual::of(&plan.spec);
-    let time_for_all = Cost::of(plan, targets).min();
+    let usual = Usual::for_spec(&plan.spec);
+    let time_for_all = Cost::new(plan, targets).min();
     // The first analysis of a run with `--until` has a planned number of rounds.
     let adds_rounds = free.rounds && plan.spec.until.is_none();
     if adds_rounds && plan.spec.restarts == 0 {
         plan.spec.rounds = rounds.max(usual.enough);
     }
-    let mut cost = Cost::of(plan, targets);
+    let mut cost = Cost::new(plan, targets);
     while cost.min() > budget {
         if let Some((axis, position)) = next_value(plan.experiment.info, &plan.spec, &free.axes) {
             plan.drop_value(&axis, position);
@@ -130,7 +130,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
         } else {
             break;
         }
-        cost = Cost::of(plan, targets);
+        cost = Cost::new(plan, targets);
     }
     if free.restarts && adds_rounds {
         cost = add_restarts(plan, targets, cost, budget);
@@ -139,7 +139,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
         loop {
             let before = plan.spec.rounds;
             plan.spec.rounds += plan.spec.blocks();
-            let more = Cost::of(plan, targets);
+            let more = Cost::new(plan, targets);
             if plan.spec.rounds > usual.most.max(MAX_PER_BLOCK * plan.spec.blocks())
                 || more.trial(budget) < usual.long_trial
                 || more.min() > budget
@@ -177,7 +177,7 @@ fn add_restarts(plan: &mut Plan, targets: &[Target], without: Cost, budget: Dura
     for restarts in (MIN_RESTARTS..=RESTARTS).rev() {
         plan.spec.restarts = restarts;
         plan.spec.rounds = plan.spec.rounds_in_blocks(rounds);
-        let cost = Cost::of(plan, targets);
+        let cost = Cost::new(plan, targets);
         if cost.restarting <= budget.mul_f64(RESTARTING) && cost.min() <= budget {
             return cost;
         }
@@ -251,7 +251,7 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(plan: &Plan, targets: &[Target]) -> Self {
+    fn new(plan: &Plan, targets: &[Target]) -> Self {
         let times = (plan.operations.len() as u32).saturating_mul(plan.spec.rounds);
         let (mut loaded, mut repeated) = (HashSet::new(), HashSet::new());
         // All servers restart at the same time.

@@ -1,6 +1,6 @@
 //! Decides which trials of a round are interleaved.
 
-use crate::plan::run_plan::{Plan, TrialId};
+use crate::plan::{Plan, TrialId};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::question::Question;

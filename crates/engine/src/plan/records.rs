@@ -2,8 +2,8 @@
 //! most once, so that every change can be read back.
 
 use crate::clients::{limits, schedule};
+use crate::plan::Plan;
 use crate::plan::cell::RunCell;
-use crate::plan::run_plan::Plan;
 use kurabe_core::load::Load;
 use kurabe_core::units;
 

@@ -62,7 +62,7 @@ impl Fixture {
         Self::for_need(target, slot, slots, run, Ownership::Tables)
     }
 
-    /// The same, as far as the cells need it.
+    /// Opens a fixture, as far as the cells need it.
     pub(crate) fn for_need(
         target: &Target,
         slot: usize,

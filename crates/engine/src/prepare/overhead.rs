@@ -44,13 +44,16 @@ pub(crate) fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result
         cell.policy.clients = 1;
         cell.needs.clear();
         // A job has no transactions that could be separated from its work.
-        let Ok(workload) = cell.workload() else { continue };
+        if cell.is_job() {
+            continue;
+        }
+        let work = cell.trial_work();
         if !fixture.has(&cell) {
             fixture.clean_up()?;
-            fixture.load(&cell, cancel, |namespace, session| workload.load(namespace, session))?;
+            fixture.load(&cell, cancel, |namespace, session| work.load(namespace, session))?;
         }
         for operation in &plan.operations {
-            fixture.before(&cell, operation.name, cancel, |trial| workload.before(trial))?;
+            fixture.before(&cell, operation.name, cancel, |trial| work.before(trial))?;
             let number = fixture.next_trial();
             let (state, session) = fixture.lend(&cell)?;
             let options = ConnectOptions::default();
@@ -59,7 +62,7 @@ pub(crate) fn measure(plan: &Plan, null: &Target, cancel: &AtomicBool) -> Result
                 stop: Stop { duration: Some(TIME), ..Stop::default() },
                 seed: plan.spec.seed,
                 conditions: Conditions { cancel, ..Conditions::default() },
-                ..Trial::new(&*null.driver, &options, &cell, &*workload, operation)
+                ..Trial::new(&*null.driver, &options, &cell, &work, operation)
             };
             let measured = trial.run(state, &mut cancellable(session, cancel)).map_err(|failure| {
                 match failure.error.kind() {

@@ -51,7 +51,7 @@ impl Listener for () {
 pub enum Start {
     /// Nothing is measured: only the plan was asked for.
     PlanOnly,
-    /// It is made, and recorded with these warnings.
+    /// The run is made, and recorded with these warnings.
     Measure { warnings: Vec<String> },
 }
 

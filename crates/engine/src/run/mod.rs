@@ -3,10 +3,11 @@
 //! [`run`] and [`resume`] own the order of the steps: plan, fit the budget, enlarge stores, check, measure the tool's own
 //! cost, prepare the targets, make the rounds. Whoever measures calls one of them, and gets all of it.
 
-pub(crate) mod attempt;
+mod group;
 pub(crate) mod listener;
 pub(crate) mod log;
 pub(crate) mod runner;
+mod settle;
 pub(crate) mod stopping_rule;
 pub(crate) mod throwaway;
 

@@ -9,13 +9,13 @@ use crate::prepare::fixture::{Fixture, Ownership};
 use crate::prepare::target::Target;
 use crate::run::listener::Event;
 use crate::run::log::RunLog;
+use crate::run::settle::{Disturbance, DisturbanceKind, Rerun, standstill};
 use crate::run::stopping_rule::StoppingRule;
 use crate::run::throwaway::restart_all;
-use crate::trial::caught;
 use kurabe_core::experiment::OperationInfo;
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::run::{CellRecord, Outcome, Replanned, RunSpec, TrialRecord};
-use kurabe_core::{ErrorKind, Result, units};
+use kurabe_core::{ErrorKind, Result};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
@@ -217,64 +217,6 @@ impl Runner<'_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Executes the trials of a group, interleaved if there are several, and records their outcomes; `None` if the user
-    /// stopped them.
-    fn make(
-        &self,
-        (round, is_continuous): (u32, bool),
-        group: &[TrialId],
-        rerun: Option<&Rerun>,
-        fixtures: &mut Fixtures,
-        progress: Progress,
-        log: &mut RunLog<'_>,
-    ) -> Result<Option<Vec<TrialResult>>> {
-        if self.conditions.cancel.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        self.conditions.progress.store(0, Ordering::Relaxed);
-        let at_ms = self.began.elapsed().as_millis() as u64;
-        let (started, is_rerun) = (Instant::now(), rerun.is_some());
-        let made = match *group {
-            [] => return Ok(Some(Vec::new())),
-            // If the other trials of the group have failed, the last one still runs in slices: only equally made
-            // trials are compared.
-            [id] if is_continuous || !self.plan.is_interleaved(id) => {
-                let (cell, operation) = (&self.plan.cells[id.0], self.plan.operations[id.1]);
-                log.emit(progress.begins(round, &cell.record, operation))?;
-                let fixture = &mut fixtures[cell.slot];
-                vec![caught("the trial", || self.trial(round, cell, operation, is_rerun, fixture, log))]
-            }
-            _ => self.interleave(round, group, is_rerun, fixtures, progress, log)?,
-        };
-        let mut outcomes = Vec::with_capacity(group.len());
-        for (made, (cell, _)) in made.into_iter().zip(group) {
-            let Some(settled) = self.settle(&self.plan.cells[*cell], made, rerun, log)? else {
-                return Ok(None);
-            };
-            outcomes.push(settled);
-        }
-        let took = started.elapsed() / group.len() as u32;
-        let loading = fixtures.iter_mut().flatten().map(Fixture::take_loading);
-        let loading = loading.sum::<Duration>() / group.len() as u32;
-        let mut results = Vec::with_capacity(group.len());
-        for (&(cell, operation), (mut outcome, disturbed)) in group.iter().zip(outcomes) {
-            match &mut outcome {
-                Outcome::Measured(measured) => {
-                    measured.overhead_ns = (took.as_nanos() as u64).saturating_sub(measured.elapsed_ns);
-                }
-                // The next trial on this target uses a new connection and new data.
-                Outcome::Failed { .. } => fixtures[self.plan.cells[cell].slot] = None,
-            }
-            let operation = self.plan.operations[operation].name.to_owned();
-            let rerun_reason = rerun.map(|rerun| rerun.why.clone());
-            let record = TrialRecord { round, cell, operation, at_ms, outcome, rerun_reason };
-            let failed = record.has_failed();
-            log.trial(record)?;
-            results.push(TrialResult { failed, took, loading, disturbed });
-        }
-        Ok(Some(results))
-    }
-
     /// The expected time of so many rounds since the start of the run.
     fn time_of(&self, rounds: u32, state: &RunState) -> Option<Duration> {
         Some(self.began.elapsed() + state.progress(self.plan, rounds).left?)
@@ -365,41 +307,6 @@ pub(crate) struct TrialResult {
     pub(crate) loading: Duration,
     /// The disturbance, if any.
     pub(crate) disturbed: Option<Disturbance>,
-}
-
-/// A disturbance of a trial, which causes a rerun.
-#[derive(Clone, Debug)]
-pub(crate) struct Disturbance {
-    /// The reason, as a clause.
-    pub(crate) why: String,
-    pub(crate) kind: DisturbanceKind,
-}
-
-/// What disturbed a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DisturbanceKind {
-    /// Other load: the result is noisy.
-    Interference,
-    /// Kurabe itself stood still: the result is wrong.
-    Standstill,
-    /// An agent was lost: there is no result, or it is one of more agents than other trials of its round have.
-    LostAgent,
-}
-
-impl DisturbanceKind {
-    /// Whether the result never counts, so that the trial is rerun whatever time that takes.
-    pub(crate) fn is_void(self) -> bool {
-        self != Self::Interference
-    }
-}
-
-/// A rerun of a disturbed trial.
-#[derive(Clone, Debug)]
-pub(crate) struct Rerun {
-    /// What disturbed the previous one, as a clause.
-    pub(crate) why: String,
-    /// Its number, from 1.
-    pub(crate) number: u32,
 }
 
 impl TrialResult {
@@ -512,9 +419,4 @@ fn connection_lost(outcome: &Outcome) -> Option<String> {
         Outcome::Failed { kind: ErrorKind::ConnectionLost, reason, .. } => Some(reason.clone()),
         _ => None,
     }
-}
-
-/// Says how long Kurabe itself stood still, as a clause.
-pub(crate) fn standstill(time: Duration) -> String {
-    format!("kurabe itself stood still for {}", units::time(time))
 }

@@ -18,7 +18,7 @@ pub(crate) struct Restricted<'a> {
 
 impl<'a> Restricted<'a> {
     /// The processors of a cell's server; `None` if they are not restricted.
-    pub(crate) fn of(target: &'a Target, run_cell: &RunCell, cell: &PlannedCell) -> Result<Option<Self>> {
+    pub(crate) fn new(target: &'a Target, run_cell: &RunCell, cell: &PlannedCell) -> Result<Option<Self>> {
         let Some(allotment) = cell.cpus() else { return Ok(None) };
         let restrict = target.restrict_of(&run_cell.record).ok_or_else(unavailable)?;
         let partition = CpuPartition::allot(allotment.count, allotment.placement == Placement::Shared)?;

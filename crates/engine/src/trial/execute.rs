@@ -1,23 +1,24 @@
-//! Runs the clients of a trial: all of them connect, warm up, wait at a gate, work, and wait again at its end.
+//! Does the work of a trial: a job, or that of its clients. All of them connect, warm up, wait at a gate, work, and wait again
+//! at its end.
 
 use crate::clients::client::{ClientOutcome, ClientsShared, Warmup};
 use crate::clients::clock::process_cpu;
 use crate::clients::pool::Pool;
 use crate::clients::schedule::Schedule;
 use crate::clients::semaphore::Semaphore;
+use crate::clients::slices::Lane;
 use crate::fleet::{self, CellOrder, FleetClients, Order, ShareResult};
-use crate::interleave::slices::Lane;
 use crate::prepare::server_memory::MemoryReading;
 use crate::trial::gate::Gate;
-use crate::trial::recorded::{Executed, Recorded};
+use crate::trial::recorded::{Executed, ExecutedClients, Recorded};
 use crate::trial::server_stats::Watch;
 use crate::trial::standstill::Monitor;
 use crate::trial::warmup_detector::WarmupDetector;
 use crate::trial::{Clients, Failure, LoadModel, Trial};
 use kurabe_core::driver::Session;
-use kurabe_core::experiment::{ClientSummary, DatasetState};
+use kurabe_core::experiment::{ClientSummary, DatasetState, Workload};
 use kurabe_core::observation::Endpoint;
-use kurabe_core::planned::{Connections, Need};
+use kurabe_core::planned::{Connections, Need, TrialWork};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_stats::rng::mix;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,11 +35,26 @@ const CONNECTING: usize = 64;
 const WARM_UP_ARRIVALS: u64 = 0x3A2_37A15;
 
 impl Trial<'_> {
-    /// Runs the clients; with a lane, interleaved with other trials.
+    /// Does the work; with a lane, interleaved with other trials.
     pub(crate) fn execute(&self, state: &DatasetState, lane: Option<Lane<'_>>) -> Result<Executed, Failure> {
-        if let Clients::Fleet(on) = &self.clients {
-            return if lane.is_some() { Err(not_interleaved().into()) } else { self.execute_on(on) };
-        }
+        let executed = match (self.work, &self.clients) {
+            (TrialWork::Loop(workload), Clients::Here | Clients::Share(_)) => {
+                return Ok(Executed::Clients(Box::new(self.execute_clients(&**workload, state, lane)?)));
+            }
+            _ if lane.is_some() => return Err(not_interleaved().into()),
+            (TrialWork::Job(job), _) => Executed::Job(Box::new(self.execute_job(&**job, state)?)),
+            (TrialWork::Loop(_), Clients::Fleet(on)) => Executed::Clients(Box::new(self.execute_on(on)?)),
+        };
+        Ok(executed)
+    }
+
+    /// Runs the clients of this process.
+    pub(super) fn execute_clients(
+        &self,
+        workload: &dyn Workload,
+        state: &DatasetState,
+        lane: Option<Lane<'_>>,
+    ) -> Result<ExecutedClients, Failure> {
         let policy = &self.cell.policy;
         let clients = policy.clients;
         let endpoint = self.driver.endpoint();
@@ -63,7 +79,7 @@ impl Trial<'_> {
                 .stop
                 .duration
                 .filter(|_| self.load_model == LoadModel::Closed)
-                .and_then(WarmupDetector::of),
+                .and_then(WarmupDetector::for_duration),
             lane,
             cpus: cpu_partition.map_or(&[], |cpu_partition| &cpu_partition.clients),
             connecting: Semaphore::new(CONNECTING),
@@ -71,7 +87,7 @@ impl Trial<'_> {
             finish: Gate::new(),
             stop: self.part_of_trial().map_or(&own_stop, |part| part.stop),
         };
-        let ran = self.run_clients(&shared, state, &mut watch);
+        let ran = self.run_clients(workload, &shared, state, &mut watch);
         let closed = shared.pool.map_or(Ok(()), Pool::close);
         let mut executed = ran?;
         closed?;
@@ -81,10 +97,11 @@ impl Trial<'_> {
 
     fn run_clients(
         &self,
+        workload: &dyn Workload,
         shared: &ClientsShared<'_>,
         state: &DatasetState,
         watch: &mut Watch<'_>,
-    ) -> Result<Executed, Failure> {
+    ) -> Result<ExecutedClients, Failure> {
         let clients = self.cell.policy.clients;
         let threads = self.shared_threads(shared.cpus);
         let reads_memory = self.cell.needs.contains(&Need::ServerMemory);
@@ -96,7 +113,7 @@ impl Trial<'_> {
         let monitor = shared.lane.is_none().then(Monitor::start);
         let has_stopped = || shared.stop.load(Ordering::Relaxed);
         thread::scope(|scope| {
-            let mut started = self.start(scope, shared, state, threads);
+            let mut started = self.start(scope, workload, shared, state, threads);
             let (running, refused) = (started.clients, started.refused.take());
             let lead = LEAD + LEAD_EACH * clients as u32;
             if let Some(warmup) = &shared.warmup {
@@ -171,7 +188,7 @@ impl Trial<'_> {
                 late_ns: nanos(late),
             };
             // A client's error matters more than a failed observation.
-            Ok(Executed { part, summaries, memory: memory?, fleet: None })
+            Ok(ExecutedClients { part, summaries, memory: memory?, fleet: None })
         })
     }
 
@@ -190,7 +207,7 @@ impl Trial<'_> {
     }
 
     /// Runs all clients on a fleet.
-    pub(crate) fn execute_on(&self, on: &FleetClients<'_>) -> Result<Executed, Failure> {
+    fn execute_on(&self, on: &FleetClients<'_>) -> Result<ExecutedClients, Failure> {
         let mut watch = Watch::open(self);
         let mut started = on.fleet.begin(&self.order(on.cell)?, self.conditions.cancel)?;
         self.connected.map_or(Ok(()), |connected| connected())?;
@@ -205,7 +222,7 @@ impl Trial<'_> {
         // The load is what agents make. That the coordinator stood still matters only if they lost it.
         let mut part = ShareResult { observed, ..part };
         watch.finish(&mut part.observed);
-        Ok(Executed { part, summaries, memory: Vec::new(), fleet })
+        Ok(ExecutedClients { part, summaries, memory: Vec::new(), fleet })
     }
 
     /// Opens the idle connections beside the clients' own.
@@ -228,7 +245,7 @@ impl Trial<'_> {
 }
 
 fn not_interleaved() -> Error {
-    Error::new(ErrorKind::Internal, "trials on a fleet are not interleaved")
+    Error::new(ErrorKind::Internal, "jobs and trials on a fleet are not interleaved")
 }
 
 /// The sum of what the clients recorded, and what each did.

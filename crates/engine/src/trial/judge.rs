@@ -1,9 +1,9 @@
-//! Adds up and verifies what the clients of a trial did.
+//! Adds up and verifies what a trial did.
 
+use crate::clients::slices::SliceStats;
 use crate::fleet::ShareResult;
-use crate::interleave::slices::SliceStats;
 use crate::trial::course::Course;
-use crate::trial::recorded::{Executed, OpenTimes, Recorded, Times};
+use crate::trial::recorded::{Executed, ExecutedClients, OpenTimes, Recorded, Times};
 use crate::trial::standstill;
 use crate::trial::throughput::Throughput;
 use crate::trial::{Failure, LoadModel, Trial};
@@ -22,7 +22,7 @@ pub(crate) struct Interleaved {
 }
 
 impl Trial<'_> {
-    /// Adds up and verifies the clients' results. `interleaved`: how they were made, if in slices.
+    /// Adds up and verifies the results. `interleaved`: how they were made, if in slices.
     pub(crate) fn judge(
         &self,
         executed: Executed,
@@ -30,7 +30,20 @@ impl Trial<'_> {
         state: &DatasetState,
         session: &mut dyn Session,
     ) -> Result<Measurement, Failure> {
-        let Executed { part, summaries, memory, fleet } = executed;
+        match executed {
+            Executed::Clients(clients) => self.judge_clients(*clients, interleaved, state, session),
+            Executed::Job(job) => Ok(self.judge_job(*job, state, session)?),
+        }
+    }
+
+    fn judge_clients(
+        &self,
+        executed: ExecutedClients,
+        interleaved: Option<Interleaved>,
+        state: &DatasetState,
+        session: &mut dyn Session,
+    ) -> Result<Measurement, Failure> {
+        let ExecutedClients { part, summaries, memory, fleet } = executed;
         let ShareResult { recorded, threads, mut cpu_ns, observed, .. } = part;
         let (mut stood_still_ns, mut stall_total_ns) = (part.stood_still_ns, part.stall_total_ns);
         let (slices, observed_group) =
@@ -56,7 +69,7 @@ impl Trial<'_> {
             let stood_still = Duration::from_nanos(stall_total_ns);
             return Err(Failure { error, mismatches: 0, stood_still: Some(stood_still) });
         }
-        let checked = self.workload.after(After {
+        let checked = self.workload()?.after(After {
             operation: self.operation.name,
             state,
             session,
@@ -67,7 +80,7 @@ impl Trial<'_> {
             verified.answers += completed + warmup;
         }
         let throughput = course.as_ref().filter(|_| !is_open);
-        let throughput = throughput.and_then(|course| Throughput::of(&recorded.clients, course));
+        let throughput = throughput.and_then(|course| Throughput::new(&recorded.clients, course));
         let mut elapsed_ns = throughput.as_ref().map_or(0, Throughput::elapsed_ns);
         let mut open = None;
         let plan = self.schedule()?;

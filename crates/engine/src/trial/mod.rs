@@ -23,7 +23,7 @@ use crate::conditions::Conditions;
 use crate::fleet::{ClientShare, FleetClients, ShareOfTrial, ShareResult};
 use kurabe_core::driver::{ConnectOptions, Driver, Session};
 use kurabe_core::experiment::{DatasetState, OperationInfo, Stop, Workload};
-use kurabe_core::planned::{Capacity, PlannedCell};
+use kurabe_core::planned::{Capacity, PlannedCell, TrialWork};
 use kurabe_core::run::Measurement;
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -41,7 +41,7 @@ pub struct Trial<'a> {
     pub options: &'a ConnectOptions,
     pub cell: &'a PlannedCell,
     /// The cell's work.
-    pub workload: &'a dyn Workload,
+    pub work: &'a TrialWork,
     /// The operation to measure.
     pub operation: &'a OperationInfo,
     /// Its number among the trials on this data, from 1.
@@ -51,7 +51,7 @@ pub struct Trial<'a> {
     pub load_model: LoadModel,
     /// Seed of the clients' random inputs. Trials that differ only in their targets have the same seed; no others do.
     pub seed: u64,
-    /// Those of its run.
+    /// The conditions of its run.
     pub conditions: Conditions<'a>,
     /// Called when all clients are connected and wait for the start, to pin the server's threads.
     pub connected: Option<&'a (dyn Fn() -> Result<()> + Sync)>,
@@ -79,14 +79,14 @@ impl<'a> Trial<'a> {
         driver: &'a dyn Driver,
         options: &'a ConnectOptions,
         cell: &'a PlannedCell,
-        workload: &'a dyn Workload,
+        work: &'a TrialWork,
         operation: &'a OperationInfo,
     ) -> Self {
         Self {
             driver,
             options,
             cell,
-            workload,
+            work,
             operation,
             number: 1,
             stop: Stop::default(),
@@ -101,7 +101,7 @@ impl<'a> Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Runs the clients on data in this state, and verifies the results over a session if all clients succeeded.
+    /// Does its work on data in this state, and verifies the results over a session if all of it succeeded.
     ///
     /// # Errors
     /// Any error of any client, and any mismatch: the trial has no result then.
@@ -114,7 +114,15 @@ impl Trial<'_> {
     /// # Errors
     /// Any error of any of these clients.
     pub fn run_part(&self, state: &DatasetState) -> Result<ShareResult, Failure> {
-        Ok(self.execute(state, None)?.part)
+        Ok(self.execute_clients(self.workload()?, state, None)?.part)
+    }
+
+    /// The work of its clients.
+    fn workload(&self) -> Result<&dyn Workload> {
+        match self.work {
+            TrialWork::Loop(workload) => Ok(&**workload),
+            TrialWork::Job(_) => Err(Error::new(ErrorKind::Internal, "a job has no clients")),
+        }
     }
 
     /// The schedule of an open loop.

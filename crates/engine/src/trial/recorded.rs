@@ -6,10 +6,12 @@ use crate::trial::course::Course;
 use crate::trial::spans::Spans;
 use kurabe_core::experiment::ClientSummary;
 use kurabe_core::fleet::FleetUse;
+use kurabe_core::job::JobDone;
 use kurabe_core::metric::MetricValue;
 use kurabe_core::observation::Observation;
 use kurabe_stats::Histogram;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What some clients recorded. Times are in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,8 +52,23 @@ pub struct ShareResult {
     pub late_ns: u64,
 }
 
-/// A trial whose clients have ended without an error, not verified yet.
-pub(crate) struct Executed {
+/// The work of a trial that has ended without an error, not verified yet.
+pub(crate) enum Executed {
+    Clients(Box<ExecutedClients>),
+    Job(Box<ExecutedJob>),
+}
+
+/// What a job did.
+pub(crate) struct ExecutedJob {
+    pub(crate) done: JobDone,
+    pub(crate) elapsed: Duration,
+    pub(crate) cpu: Duration,
+    pub(crate) observed: Option<Observation>,
+    pub(crate) stood_still: Duration,
+}
+
+/// What the clients of a trial did.
+pub(crate) struct ExecutedClients {
     /// What the clients recorded, and their processes.
     pub(crate) part: ShareResult,
     /// What the check after the trial needs of each client.

@@ -93,7 +93,7 @@ pub(crate) struct Sleeps {
 }
 
 impl Sleeps {
-    /// Those of this thread, from now on.
+    /// Sleeps of this thread, from now on.
     pub(crate) fn begin() -> Self {
         let schedstat = File::open("/proc/thread-self/schedstat").ok();
         let waited = schedstat.as_ref().and_then(waited_for_processor);

@@ -35,7 +35,7 @@ pub(crate) struct Throughput<'a> {
 
 impl<'a> Throughput<'a> {
     /// `None` if there are none.
-    pub(crate) fn of(clients: &[ClientResult], course: &'a Course) -> Option<Self> {
+    pub(crate) fn new(clients: &[ClientResult], course: &'a Course) -> Option<Self> {
         let working = clients.iter().filter(|client| client.measured > 0);
         let mut ends: Vec<(u64, u64)> = working.map(|client| (client.elapsed_ns, client.measured)).collect();
         ends.sort_unstable();
@@ -143,13 +143,13 @@ mod tests {
 
     fn windows(all: Vec<(ClientResult, Course)>) -> (Vec<u64>, u64) {
         let (clients, course) = together(all);
-        Throughput::of(&clients, &course).unwrap().windows()
+        Throughput::new(&clients, &course).unwrap().windows()
     }
 
     /// Checks the transactions per second, and the number of starved clients.
     fn check(all: Vec<(ClientResult, Course)>, wanted: f64, starved: usize) {
         let (clients, course) = together(all);
-        let found = Throughput::of(&clients, &course).unwrap();
+        let found = Throughput::new(&clients, &course).unwrap();
         let per_second = found.completed() as f64 * 1e9 / found.elapsed_ns() as f64;
         assert!((per_second / wanted - 1.0).abs() < 0.01, "{per_second} is not about {wanted}");
         assert_eq!(found.metric(), (starved > 0).then(|| STARVED.value(starved as f64)));
@@ -164,7 +164,7 @@ mod tests {
     fn clients_without_transactions_count_neither_work_nor_time() {
         let two = [client(100, |_| 1, 100), client(100, |_| 1, 100)];
         check(two.into_iter().chain((0..14).map(|_| client(0, |_| 0, 0))).collect(), 2_000.0, 0);
-        assert!(Throughput::of(&[client(0, |_| 0, 0).0], &Course::new(1, false)).is_none());
+        assert!(Throughput::new(&[client(0, |_| 0, 0).0], &Course::new(1, false)).is_none());
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) struct WarmupDetector {
 
 impl WarmupDetector {
     /// `None` if the trial is too short.
-    pub(crate) fn of(duration: Duration) -> Option<Self> {
+    pub(crate) fn for_duration(duration: Duration) -> Option<Self> {
         (duration >= MIN).then(|| Self {
             began: OnceLock::new(),
             window: duration / WINDOW_PART,
@@ -78,7 +78,8 @@ mod tests {
 
     /// The window in which throughput is found stable for these rates per window.
     fn even_in(rates: impl Fn(usize) -> u64) -> usize {
-        let warmup_detector = WarmupDetector::of(Duration::from_secs(5)).expect("it is long enough");
+        let warmup_detector =
+            WarmupDetector::for_duration(Duration::from_secs(5)).expect("it is long enough");
         let began = Instant::now();
         let time = |window: usize| began + warmup_detector.window * window as u32;
         (0..=COUNTED).find(|window| warmup_detector.done(rates(*window), time(*window))).expect("it ends")
@@ -98,6 +99,6 @@ mod tests {
 
     #[test]
     fn short_trial_has_no_warmup_detection() {
-        assert!(WarmupDetector::of(Duration::from_millis(999)).is_none());
+        assert!(WarmupDetector::for_duration(Duration::from_millis(999)).is_none());
     }
 }

@@ -179,8 +179,8 @@ fn run(
     if let Some(class) = order.cell.durability {
         driver.require_durability(class)?;
     }
-    let (options, workload, observer) =
-        (cell.connect_options(&*driver), cell.workload()?, Monitor::of_clients());
+    let (options, work, observer) =
+        (cell.connect_options(&*driver), cell.trial_work(), Monitor::of_clients());
     let commands = Mutex::new(commands);
     let next = || commands.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
     let lost = || Error::new(ErrorKind::Interrupted, "the coordinator ended the trial");
@@ -212,7 +212,7 @@ fn run(
         },
         threads: order.cell.threads,
         clients: Clients::Share(&part),
-        ..Trial::new(&*driver, &options, &cell, &*workload, operation)
+        ..Trial::new(&*driver, &options, &cell, &work, operation)
     };
     trial.run_part(&DatasetState::default())
 }

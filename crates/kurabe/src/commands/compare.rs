@@ -10,7 +10,7 @@ use anyhow::Result;
 use kurabe_core::Error;
 use kurabe_core::run::Run;
 use kurabe_record::Store;
-use kurabe_report::compare::{self, Compared, Decision, MAX_RUNS};
+use kurabe_report::compare::{self, Answer, Compared, MAX_RUNS};
 use kurabe_report::{Summary, View};
 use std::path::PathBuf;
 
@@ -90,8 +90,8 @@ pub(super) fn judged(
     };
     files.write(&formats, output)?;
     Ok(match compared.gate.map(|gate| gate.decided.decision) {
-        None | Some(Decision::Passed) => exit::DONE,
-        Some(Decision::Failed) => exit::SLOWER,
-        Some(Decision::Undecided) => exit::UNDECIDED,
+        None | Some(Answer::Holds) => exit::DONE,
+        Some(Answer::DoesNotHold) => exit::SLOWER,
+        Some(Answer::Undecided | Answer::NotTestable) => exit::UNDECIDED,
     })
 }

@@ -124,9 +124,30 @@ pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Out
     };
     timeout::of_run(&plan);
     let agents = fleet::join(&job.spec, job.companions.fleet.as_deref(), job.dry, output)?;
-    let mut opened = kurabe_targets::open(&job.urls, &open_options, output)?;
-    partial.unopened = std::mem::take(&mut opened.unopened);
-    let made = measure(job, plan, &mut opened, agents, &cancel, partial, output);
+    on_targets(&job.urls, &open_options, agents, &cancel, output, |opened, conditions, watch, agents| {
+        partial.unopened = std::mem::take(&mut opened.unopened);
+        measure(job, plan, (opened, conditions, watch), agents, partial, output)
+    })
+}
+
+/// Does something on open targets, under the conditions of runs, and closes them.
+pub(super) fn on_targets<T>(
+    urls: &[String],
+    open_options: &OpenOptions,
+    agents: Option<fleet::Agents>,
+    cancel: &AtomicBool,
+    output: &Output,
+    make: impl FnOnce(&mut Opened, &Conditions<'_>, &Watch, Option<&fleet::Agents>) -> Result<T>,
+) -> Result<T> {
+    let mut opened = kurabe_targets::open(urls, open_options, output)?;
+    let agents = agents.map(|agents| fleet::reach(agents, &mut opened, output));
+    let (watch, cpu_partition) = (Watch::new(&opened.observers), opened.cpu_partition.clone());
+    let conditions = Conditions {
+        cpu_partition: cpu_partition.as_ref(),
+        fleet: agents.as_ref().map(|agents| agents as &dyn Fleet),
+        ..watch.conditions(cancel)
+    };
+    let made = make(&mut opened, &conditions, &watch, agents.as_ref());
     signals::wait_for("the servers to end");
     opened.warn_of_ended_stacks(output);
     opened.close(output);
@@ -137,9 +158,8 @@ pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Out
 fn measure(
     job: &Job<'_>,
     mut plan: Plan,
-    opened: &mut Opened,
-    agents: Option<fleet::Agents>,
-    cancel: &AtomicBool,
+    (opened, conditions, watch): (&mut Opened, &Conditions<'_>, &Watch),
+    agents: Option<&fleet::Agents>,
     partial: &mut PartialRun,
     output: &Output,
 ) -> Result<Exit> {
@@ -148,25 +168,18 @@ fn measure(
     }
     without(&mut plan, job, &partial.unopened)?;
     scale::count(&mut plan, &opened.targets, output)?;
-    let agents = agents.map(|agents| fleet::reach(agents, opened, output));
-    let watch = Watch::new(&opened.observers);
-    let mut session = Session::new(job, &plan, opened, &watch, output);
+    let mut session = Session::new(job, &plan, opened, watch, output);
     let null = if job.dry { None } else { Some(kurabe_targets::null()?) };
     let provenance = Provenance {
         command: kurabe_targets::without_passwords(standard_input::words().into_iter()),
         machine: kurabe_observe::machine_facts(),
         origin: Origin { git: git::commit(), ..job.origin.clone() },
-        agents: agents.as_ref().map_or_else(Vec::new, fleet::Agents::records),
+        agents: agents.map_or_else(Vec::new, fleet::Agents::records),
     };
     let new = NewRun::new(plan);
     let budget = new.budget.filter(|_| !job.is_fitted);
     let new = NewRun { free: job.free.clone(), budget, null: null.as_ref(), provenance, ..new };
-    let conditions = Conditions {
-        cpu_partition: opened.cpu_partition.as_ref(),
-        fleet: agents.as_ref().map(|agents| agents as &dyn Fleet),
-        ..watch.conditions(cancel)
-    };
-    let ended = kurabe_engine::run(new, &mut opened.targets, &conditions, &mut session);
+    let ended = kurabe_engine::run(new, &mut opened.targets, conditions, &mut session);
     let exit;
     (partial.made, partial.cells, exit) = session.finish(ended);
     exit

@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod announcement;
 mod app;
 mod capture;
 mod claims;
@@ -15,7 +16,6 @@ mod listen;
 mod messages;
 mod page;
 mod pause;
-mod planned;
 mod report;
 mod resume;
 mod run;

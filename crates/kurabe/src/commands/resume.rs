@@ -1,20 +1,19 @@
 //! Continues an interrupted run.
 
-use super::session::{Session, Watch};
+use super::execute::on_targets;
+use super::session::Session;
 use super::{fleet, report, scale};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::{signals, timeout};
 use anyhow::Result;
 use kurabe_core::Error;
-use kurabe_core::run::{Run, Setup};
-use kurabe_engine::fleet::Fleet;
+use kurabe_core::run::Setup;
 use kurabe_engine::plan::Plan;
-use kurabe_engine::{Conditions, RestOfRun, prolongs};
+use kurabe_engine::{RestOfRun, prolongs};
 use kurabe_experiments::registry;
-use kurabe_record::{Resumed, Writer};
-use kurabe_targets::{OpenOptions, Opened};
-use std::sync::atomic::AtomicBool;
+use kurabe_record::Resumed;
+use kurabe_targets::OpenOptions;
 
 /// Continues an interrupted run.
 pub(super) fn resume(
@@ -44,39 +43,15 @@ pub(super) fn resume(
     let open_options = OpenOptions::of(&plan, spec.cache.as_deref(), spec.remote.as_deref());
     timeout::of_run(&plan);
     let agents = fleet::join(spec, None, false, output)?;
-    let mut opened = kurabe_targets::open(urls, &open_options, output)?;
-    let rest = RestOfRun { run, plan, max_rounds, machine: kurabe_observe::machine_facts() };
-    let made = measure(rest, writer, &mut opened, agents, &cancel, html, output);
-    signals::wait_for("the servers to end");
-    opened.warn_of_ended_stacks(output);
-    opened.close(output);
-    made
-}
-
-/// Makes the rest of the run on its open targets.
-fn measure(
-    mut rest: RestOfRun,
-    writer: Writer,
-    opened: &mut Opened,
-    agents: Option<fleet::Agents>,
-    cancel: &AtomicBool,
-    html: bool,
-    output: &Output,
-) -> Result<Exit> {
-    let agents = agents.map(|agents| fleet::reach(agents, opened, output));
-    scale::count(&mut rest.plan, &opened.targets, output)?;
-    let Run { header, .. } = &rest.run;
-    if rest.plan.spec != header.spec {
-        let error = Error::usage("the scale of pgbench's tables has changed since the run started");
-        return Err(error.hint("start a new run: kurabe run --again").into());
-    }
-    let watch = Watch::new(&opened.observers);
-    let mut session = Session::of_rest(Some(writer), html, &rest.plan, opened, &watch, output);
-    let conditions = Conditions {
-        cpu_partition: opened.cpu_partition.as_ref(),
-        fleet: agents.as_ref().map(|agents| agents as &dyn Fleet),
-        ..watch.conditions(cancel)
-    };
-    let ended = kurabe_engine::resume(rest, &mut opened.targets, &conditions, &mut session);
-    session.finish(ended.map(Some)).2
+    let mut rest = RestOfRun { run, plan, max_rounds, machine: kurabe_observe::machine_facts() };
+    on_targets(urls, &open_options, agents, &cancel, output, |opened, conditions, watch, _| {
+        scale::count(&mut rest.plan, &opened.targets, output)?;
+        if rest.plan.spec != rest.run.header.spec {
+            let error = Error::usage("the scale of pgbench's tables has changed since the run started");
+            return Err(error.hint("start a new run: kurabe run --again").into());
+        }
+        let mut session = Session::of_rest(Some(writer), html, &rest.plan, opened, watch, output);
+        let ended = kurabe_engine::resume(rest, &mut opened.targets, conditions, &mut session);
+        session.finish(ended.map(Some)).2
+    })
 }

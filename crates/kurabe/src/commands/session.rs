@@ -1,8 +1,10 @@
 //! A run as its user sees it: its plan, its progress, its record and its report.
 
+use super::announcement::{
+    announcement, given_up, left_out, long, longer_than_planned, too_long, unavailable,
+};
 use super::execute::{Job, Made};
 use super::pause::Pauses;
-use super::planned::{given_up, left_out, long, longer_than_planned, planned, too_long, unavailable};
 use super::report;
 use super::warnings::{own_caches, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
@@ -174,7 +176,7 @@ impl<'a> Session<'a> {
             return Err(error.log(reasons.iter().map(String::as_str)));
         }
         let fitted = fit.zip(plan.spec.budget_ns.map(Duration::from_nanos));
-        let text = planned(plan, targets, fit, job.dry, job.stop_rule);
+        let text = announcement(plan, targets, fit, job.dry, job.stop_rule);
         let left_out = fitted.and_then(|(fit, budget)| left_out(fit, plan.spec.rounds, budget));
         let text = [Some(text), left_out].into_iter().flatten().collect::<Vec<_>>().join("\n");
         if job.dry && job.print {

@@ -175,11 +175,11 @@ impl Judge<'_> {
         let spec = &self.summary.spec;
         let [a, b] = [&a, &b].map(|all| samples(common.iter().map(|round| (*round, all[round])), spec));
         part.rounds = common.len() as u32;
-        let Some(ratio) = PairedRatio::of(&a, &b, settings) else {
+        let Some(ratio) = PairedRatio::from_rounds(&a, &b, settings) else {
             part.why = Some("a value is zero or negative, so that there is no ratio".to_owned());
             return;
         };
-        part.found = Some(ratio.estimate());
+        part.found = Some(ratio.estimate);
         let limits = limits(test, cells);
         answer(part, limits);
     }

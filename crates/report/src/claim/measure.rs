@@ -54,7 +54,7 @@ pub(super) fn rounds(run: &Run, cell: &CellResult, metric: &str) -> Rounds {
         Outcome::Measured(measured) => Some((*round, derive(measured, cell)?)),
         Outcome::Failed { .. } => None,
     };
-    sort::map(trials.filter_map(value))
+    sort::btree_map(trials.filter_map(value))
 }
 
 type Derive = Box<dyn Fn(&Measurement, &CellResult) -> Option<f64>>;

@@ -6,7 +6,7 @@ use crate::metrics::samples;
 use crate::summary::Summary;
 use kurabe_core::run::Sampled;
 use kurabe_stats::separate::{MAX_RUNS, MIN_RUNS, is_enough};
-use kurabe_stats::{IntervalSettings, PairedRatio};
+use kurabe_stats::{Estimate, IntervalSettings, PairedRatio};
 
 impl Between {
     /// What decides a comparison of these runs, with these earlier ones.
@@ -33,16 +33,16 @@ impl Between {
         [b, a]: [(&Summary, &CellResult); 2],
         earlier: &[&Summary],
         settings: &IntervalSettings,
-    ) -> Option<PairedRatio> {
+    ) -> Option<Estimate> {
         let figures = |(summary, cell): (&Summary, &CellResult)| {
             let rounds = cell.metric(&metric.name).map(|found| &found.by_round);
             let good = |(round, value): (&u32, &f64)| (*round, metric.higher_is_better(*value));
             samples(rounds.into_iter().flatten().map(good), &summary.spec)
         };
-        let separate = PairedRatio::of_separate(&figures(b), &figures(a), settings)?;
+        let separate = PairedRatio::from_separate(&figures(b), &figures(a), settings)?;
         match self {
-            Self::Starts => Some(separate),
-            Self::Nothing { .. } => Some(PairedRatio { interval: None, ..separate }),
+            Self::Starts => Some(separate.estimate),
+            Self::Nothing { .. } => Some(Estimate::new(separate.estimate.value, None)),
             Self::Runs { .. } => {
                 let mean = |of| Some(kurabe_stats::interval_of_mean(&figures(of), settings)?.value);
                 let same = |cell: &&CellResult| {
@@ -51,8 +51,9 @@ impl Between {
                 let earlier = earlier.iter().take(MAX_RUNS);
                 let there = earlier.filter_map(|run| Some((*run, run.cells.iter().find(same)?)));
                 let earlier: Vec<f64> = there.map(mean).collect::<Option<_>>()?;
-                let ratio = PairedRatio::of_runs(mean(b)?, mean(a)?, &earlier, settings)?;
-                Some(PairedRatio { interval: ratio.interval.filter(|_| earlier.len() >= MIN_RUNS), ..ratio })
+                let ratio = PairedRatio::from_runs(mean(b)?, mean(a)?, &earlier, settings)?;
+                let is_enough = earlier.len() >= MIN_RUNS;
+                Some(if is_enough { ratio.estimate } else { Estimate::new(ratio.estimate.value, None) })
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Why a side of a gate is slower: what its server did that the other's did not.
 
-use super::{Compared, Judgement, Row};
+use super::{Answer, Compared, Row};
 use crate::cell::CellResult;
-use crate::engine::statements_of;
-use crate::finding::{Decision, Runs};
+use crate::finding::Runs;
+use crate::server_statistics::statements_of;
 use crate::summary::Summary;
 use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::sort;
@@ -32,12 +32,8 @@ const WAITS: f64 = 0.1;
 const TOLD: usize = 2;
 
 /// What explains the results of a gate that failed, or is undecided: of the cells whose result is worst.
-pub(super) fn of(compared: &Compared, decision: Decision, first: &Summary, second: &Summary) -> Vec<Runs> {
-    let is_of = |row: &&Row| match decision {
-        Decision::Failed => row.gate == Some(Judgement::Slower),
-        Decision::Undecided => row.gate == Some(Judgement::Undecided),
-        Decision::Passed => false,
-    };
+pub(super) fn of(compared: &Compared, decision: Answer, first: &Summary, second: &Summary) -> Vec<Runs> {
+    let is_of = |row: &&Row| decision != Answer::Holds && row.gate == Some(decision);
     let by = |row: &&Row| row.gain().map_or(1.0, |gain| gain.value);
     let worst = compared.rows.iter().filter(is_of).min_by(|a, b| by(a).total_cmp(&by(b)));
     let Some([a, b]) = worst.map(|row| row.cells) else { return Vec::new() };

@@ -15,14 +15,16 @@ use super::render::value;
 use super::rows::{Row, is_tail};
 use super::{Compared, Difference, RUN, cause};
 use crate::cell::{CellResult, Status};
+use crate::claim::{Answer, Range};
 use crate::finding::runs::TAIL;
-use crate::finding::{Criteria, Decision, Gated, Judgement, Runs, Section, Statement};
+use crate::finding::{Criteria, Gated, Runs, Section, Statement};
 use crate::labels::Labels;
+use crate::messages::{Language, Message};
 use crate::summary::Summary;
 use crate::target::TargetSummary;
 use crate::verdict::Why;
 use kurabe_core::{Error, Result};
-use kurabe_stats::Estimate;
+use kurabe_stats::{Estimate, Interval};
 use serde::Serialize;
 
 /// By how many times more rounds than were made are still advised.
@@ -84,35 +86,35 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         row.gate = criteria
             .of(row)
             .and_then(|(margin, _)| of_row(row, margin))
-            .map(|judged| if obstacles.is_empty() { judged } else { Judgement::NotJudged });
-        let shown_beside_load = row.gate == Some(Judgement::Slower) && compared.between.is_none();
-        let decided = matches!(row.gate, Some(Judgement::Passed | Judgement::Slower));
+            .map(|judged| if obstacles.is_empty() { judged } else { Answer::NotTestable });
+        let shown_beside_load = row.gate == Some(Answer::DoesNotHold) && compared.between.is_none();
+        let decided = matches!(row.gate, Some(Answer::Holds | Answer::DoesNotHold));
         if decided && !shown_beside_load && !row.disturbed.is_empty() {
-            row.gate = Some(Judgement::Undecided);
+            row.gate = Some(Answer::Undecided);
             row.why = Some(Why::Disturbed { sides: row.disturbed.clone() });
         }
     }
-    let of = |wanted: Judgement| compared.rows.iter().filter(move |row| row.gate == Some(wanted));
-    let count = |wanted: Judgement| of(wanted).count() as u32;
+    let of = |wanted: Answer| compared.rows.iter().filter(move |row| row.gate == Some(wanted));
+    let count = |wanted: Answer| of(wanted).count() as u32;
     let is_asked = |row: &&Row| criteria.of(row).is_some_and(|(_, asked)| asked);
     let mut decided = Gated {
         criteria,
-        decision: Decision::Passed,
-        passed: count(Judgement::Passed),
-        slower: count(Judgement::Slower),
-        undecided: count(Judgement::Undecided),
-        tails: of(Judgement::Undecided).filter(|row| !is_asked(row)).count() as u32,
-        not_judged: count(Judgement::NotJudged) + missing(first, second),
+        decision: Answer::Holds,
+        passed: count(Answer::Holds),
+        slower: count(Answer::DoesNotHold),
+        undecided: count(Answer::Undecided),
+        tails: of(Answer::Undecided).filter(|row| !is_asked(row)).count() as u32,
+        not_judged: count(Answer::NotTestable) + missing(first, second),
     };
     decided.decision = match &decided {
-        Gated { slower: 1.., .. } => Decision::Failed,
-        Gated { passed: 0, .. } | Gated { not_judged: 1.., .. } => Decision::Undecided,
-        gate if gate.undecided > gate.tails => Decision::Undecided,
-        _ => Decision::Passed,
+        Gated { slower: 1.., .. } => Answer::DoesNotHold,
+        Gated { passed: 0, .. } | Gated { not_judged: 1.., .. } => Answer::Undecided,
+        gate if gate.undecided > gate.tails => Answer::Undecided,
+        _ => Answer::Holds,
     };
-    let open: Vec<&Row> = of(Judgement::Undecided).filter(is_asked).collect();
-    let unjudged = of(Judgement::NotJudged).find_map(|row| row.why.as_ref()).filter(|_| obstacles.is_empty());
-    let next = if decided.decision == Decision::Undecided {
+    let open: Vec<&Row> = of(Answer::Undecided).filter(is_asked).collect();
+    let unjudged = of(Answer::NotTestable).find_map(|row| row.why.as_ref()).filter(|_| obstacles.is_empty());
+    let next = if decided.decision == Answer::Undecided {
         next(&open, &criteria, first, unjudged)
     } else {
         Vec::new()
@@ -138,7 +140,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
 
 /// The result that failed by the most.
 fn worst(compared: &Compared) -> Option<Runs> {
-    let failed = compared.rows.iter().filter(|row| row.gate == Some(Judgement::Slower));
+    let failed = compared.rows.iter().filter(|row| row.gate == Some(Answer::DoesNotHold));
     let by = |row: &&Row| row.gain().map_or(1.0, |gain| gain.value);
     let row = failed.min_by(|a, b| by(a).total_cmp(&by(b)))?;
     let [from, to] = [row.first, row.second].map(|side| value(row, side));
@@ -179,26 +181,35 @@ fn next(open: &[&Row], criteria: &Criteria, first: &Summary, unjudged: Option<&W
     next
 }
 
-/// The words for a judgement of a result, with the reason if other load on the machine is one.
-pub(super) fn words(row: &Row, judgement: Judgement, labels: &Labels) -> String {
-    match &row.why {
-        Some(why @ Why::Disturbed { .. }) => {
-            format!("{} ({})", judgement.words(), why.clause(labels, RUN))
-        }
-        _ => judgement.words().to_owned(),
+/// The words for what the gate says of a result.
+pub(super) fn message(answer: Answer) -> Message {
+    match answer {
+        Answer::Holds => Message::Passed,
+        Answer::DoesNotHold => Message::Slower,
+        Answer::Undecided => Message::Undecided,
+        Answer::NotTestable => Message::NotJudged,
     }
 }
 
-/// The judgement of a result; `None` if the first run has no result.
-fn of_row(row: &Row, margin: f64) -> Option<Judgement> {
+/// The words in English, with the reason if other load on the machine is one.
+pub(super) fn words(row: &Row, answer: Answer, labels: &Labels) -> String {
+    let words = message(answer).text(Language::English);
+    match &row.why {
+        Some(why @ Why::Disturbed { .. }) => format!("{words} ({})", why.clause(labels, RUN)),
+        _ => words.to_owned(),
+    }
+}
+
+/// Whether a result is no slower than the margin allows; `None` if the first run has no result.
+fn of_row(row: &Row, margin: f64) -> Option<Answer> {
     row.first?;
-    let limit = 1.0 / (1.0 + margin);
-    Some(match (row.gain().and_then(Estimate::ends), &row.why) {
+    let allowed = Range { at_least: Some(1.0), at_most: None, tolerance: margin };
+    let ends = row.gain().and_then(Estimate::ends);
+    let answer = ends.map_or(Answer::Undecided, |(low, high)| allowed.answer(Interval { low, high }));
+    Some(match (&row.why, answer) {
         // A saturated client hides what the server could do, and the application still gets no less.
-        (Some((low, _)), None | Some(Why::ClientBound { .. })) if low >= limit => Judgement::Passed,
-        (Some((_, high)), None) if high < limit => Judgement::Slower,
-        (_, Some(_)) => Judgement::NotJudged,
-        _ => Judgement::Undecided,
+        (None, _) | (Some(Why::ClientBound { .. }), Answer::Holds) => answer,
+        (Some(_), _) => Answer::NotTestable,
     })
 }
 

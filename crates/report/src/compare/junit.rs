@@ -2,7 +2,7 @@
 
 use super::gate::words;
 use super::render::{change, direction, value};
-use super::{Compared, Judgement, Row};
+use super::{Answer, Compared, Row};
 use crate::messages::Language;
 use kurabe_core::text::printable;
 use kurabe_stats::Estimate;
@@ -13,28 +13,25 @@ use std::fmt::Write as _;
 pub fn junit(compared: &Compared, experiment: &str) -> String {
     let (mut cases, mut tests, mut failures, mut skipped) = (String::new(), 0_u32, 0_u32, 0_u32);
     for row in &compared.rows {
-        let Some(judgement) = row.gate else { continue };
+        let Some(answer) = row.gate else { continue };
         tests += 1;
         let class = escaped(&format!("kurabe.{experiment}.{}", row.target));
         let _ = write!(cases, "    <testcase name=\"{}\" classname=\"{class}\"", escaped(&name(row)));
         let margin = compared.gate.as_ref().and_then(|gate| gate.decided.criteria.of(row));
         let margin = margin.unwrap_or_default().0 * 100.0;
-        match judgement {
-            Judgement::Passed => cases.push_str("/>\n"),
-            Judgement::Slower => {
+        match answer {
+            Answer::Holds => cases.push_str("/>\n"),
+            Answer::DoesNotHold => {
                 failures += 1;
                 let message = escaped(&format!("{}, beyond {margin} %", change(row, Language::English)));
                 let text = escaped(&interval(row));
                 let failure = format!("<failure message=\"{message}\" type=\"slower\">{text}</failure>");
                 let _ = writeln!(cases, ">\n      {failure}\n    </testcase>");
             }
-            Judgement::Undecided | Judgement::NotJudged => {
+            Answer::Undecided | Answer::NotTestable => {
                 skipped += 1;
-                let why = format!(
-                    "{}: {}; margin {margin} %",
-                    words(row, judgement, &compared.labels),
-                    interval(row)
-                );
+                let why =
+                    format!("{}: {}; margin {margin} %", words(row, answer, &compared.labels), interval(row));
                 let _ = writeln!(cases, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped(&why));
             }
         }

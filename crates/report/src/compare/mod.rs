@@ -29,7 +29,8 @@ use kurabe_stats::VerdictResult;
 use rows::{By, Pairing, rows};
 use serde::Serialize;
 
-pub use crate::finding::{Between, Criteria, Decision, Gated, Judgement};
+pub use crate::claim::Answer;
+pub use crate::finding::{Between, Criteria, Gated};
 pub use differences::Difference;
 pub use gate::Gate;
 pub use junit::junit;

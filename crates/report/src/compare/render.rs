@@ -1,7 +1,7 @@
 //! Formats a comparison of two runs as text, Markdown and JSON.
 
-use super::gate::words;
-use super::{Compared, Difference, Judgement, Row};
+use super::gate::{message, words};
+use super::{Answer, Compared, Difference, Row};
 use crate::finding::{Finding, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
 use crate::json::with_sentences;
@@ -80,10 +80,10 @@ pub(super) fn judged(compared: &Compared) -> Vec<&Row> {
     let of = |row: &&Row| if compared.gate.is_some() { row.gate.is_some() } else { row.primary };
     let mut rows: Vec<&Row> = compared.rows.iter().filter(of).collect();
     sort::by_key(&mut rows, |row| match row.gate {
-        Some(Judgement::Slower) => 0,
-        Some(Judgement::Undecided) => 1,
-        Some(Judgement::NotJudged) => 2,
-        Some(Judgement::Passed) | None => 3,
+        Some(Answer::DoesNotHold) => 0,
+        Some(Answer::Undecided) => 1,
+        Some(Answer::NotTestable) => 2,
+        Some(Answer::Holds) | None => 3,
     });
     rows
 }
@@ -107,7 +107,7 @@ pub(super) fn gate_table(rows: &[&Row], language: Language) -> Table {
     let mut add = |head: Message, right, spare, text: &dyn Fn(&Row) -> String| {
         table.add(head.text(language), right, spare, rows.iter().map(|row| text(row)));
     };
-    let gate = |row: &Row| row.gate.map_or("–", |one| one.message().text(language)).to_owned();
+    let gate = |row: &Row| row.gate.map_or("–", |one| message(one).text(language)).to_owned();
     add(Message::Result, false, 0, &name);
     add(Message::First, true, 2, &|row| value(row, row.first));
     add(Message::Second, true, 1, &|row| value(row, row.second));

@@ -1,9 +1,10 @@
 //! The results of two sides, row by row: two runs, or two targets of one.
 
 use crate::cell::{CellResult, MetricInfo, Status};
+use crate::claim::Answer;
 use crate::comparison::{bounded, not_comparable, why_no_results};
 use crate::estimate::as_ratio;
-use crate::finding::{Between, Judgement};
+use crate::finding::Between;
 use crate::metrics::paired;
 use crate::rule::Rule;
 use crate::side::Side;
@@ -14,7 +15,7 @@ use kurabe_core::metric::{Better, Source, Unit};
 use kurabe_core::run::DEFAULT_MARGIN;
 use kurabe_core::sort;
 use kurabe_stats::{Estimate, IntervalSettings, PairedRatio, VerdictResult, judge};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// A metric of a cell and operation in both runs.
 #[derive(Clone, Debug, Serialize)]
@@ -45,8 +46,8 @@ pub struct Row {
     pub lower_bound: bool,
     /// What the gate says; `None`, and not written, without a gate, for what it does not judge, and if the first run has
     /// no result.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gate: Option<Judgement>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "judged")]
+    pub gate: Option<Answer>,
     /// Whether it is the time of a kind of transaction, or a 99th percentile: what a gate judges besides primary metrics.
     #[serde(skip)]
     pub(crate) of_kind: bool,
@@ -59,6 +60,18 @@ pub struct Row {
     /// The positions of the cells of the first and of the second side.
     #[serde(skip)]
     pub(crate) cells: [usize; 2],
+}
+
+/// What the gate says of a result, as its JSON names it.
+#[allow(clippy::ref_option, reason = "serde calls it so")]
+fn judged<S: Serializer>(gate: &Option<Answer>, to: S) -> Result<S::Ok, S::Error> {
+    gate.map(|answer| match answer {
+        Answer::Holds => "passed",
+        Answer::DoesNotHold => "slower",
+        Answer::Undecided => "undecided",
+        Answer::NotTestable => "not-judged",
+    })
+    .serialize(to)
 }
 
 impl Row {
@@ -179,7 +192,7 @@ fn row(
     let ratio = match by {
         By::Pairs(rule) => {
             let pair = paired(b, a, metric, &first.spec);
-            PairedRatio::of(&pair.a, &pair.b, &rule.settings(once))
+            PairedRatio::from_rounds(&pair.a, &pair.b, &rule.settings(once)).map(|ratio| ratio.estimate)
         }
         By::Between(between, earlier) => between.ratio(metric, [(second, b), (first, a)], earlier, &once),
     };
@@ -187,9 +200,9 @@ fn row(
         row.why = Some(Why::NotPositive);
         return row;
     };
-    (row.result, row.why, row.lower_bound) = bounded(metric, judge(&ratio, DEFAULT_MARGIN), cells, sides);
+    (row.result, row.why, row.lower_bound) = bounded(metric, judge(ratio, DEFAULT_MARGIN), cells, sides);
     // What was judged is above 1 where the second is better.
-    row.ratio = Some(ratio.estimate());
+    row.ratio = Some(ratio);
     row.ratio = row.gain();
     row
 }

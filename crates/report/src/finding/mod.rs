@@ -28,7 +28,7 @@ pub use notes::{Login, Note};
 pub use progress::Progress;
 pub use published::{PublishedHere, Reproduction};
 pub use rates::{RatePoint, Rates};
-pub use runs::{Between, Criteria, Decision, Gated, Judgement, Runs};
+pub use runs::{Between, Criteria, Gated, Runs};
 pub use trials::Trials;
 pub use values::{MetricPoint, SettingValues, Values};
 

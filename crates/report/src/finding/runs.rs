@@ -1,9 +1,10 @@
 //! Comparisons of two runs, and the decision of a gate.
 
+use crate::claim::Answer;
 use crate::comparison::TARGET;
 use crate::format::{figure, micros, percent};
 use crate::labels::Labels;
-use crate::messages::{Language, Message};
+use crate::messages::Language;
 use crate::metrics::is_speed;
 use crate::scope::Scope;
 use crate::verdict::Why;
@@ -11,7 +12,7 @@ use crate::wording::{self, gained, many, say, subject};
 use kurabe_core::stats_probe::Counter;
 use kurabe_core::units;
 use kurabe_stats::Estimate;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::time::Duration;
 
 /// The margin of 99th percentiles that `--fail-on` does not name.
@@ -28,48 +29,6 @@ fn cut(text: &str) -> String {
     if shown.len() < text.len() { format!("{shown}…") } else { shown }
 }
 
-/// What the gate says of one result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Judgement {
-    /// A slowdown beyond the margin is excluded.
-    Passed,
-    /// It is slower, or by another metric worse, by more than the margin.
-    Slower,
-    /// A slowdown beyond the margin is neither shown nor excluded.
-    Undecided,
-    /// It could not be compared.
-    NotJudged,
-}
-
-impl Judgement {
-    /// Its words in tables.
-    pub fn words(self) -> &'static str {
-        self.message().text(Language::English)
-    }
-
-    pub(crate) fn message(self) -> Message {
-        match self {
-            Self::Passed => Message::Passed,
-            Self::Slower => Message::Slower,
-            Self::Undecided => Message::Undecided,
-            Self::NotJudged => Message::NotJudged,
-        }
-    }
-}
-
-/// What the gate says of the second run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Decision {
-    /// No result is slower by more than the margin.
-    Passed,
-    /// At least one is.
-    Failed,
-    /// None is shown to be, and for at least one it is not excluded.
-    Undecided,
-}
-
 /// The margins of what is judged: 0.05 is 5 %. `None`: it is not judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Criteria {
@@ -80,12 +39,14 @@ pub struct Criteria {
     pub p99: Option<f64>,
 }
 
-/// The decision of a gate, and the number of results for each judgement.
+/// The decision of a gate, and the number of results for each answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Gated {
     /// The margins.
     pub criteria: Criteria,
-    pub decision: Decision,
+    /// Whether no result is slower by more than the margin.
+    #[serde(serialize_with = "decision")]
+    pub decision: Answer,
     pub passed: u32,
     /// Results that are slower by more than the margin.
     pub slower: u32,
@@ -95,6 +56,15 @@ pub struct Gated {
     pub tails: u32,
     /// Results that could not be compared, including those that only the first run has.
     pub not_judged: u32,
+}
+
+/// The decision of a gate, as its JSON names it.
+fn decision<S: Serializer>(decision: &Answer, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match decision {
+        Answer::Holds => "passed",
+        Answer::DoesNotHold => "failed",
+        Answer::Undecided | Answer::NotTestable => "undecided",
+    })
 }
 
 impl Criteria {
@@ -427,9 +397,9 @@ impl Gated {
         let n = passed + slower + undecided + not_judged;
         let all = many(n.into(), "result", "results");
         let decision = match decision {
-            Decision::Passed => say!(language, "passed", "合格"),
-            Decision::Failed => say!(language, "failed", "不合格"),
-            Decision::Undecided => say!(language, "is undecided", "未決"),
+            Answer::Holds => say!(language, "passed", "合格"),
+            Answer::DoesNotHold => say!(language, "failed", "不合格"),
+            Answer::Undecided | Answer::NotTestable => say!(language, "is undecided", "未決"),
         };
         let worse = match slower {
             0 => "none is".to_owned(),

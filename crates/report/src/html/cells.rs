@@ -163,7 +163,7 @@ fn courses(detail: &Detail) -> Map<String, Value> {
 
 /// The first round's number, and the values from it on; `null` where a round has none.
 fn rounds(found: impl Iterator<Item = (u32, Value)>) -> Vec<Value> {
-    let found: BTreeMap<u32, Value> = sort::map(found);
+    let found: BTreeMap<u32, Value> = sort::btree_map(found);
     let (Some((first, _)), Some((last, _))) = (found.first_key_value(), found.last_key_value()) else {
         return Vec::new();
     };

@@ -2,11 +2,11 @@
 
 use crate::answer::{self, Ranking};
 use crate::cell::Status;
-use crate::engine;
 use crate::finding::published::Published;
 use crate::finding::{Consequence, Section, Statement};
 use crate::format::{capital, command_line, glued, list, settings_list};
 use crate::messages::{Language, Message};
+use crate::server_statistics;
 use crate::summary::Summary;
 use crate::table::{Table, fixed_axes, lacking as lacking_cells, tables};
 use crate::target::TargetSummary;
@@ -174,7 +174,7 @@ pub(crate) fn one_table(table: &Table) -> Markup {
 
 /// The server's own statistics, and what it does not report.
 pub(super) fn engine(summary: &Summary) -> Markup {
-    let (tables, missing) = (engine::tables(summary), summary.sentences(Section::NotReported));
+    let (tables, missing) = (server_statistics::tables(summary), summary.sentences(Section::NotReported));
     html! {
         @if !tables.is_empty() || !missing.is_empty() {
             section {

@@ -40,7 +40,7 @@ struct Stored {
 
 impl Stored {
     /// What all cells on the servers of one target store. Cells that share data count once.
-    fn of(plan: &Plan, targets: &[usize]) -> Self {
+    fn new(plan: &Plan, targets: &[usize]) -> Self {
         let (mut all, mut counted) = (Self::default(), HashSet::new());
         let here = plan.cells.iter().filter(|cell| targets.contains(&cell.record.target));
         for run_cell in here.filter(|cell| !cell.record.second_instance) {
@@ -141,7 +141,7 @@ pub fn check(plan: &mut Plan, targets: &[Target]) -> Result<()> {
     }
     for same in by_server(targets) {
         let target = &targets[same[0]];
-        let stored = Stored::of(plan, &same);
+        let stored = Stored::new(plan, &same);
         for mut server in servers(target).map_err(|error| error.context(&target.name))? {
             let name = name(target, &server);
             let read = server.probe.read(stored.value_bytes).map_err(|error| error.context(&name))?;
@@ -169,7 +169,7 @@ pub fn leave_out_largest(plan: &mut Plan, targets: &[Target], free: &[String]) -
         let target = &targets[same[0]];
         for mut server in servers(target).map_err(|error| error.context(&target.name))? {
             loop {
-                let stored = Stored::of(plan, &same);
+                let stored = Stored::new(plan, &same);
                 let read =
                     server.probe.read(stored.value_bytes).map_err(|error| error.context(&target.name))?;
                 let Some(memory) = read.filter(|memory| stored.needed(memory) > memory.free) else { break };

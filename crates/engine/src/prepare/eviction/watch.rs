@@ -61,7 +61,7 @@ impl<'scope> Watch<'scope> {
                 continue;
             }
             seen.push(endpoint);
-            let value_bytes = Stored::of(plan, &[at]).value_bytes;
+            let value_bytes = Stored::new(plan, &[at]).value_bytes;
             for mut server in servers(target).map_err(|error| error.context(&target.name))? {
                 let name = name(target, &server);
                 let first = server.probe.read(value_bytes).map_err(|error| error.context(&name))?;

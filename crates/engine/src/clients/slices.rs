@@ -67,9 +67,9 @@ struct LaneState {
 /// The slices of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SliceStats {
-    /// Those that count.
+    /// The number of slices that count.
     pub(crate) slices: u64,
-    /// Those that do not.
+    /// The number of void slices.
     pub(crate) void: u64,
     /// The length of those that count, without what they were late.
     time: Duration,

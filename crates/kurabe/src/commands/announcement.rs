@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 /// The plan: cells, rounds and time, and what is unavailable, with reasons.
-pub(super) fn planned(
+pub(super) fn announcement(
     plan: &Plan,
     targets: &[Target],
     fit: Option<&Fit>,
