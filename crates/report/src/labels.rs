@@ -1,7 +1,7 @@
 //! Display names of axes, values, operations and targets.
 
 use crate::cell::MetricInfo;
-use crate::format::plural;
+use crate::format::{capital, joined_up, plural};
 use crate::group::{distinct, grouped};
 use crate::messages::{Language, Message};
 use kurabe_core::axis::{AxisValue, Cell, NumberUnit};
@@ -73,7 +73,7 @@ impl Axis {
             Kind::Size => self.show(value),
             Kind::Count if self.name == RATE.name => match value {
                 AxisValue::Number(rate) => format!("{}/s", units::count(*rate)),
-                AxisValue::Word(_) => "the highest rate".to_owned(),
+                AxisValue::Word(_) => Message::HighestRate.text(self.language).to_owned(),
             },
             Kind::Count if self.language == Language::Japanese => {
                 let name = if self.name == "clients" { "クライアント" } else { &self.name };
@@ -171,6 +171,12 @@ impl Labels {
                 "write" => Message::Writes,
                 "request" => Message::Requests,
                 "execution" => Message::Executions,
+                "transaction" => Message::Transactions,
+                // The name by which a command line knows it.
+                _ if language == Language::Japanese => {
+                    operation.plural.clone_from(&operation.name);
+                    continue;
+                }
                 _ => continue,
             };
             message.text(language).clone_into(&mut operation.plural);
@@ -264,6 +270,14 @@ impl Labels {
     /// `reads`.
     pub fn plural(&self, operation: &str) -> String {
         self.operation(operation).map_or_else(|| plural(operation), |operation| operation.plural.clone())
+    }
+
+    /// A sentence or a heading: in English with a capital; in Japanese names stay as they are.
+    pub fn begun(&self, text: &str) -> String {
+        match self.language {
+            Language::English => capital(text),
+            Language::Japanese => joined_up(text),
+        }
     }
 
     pub fn several_targets(&self) -> bool {

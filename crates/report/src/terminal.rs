@@ -1,13 +1,13 @@
 //! The report for a terminal: tables, cells without results, and findings.
 
-use crate::answer::{Ranking, rankings, sentences};
+use crate::answer::{Ranking, rankings, statements};
 use crate::cell::Status;
 use crate::engine;
 use crate::finding::{Finding, Note, Section, Statement};
 use crate::format::{command_line, origin, timestamp};
 use crate::messages::Message;
 use crate::summary::Summary;
-use crate::table::{Lacking, fixed_axes, lacking, tables};
+use crate::table::{fixed_axes, lacking, tables};
 use crate::terminal_page::Page;
 use crate::threshold;
 use kurabe_core::sort;
@@ -42,12 +42,13 @@ fn answer(summary: &Summary, options: &Options) -> String {
     sort::by_key(&mut notes, |note| note.finding.consequence());
     let notes: Vec<String> = notes.into_iter().map(|note| summary.sentence(note)).collect();
     // What failed is not left out for want of a line.
-    let failed: Vec<String> = lacking(summary).iter().map(Lacking::sentence).collect();
+    let failed: Vec<String> = lacking(summary).iter().map(|one| one.sentence(summary.labels.language)).collect();
     let needed: usize = failed.iter().take(FAILED).map(|one| page.item_height(one)).sum();
     // The last line. What was asked for comes before notes.
     let limit = usize::from(summary.spec.slo_ns.is_some());
     let most = LINES.saturating_sub(1 + limit + needed);
-    let [others, _] = sentences(summary, !all.is_empty());
+    let [others, _] = statements(summary, !all.is_empty());
+    let others: Vec<String> = others.into_iter().map(|one| summary.sentence(one)).collect();
     let left = page.items(&others, most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);
     let height = |ranking: &Ranking<'_>| ranking.rows.len() + page.height(&ranking.heading);
@@ -194,7 +195,7 @@ fn no_results(page: &mut Page, summary: &Summary) {
     page.heading(Message::NoResults.text(summary.labels.language));
     for entry in &lacking {
         let code = if entry.status == Status::Failed { "31" } else { "33" };
-        page.marked(&page.styled("✗", code), &entry.sentence());
+        page.marked(&page.styled("✗", code), &entry.sentence(summary.labels.language));
     }
     page.gap();
 }

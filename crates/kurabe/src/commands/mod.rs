@@ -13,7 +13,6 @@ mod gate;
 mod join;
 mod listen;
 mod messages;
-mod page;
 mod pause;
 mod planned;
 mod report;

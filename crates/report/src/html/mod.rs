@@ -8,6 +8,7 @@ mod end_labels;
 mod lines;
 mod metrics;
 mod palette;
+mod plot;
 mod ranking;
 mod scale;
 mod scatter;
@@ -26,7 +27,9 @@ pub use document::Document;
 use kurabe_core::load::Load;
 use lines::{Panel, legend, panels, shares};
 use maud::{Markup, html};
+pub use plot::{Plot, time_ticks};
 pub(crate) use sections::one_table;
+pub use sections::grid;
 use view::View;
 
 use palette::{DARK, LIGHT, PAGE, properties};
@@ -165,12 +168,12 @@ fn charts(summary: &Summary, published: &[Published]) -> Markup {
                 @if together {
                     div class="panels" {
                         @for (operation, panels) in &all {
-                            (figures(operation, panels, Some(&capital(&operation.plural))))
+                            (figures(operation, panels, Some(&summary.labels.begun(&operation.plural))))
                         }
                     }
                 } @else {
                     @for (operation, panels) in &all {
-                        h3 { (capital(&operation.plural)) }
+                        h3 { (summary.labels.begun(&operation.plural)) }
                         div class="panels" { (figures(operation, panels, None)) }
                     }
                 }
