@@ -145,11 +145,12 @@ pub(crate) fn capital(text: &str) -> String {
 
 /// A text in Japanese without spaces between two Japanese characters, which stand where a name of Latin letters was expected.
 pub(crate) fn joined_up(text: &str) -> String {
-    let is_wide = |c: char| c >= '\u{3000}';
+    let is_wide = |c: char| c >= '\u{3000}' || c == ')';
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
-        let is_needless = c == ' ' && out.ends_with(is_wide) && rest.peek().is_some_and(|next| is_wide(*next));
+        let before_wide = |next: &char| *next >= '\u{3000}';
+        let is_needless = c == ' ' && out.ends_with(is_wide) && rest.peek().is_some_and(before_wide);
         if !is_needless {
             out.push(c);
         }

@@ -4,6 +4,7 @@ use crate::cell::MetricInfo;
 use crate::format::{capital, joined_up, plural};
 use crate::group::{distinct, grouped};
 use crate::messages::{Language, Message};
+use crate::scope::CLIENTS;
 use kurabe_core::axis::{AxisValue, Cell, NumberUnit};
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
@@ -76,7 +77,7 @@ impl Axis {
                 AxisValue::Word(_) => Message::HighestRate.text(self.language).to_owned(),
             },
             Kind::Count if self.language == Language::Japanese => {
-                let name = if self.name == "clients" { "クライアント" } else { &self.name };
+                let name = if self.name == CLIENTS { "クライアント" } else { &self.name };
                 format!("{name} {}", self.show(value))
             }
             // Plural names follow their number.

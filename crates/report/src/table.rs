@@ -6,7 +6,7 @@ use crate::cell::{
     TOO_FEW_OPERATIONS, reported,
 };
 use crate::estimate::ends;
-use crate::format::{figure, list, micros, short_figure, value_of};
+use crate::format::{figure, micros, short_figure, value_of};
 use crate::group::grouped;
 use crate::labels::OperationLabels;
 use crate::messages::{Language, Message};
@@ -51,9 +51,10 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&CellResult) -> String| {
             table.add(head, right, spare, cells.iter().map(|cell| text(cell)));
         };
-        add("ops/s", true, 0, &rate);
+        let text = |message: Message| message.text(labels.language);
+        add(text(Message::OpsPerSecond), true, 0, &rate);
         let interval = |rate: Estimate| ends(rate, &short_figure);
-        add("interval", true, 0, &|cell| cell.ops_per_second.map_or_else(dash, interval));
+        add(text(Message::Interval), true, 0, &|cell| cell.ops_per_second.map_or_else(dash, interval));
         let open = cells.iter().any(|cell| cell.open_loop.is_some());
         // In an open loop the first columns are response times, and service times have their own column.
         // Times with a backlog grow with the trial, and those of a late generator are invalid.

@@ -5,7 +5,7 @@ use crate::cell::Status;
 use crate::engine;
 use crate::finding::{Finding, Note, Section, Statement};
 use crate::format::{command_line, origin, timestamp};
-use crate::messages::Message;
+use crate::messages::{Language, Message};
 use crate::summary::Summary;
 use crate::table::{fixed_axes, lacking, tables};
 use crate::terminal_page::Page;
@@ -30,7 +30,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
 /// The answer: what else the experiment answers with, the ranking at each place, what lacks results, and the most serious
 /// notes.
 fn answer(summary: &Summary, options: &Options) -> String {
-    let mut page = Page::new(options);
+    let mut page = Page::new(options, summary.labels.language);
     page.publishing(&summary.sentences(Section::Publishing));
     let mut all = rankings(summary);
     let least = all.first().map_or(0, |ranking| ranking.compared().count() + 2);
@@ -140,9 +140,10 @@ fn fitting_rankings(all: &[Ranking<'_>], lines: usize, page: &Page) -> Vec<usize
 /// The report with all details.
 fn detailed(summary: &Summary, options: &Options) -> String {
     let language = summary.labels.language;
-    let mut page = Page::new(options);
+    let mut page = Page::new(options, summary.labels.language);
     page.heading(&format!("{} · {}", summary.experiment, summary.run));
-    if let Some(question) = &summary.question {
+    // Experiments ask in English.
+    if let Some(question) = summary.question.as_ref().filter(|_| language == Language::English) {
         page.paragraph(question);
     }
     page.publishing(&summary.sentences(Section::Publishing));
@@ -153,11 +154,12 @@ fn detailed(summary: &Summary, options: &Options) -> String {
     page.section(Message::Verdict.text(language), &summary.sentences(Section::Verdict));
     let (fixed, rounds) = (fixed_axes(summary).join(" · "), summary.rounds_text());
     let labels = &summary.labels;
-    let target = (!labels.several_targets()).then(|| format!(" on {}", labels.targets.join("")));
-    let target = target.unwrap_or_default();
+    let alone = labels.targets.first().filter(|_| !labels.several_targets());
+    let target = alone.map_or_else(String::new, |target| Message::On.with(language, &[("target", target)]));
     for table in tables(summary) {
         let legend = table.legend.as_ref().unwrap_or(&fixed);
-        page.table(&format!("{}{target}, {rounds}", table.title), legend, &table);
+        let comma = Message::Comma.text(language);
+        page.table(&format!("{}{target}{comma}{rounds}", table.title), legend, &table);
     }
     for table in engine::tables(summary) {
         page.table(&table.title, table.legend.as_deref().unwrap_or_default(), &table);

@@ -8,9 +8,9 @@ use kurabe_core::error::ErrorKind;
 use kurabe_core::metric::Unit;
 use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
 use kurabe_core::run::{MachineFacts, Outcome, Run, Until};
-use kurabe_report::analyse;
+use kurabe_report::{Language, analyse};
 use kurabe_report::claim::{
-    About, Answer, Card, Held, Judgement, Part, Range, Report, Side, Test, json, judge, metrics, page,
+    About, Answer, Card, Held, Judgement, Part, Range, Reason, Report, Side, Test, json, judge, metrics, page,
     terminal,
 };
 use kurabe_report::terminal::Options;

@@ -6,6 +6,7 @@ use crate::page;
 use crate::shared::Shared;
 use crate::verdicts::analyse;
 use kurabe_core::axis::Cell;
+use kurabe_core::metric::Unit;
 use kurabe_core::sort;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::{Entry, RunState, RunSummary};
@@ -17,6 +18,8 @@ use std::collections::BTreeMap;
 
 /// The most runs of a history, the newest ones.
 const MAX: usize = 60;
+/// The factor by which a chart goes beyond its values to show their intervals.
+const BEYOND: f64 = 1.5;
 
 /// The complete runs of each suite, the newest first.
 fn of_suites(shared: &Shared) -> Result<BTreeMap<String, Vec<RunSummary>>> {
@@ -166,8 +169,12 @@ fn sentence(summary: &Summary, change: &Change, language: Language) -> String {
 
 /// Values with their intervals over the runs, by the days on which these began. The values are also in a table.
 fn chart(series: &Series, summaries: &[Summary], what: &str, language: Language) -> Markup {
+    let values = || series.points.iter().map(|point| point.value.value);
+    let (lowest, highest) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    // An interval of few rounds may be much longer than what the runs differ by: it ends at the edge.
     let ends = series.points.iter().flat_map(|point| {
-        [point.value.low.unwrap_or(point.value.value), point.value.high.unwrap_or(point.value.value)]
+        let (value, beyond) = (point.value, lowest / BEYOND);
+        [value.low.unwrap_or(value.value).max(beyond), value.high.unwrap_or(value.value).min(highest * BEYOND)]
     });
     let (least, most) = ends.fold((f64::INFINITY, 0.0_f64), |(a, b), value| (a.min(value), b.max(value)));
     // The scale shows changes of a few per cent, and no noise below one.
@@ -176,7 +183,12 @@ fn chart(series: &Series, summaries: &[Summary], what: &str, language: Language)
     let last = summaries.len().saturating_sub(1);
     let mut named = vec![0, last / 2, last];
     named.dedup();
-    let day = |run: &usize| timestamp(summaries[*run].began).chars().take(10).collect();
+    let (day, time) = (|run: usize| timestamp(summaries[run].began), 11..16);
+    let is_one_day = day(0).get(..10) == day(last).get(..10);
+    let day = |run: &usize| {
+        let text = day(*run);
+        text.get(if is_one_day { time.clone() } else { 0..10 }).unwrap_or_default().to_owned()
+    };
     let show = |value: f64| value_of(series.unit, value);
     let plot = Plot {
         name: what,
@@ -184,7 +196,7 @@ fn chart(series: &Series, summaries: &[Summary], what: &str, language: Language)
         x_name: Message::RunsInOrder.text(language),
         x_ticks: named.iter().map(|run| (*run as f64, day(run))).collect(),
         y: (least - room, most + room),
-        y_name: &series.metric,
+        y_name: &format!("{}{}", series.metric, if series.unit == Unit::PerSecond { ", /s" } else { "" }),
         y_tick: &show,
     };
     let line = |from: (f64, f64), to: (f64, f64)| {

@@ -145,7 +145,8 @@ mod tests {
                 let reported = facts.reported.as_ref().map_or(0.0, |reported| reported.logs);
                 let seen = facts.disk.waiting.max(facts.disk.busy).max(reported);
                 let held = facts.wire.is_some_and(|wire| wire.at_server >= 0.6) && facts.disk.touched == Some(true);
-                prop_assert!(facts.disk.touched != Some(false) && seen >= if held { PARTLY } else { 0.5 });
+                let least = if held { PARTLY } else { 0.5 };
+                prop_assert!(facts.disk.touched != Some(false) && seen >= least);
             }
             // A busy side did not only wait, unless the server says so.
             if bottleneck == Bottleneck::Locks && facts.reported.as_ref().is_none_or(|reported| reported.locks < PARTLY) {

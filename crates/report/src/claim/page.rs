@@ -2,7 +2,7 @@
 
 use super::text::{claimed, found, no_longer, text, total};
 use super::{Answer, Card, Judgement, Part, Report};
-use crate::format::{glued, timestamp};
+use crate::format::{capital, glued, timestamp};
 use crate::html::Document;
 use crate::messages::{Language, Message};
 use kurabe_core::units;
@@ -68,7 +68,7 @@ fn one(card: &Card, language: Language) -> Markup {
             h2 { (about.id) ": " (text(card)) }
             (judgement("", &card.now, language))
             @if let Some(then) = &card.then { (judgement(Message::Then.text(language), then, language)) }
-            @if card.no_longer_holds { p class="no-longer" { (no_longer(card, language)) } }
+            @if card.no_longer_holds { p class="no-longer" { (no_longer(&about.id, card, language)) } }
             dl {
                 @for (name, text) in facts {
                     @if let Some(text) = text { dt { (name.text(language)) } dd { (glued(text)) } }
@@ -88,7 +88,7 @@ fn judgement(era: &str, judgement: &Judgement, language: Language) -> Markup {
             ul { @for part in &judgement.tests { li { (test(part, language)) } } }
         }
         @if let Some(run) = &judgement.run {
-            p class="soft" { (Message::RunName.text(language)) " " (run) @if !servers.is_empty() { ": " (servers) } }
+            p class="soft" { (capital(Message::RunName.text(language))) " " (run) @if !servers.is_empty() { ": " (servers) } }
         }
     }
 }

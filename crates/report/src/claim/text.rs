@@ -69,7 +69,7 @@ fn one_claim(judgement: &Judgement, language: Language) -> String {
 /// The report as text that ends with a newline: the table, then the tests of each claim, or with
 /// [`details`](Options::details) also the published results and their faults.
 pub fn terminal(report: &Report, options: &Options, language: Language) -> String {
-    let mut page = Page::new(options);
+    let mut page = Page::new(options, language);
     let title = Message::Claims.text(language);
     page.heading(&format!("{title} · Kurabe {} · {}", report.kurabe, timestamp(report.made)));
     let publishing: Vec<String> = report
@@ -102,7 +102,7 @@ pub fn terminal(report: &Report, options: &Options, language: Language) -> Strin
     }
     page.item(&total(report, language));
     for card in report.claims.iter().filter(|card| card.no_longer_holds) {
-        page.item(&format!("{}: {}", card.about.id, no_longer(card, language)));
+        page.item(&no_longer(&card.about.id, card, language));
     }
     if !report.complete {
         page.item(Message::ClaimsStopped.text(language));
@@ -116,18 +116,18 @@ pub(super) fn total(report: &Report, language: Language) -> String {
     say!(language, "Of {all} claims {counts}.", "主張 {all} 件: {counts}。")
 }
 
-/// A claim that held before, in a sentence.
-pub(super) fn no_longer(card: &Card, language: Language) -> String {
+/// A claim that held before, by this name, in a sentence.
+pub(super) fn no_longer(name: &str, card: &Card, language: Language) -> String {
     match card.held.as_ref().and_then(|held| held.run.as_ref()) {
         Some(run) => say!(
             language,
-            "It does not hold any more: it held in the run {run}.",
-            "成立しなくなりました。実行 {run} では成立していました。",
+            "{name} does not hold any more: it held in the run {run}.",
+            "{name} は成立しなくなりました。実行 {run} では成立していました。",
         ),
         None => say!(
             language,
-            "It does not hold any more: the claims file says that it held.",
-            "成立しなくなりました。主張のファイルには成立したとあります。",
+            "{name} does not hold any more: the claims file says that it held.",
+            "{name} は成立しなくなりました。主張のファイルには成立したとあります。",
         ),
     }
 }

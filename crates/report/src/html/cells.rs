@@ -6,6 +6,7 @@
 use crate::cell::CellResult;
 use crate::detail::{Detail, Usage, Waits};
 use crate::labels::{Axis, Labels};
+use crate::messages::{Language, Message};
 use crate::summary::Summary;
 use kurabe_core::metric::Unit;
 use kurabe_core::sort;
@@ -226,9 +227,9 @@ fn bars(times: &Histogram) -> Vec<Value> {
 }
 
 /// The filter and the place of a chosen cell; a script fills both.
-pub(super) fn places() -> [Markup; 2] {
-    let filter = html! { div id="filter" role="group" aria-label="Filter by value" hidden {} };
-    let panel = html! { section id="cell" hidden aria-live="polite" { h2 tabindex="-1" { "One result" } } };
+pub(super) fn places(language: Language) -> [Markup; 2] {
+    let filter = html! { div id="filter" role="group" aria-label=(Message::FilterBy.text(language)) hidden {} };
+    let panel = html! { section id="cell" hidden aria-live="polite" { h2 tabindex="-1" { (Message::OneResult.text(language)) } } };
     [filter, panel]
 }
 

@@ -20,7 +20,7 @@ use crate::finding::published::{self, Published};
 use crate::finding::{Finding, Rates, Section};
 use crate::format::{capital, timestamp};
 use crate::labels::OperationLabels;
-use crate::messages::Message;
+use crate::messages::{Language, Message};
 use crate::summary::Summary;
 use chart::Frame;
 pub use document::Document;
@@ -46,14 +46,15 @@ pub struct Options {
 pub fn render(summary: &Summary, options: &Options) -> String {
     let published =
         summary.labels.published.filter(|_| options.published).map(published::load).unwrap_or_default();
-    let [filter, panel] = cells::places();
     let rankings = rankings(summary);
     let language = summary.labels.language;
+    let [filter, panel] = cells::places(language);
     let title = format!("{}: {}", capital(&summary.experiment), summary.labels.targets.join(", "));
     let body = html! {
         header {
             h1 { (title) }
-            @if let Some(question) = &summary.question { p class="question" { (question) } }
+            // Experiments ask in English.
+            @if let Some(question) = summary.question.as_ref().filter(|_| language == Language::English) { p class="question" { (question) } }
             p class="meta" {
                 (Message::Run.with(language, &[
                     ("run", &summary.run),
@@ -91,7 +92,11 @@ pub fn render(summary: &Summary, options: &Options) -> String {
 
 /// The script with the data of the cells.
 fn script(summary: &Summary) -> String {
-    format!("\"use strict\";const DATA={};{}", cells::data(summary), include_str!("script.js"))
+    let words = match summary.labels.language {
+        Language::English => "{}",
+        Language::Japanese => include_str!("script.ja.json").trim(),
+    };
+    format!("\"use strict\";const DATA={};const WORDS={words};{}", cells::data(summary), include_str!("script.js"))
 }
 
 /// The style sheet with the colours of both modes.

@@ -94,15 +94,15 @@ pub(super) fn ticks(low: f64, high: f64) -> Vec<f64> {
 
 /// Ticks of a time that begins at 0, in seconds.
 pub fn time_ticks(seconds: f64) -> Vec<(f64, String)> {
+    let text = |at: f64| if at > 0.0 { units::time(Duration::from_secs_f64(at)) } else { "0".to_owned() };
     if seconds < TICKS {
-        let shown = |value: f64| (value, units::time(Duration::from_secs_f64(value)));
-        return ticks(0.0, seconds).into_iter().map(shown).collect();
+        return ticks(0.0, seconds).into_iter().map(|at| (at, text(at))).collect();
     }
     let least = seconds / TICKS;
     let step = STEPS.into_iter().find(|step| *step >= least).unwrap_or(least.ceil());
     let shown = |n: u32| {
         let at = f64::from(n) * step;
-        (at, units::time(Duration::from_secs_f64(at)))
+        (at, text(at))
     };
     (0..=TICKS as u32).map(shown).take_while(|(at, _)| *at <= seconds).collect()
 }

@@ -58,7 +58,7 @@ enum Place {
 
 fn place(finding: &Finding) -> Place {
     match finding {
-        Finding::Progress(Progress::MoreRounds { .. }) | Finding::Trials(Trials::Disturbed { .. } | Trials::Rerun { .. }) => {
+        Finding::Progress(Progress::MoreRounds { .. }) | Finding::Trials(Trials::Disturbed { .. }) => {
             Place::Beside
         }
         _ if finding.consequence() == Consequence::Missing => Place::Missing,

@@ -61,8 +61,8 @@ fn busiest(shown: &Shown) -> Option<Markup> {
 /// What an N+1 is, of the one with the largest share of time.
 fn n_plus_one(unit: &Unit, what: &str) -> Markup {
     html! {
-        strong class="failed" { "N+1" } ": after one statement, another reads once for each row of its answer, " (count(unit.calls))
-        " times: " code { (printable(what)) } ". One statement with a join, or with a list of keys, would save round trips."
+        strong class="failed" { "N+1" } ": " (count(unit.calls)) " times, one statement is followed by another that reads once for each of its rows: "
+        code { (printable(what)) } ". One statement with a join, or with a list of keys, would save the round trips."
     }
 }
 
@@ -118,9 +118,9 @@ fn chart(course: &[Course], name: &str, y_name: &str, of: &dyn Fn(&Course) -> f6
         y_tick: &|value| value_of(Of::Count, value),
     };
     html! {
-        figure class="line c0" {
+        figure {
             figcaption { (name) }
-            (plot.draw(&html! { polyline points=(plot.line(points)) {} }))
+            (plot.draw(&html! { g class="line c0" { polyline points=(plot.line(points)) {} } }))
         }
     }
 }
