@@ -142,8 +142,8 @@ fn commands_for_queries_do_what_the_page_says() {
 
 /// The other pages whose commands run on the servers of the tests.
 const HOW_TO: [&str; 12] = [
-    "bulk", "capture", "connection-pool", "estimates", "export", "link", "pipeline", "processors", "rate", "schema", "suite",
-    "wire",
+    "bulk", "capture", "connection-pool", "estimates", "export", "link", "pipeline", "processors", "rate",
+    "schema", "suite", "wire",
 ];
 
 /// Parts of their commands, and what a test has in their place: the reader's databases and application, and less work.
@@ -173,15 +173,18 @@ const SHORTER: [(&str, &str); 21] = [
 
 /// Commands that no server of the tests can answer, by a part of them.
 const ELSEWHERE: [&str; 8] = [
-    "--tls terminate", "--from ", "rediss:", "runs rm ", "--label main", "suites/mission.toml", "cache.toml", "cache.capture",
+    "--tls terminate", "--from ", "rediss:", "runs rm ", "--label main", "suites/mission.toml", "cache.toml",
+    "cache.capture",
 ];
 
 #[test]
 #[cfg_attr(not(feature = "full"), ignore = "it takes minutes: of the full tier")]
 fn commands_of_other_how_to_pages_do_what_the_pages_say() {
     let (Some(server), Some(_)) = (testing::server("postgres"), testing::server("mariadb")) else { return };
-    let table = "CREATE TABLE IF NOT EXISTS orders (id int PRIMARY KEY, customer int NOT NULL, status text NOT NULL)";
-    let rows = "INSERT INTO orders SELECT n, n % 40, 'open' FROM generate_series(1, 400) n ON CONFLICT DO NOTHING";
+    let table =
+        "CREATE TABLE IF NOT EXISTS orders (id int PRIMARY KEY, customer int NOT NULL, status text NOT NULL)";
+    let rows =
+        "INSERT INTO orders SELECT n, n % 40, 'open' FROM generate_series(1, 400) n ON CONFLICT DO NOTHING";
     let mut shop = crate::copy::side(server.url());
     for statement in [table, rows, "ANALYZE orders"] {
         shop.run(statement).unwrap();
@@ -198,7 +201,10 @@ fn commands_of_other_how_to_pages_do_what_the_pages_say() {
         }
         place.file("mine.toml", block("docs/custom-workloads.md", "toml"));
         if page == "export" {
-            assert_eq!(shell(&place, "kurabe run kv sqlite: --rounds 2 --duration 20ms --no-html").code, Some(0));
+            assert_eq!(
+                shell(&place, "kurabe run kv sqlite: --rounds 2 --duration 20ms --no-html").code,
+                Some(0)
+            );
         }
         let commands = commands(&format!("docs/how-to/{page}.md"));
         assert!(!commands.is_empty(), "{page}");
@@ -208,7 +214,9 @@ fn commands_of_other_how_to_pages_do_what_the_pages_say() {
             let (own, program) = typed.split_once(" -- ").unwrap_or((&typed, ""));
             let is_run = own.starts_with("kurabe run ");
             let more = [("--rounds", "2"), ("--duration", "20ms"), ("--budget", "2s")];
-            let more = more.iter().filter(|(option, _)| is_run && !own.contains(option) && !own.contains("--dry-run"));
+            let more = more
+                .iter()
+                .filter(|(option, _)| is_run && !own.contains(option) && !own.contains("--dry-run"));
             let own = more.fold(own.to_owned(), |line, (option, value)| format!("{line} {option} {value}"));
             let typed = if program.is_empty() { own } else { format!("{own} -- {program}") };
             // A recording is not overwritten, and a page names its file more than once.
@@ -219,7 +227,11 @@ fn commands_of_other_how_to_pages_do_what_the_pages_say() {
             let codes: &[i32] = if typed.starts_with("kurabe gate ") { &[0, 6, 7] } else { &[0] };
             assert!(answer.code.is_some_and(|code| codes.contains(&code)), "{page}: {typed}: {answer:?}");
             let lines = answer.out.lines().count();
-            assert!(!is_run || own_lines(&typed) || lines <= 20, "{page}: {typed} has {lines} lines:\n{}", answer.out);
+            assert!(
+                !is_run || own_lines(&typed) || lines <= 20,
+                "{page}: {typed} has {lines} lines:\n{}",
+                answer.out
+            );
         }
     }
 }

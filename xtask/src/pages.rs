@@ -40,7 +40,10 @@ const PAGES: [Page; 7] = [
         "kurabe capture up:postgres -o shop.capture -- sh -c 'psql -qXf shop.sql && for n in $(seq 60); do psql -qXf page.sql; done' \
          && kurabe capture show shop.capture --export-html capture.html",
     ),
-    page("copy", "sqlite3 shop.db < shop.sql && kurabe copy sqlite:shop.db up:postgres --export-html copy.html"),
+    page(
+        "copy",
+        "sqlite3 shop.db < shop.sql && kurabe copy sqlite:shop.db up:postgres --export-html copy.html",
+    ),
     page("claims", "kurabe claims b1 c1 --export-html claims.html"),
 ];
 
@@ -118,8 +121,14 @@ pub fn run(args: &[String]) -> Outcome {
 fn picture(page: &Path, to: &Path, width: u32, height: u32, scratch: &Path) -> Outcome {
     let mut chromium = Command::new("chromium");
     chromium.args([
-        "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
     ]);
     chromium.arg(format!("--user-data-dir={}", scratch.join("chromium").display()));
     chromium.arg(format!("--window-size={width},{height}"));

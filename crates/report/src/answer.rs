@@ -232,7 +232,11 @@ fn unranked<'a>(summary: &'a Summary, operation: &OperationLabels) -> Option<Ran
     let is_named = labels.several_targets() || !labels.axes.iter().any(Axis::varies);
     let on = labels.targets.first().filter(|_| !is_named);
     let on = on.map_or_else(String::new, |target| on_target(labels, target));
-    (!rows.is_empty()).then(|| Ranking { heading: labels.begun(&operation.plural) + &on, rows, is_first: true })
+    (!rows.is_empty()).then(|| Ranking {
+        heading: labels.begun(&operation.plural) + &on,
+        rows,
+        is_first: true,
+    })
 }
 
 /// The place of a ranking: what its rows have in common, of all that was asked for: ` on SQLite at 1 kB, 16 clients`.

@@ -142,11 +142,7 @@ pub(crate) fn sentence(largest: f64, each: &[NoiseFloor], labels: &Labels) -> St
     let language = labels.language;
     let one = |floor: &NoiseFloor| {
         let (metric, operations) = (&floor.metric, labels.plural(&floor.operation));
-        let what = if is_speed(metric) {
-            operations
-        } else {
-            metric_of(metric, &operations, language)
-        };
+        let what = if is_speed(metric) { operations } else { metric_of(metric, &operations, language) };
         format!("{what} {}", percent(floor.noise_floor))
     };
     let of_target = |floors: &[NoiseFloor]| {

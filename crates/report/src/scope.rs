@@ -74,7 +74,8 @@ impl Labels {
 
     /// The chart axis where its values say something: not a single client, nor the clients that keep a given rate.
     fn told_axis(&self) -> Option<&Axis> {
-        let is_open = self.axis(RATE.name).is_some_and(|rate| matches!(rate.baseline(), Some(AxisValue::Number(_))));
+        let is_open =
+            self.axis(RATE.name).is_some_and(|rate| matches!(rate.baseline(), Some(AxisValue::Number(_))));
         let axis = self.chart_axis()?;
         (axis.varies() || !axis.is_one() && !(is_open && axis.name == CLIENTS)).then_some(axis)
     }

@@ -42,7 +42,8 @@ fn answer(summary: &Summary, options: &Options) -> String {
     sort::by_key(&mut notes, |note| note.finding.consequence());
     let notes: Vec<String> = notes.into_iter().map(|note| summary.sentence(note)).collect();
     // What failed is not left out for want of a line.
-    let failed: Vec<String> = lacking(summary).iter().map(|one| one.sentence(summary.labels.language)).collect();
+    let failed: Vec<String> =
+        lacking(summary).iter().map(|one| one.sentence(summary.labels.language)).collect();
     let needed: usize = failed.iter().take(FAILED).map(|one| page.item_height(one)).sum();
     // The last line. What was asked for comes before notes.
     let limit = usize::from(summary.spec.slo_ns.is_some());

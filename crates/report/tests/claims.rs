@@ -8,12 +8,12 @@ use kurabe_core::error::ErrorKind;
 use kurabe_core::metric::Unit;
 use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
 use kurabe_core::run::{MachineFacts, Outcome, Run, Until};
-use kurabe_report::{Language, analyse};
 use kurabe_report::claim::{
-    About, Answer, Card, Held, Judgement, Part, Range, Reason, Report, Side, Test, json, judge, metrics, page,
-    terminal,
+    About, Answer, Card, Held, Judgement, Part, Range, Reason, Report, Side, Test, json, judge, metrics,
+    page, terminal,
 };
 use kurabe_report::terminal::Options;
+use kurabe_report::{Language, analyse};
 use kurabe_stats::Interval;
 use proptest::prelude::*;
 
@@ -216,7 +216,10 @@ fn saturated_client_never_decides_what_its_server_could_still_change() {
     ] {
         let parts = answers(&full(0), &[targets(range.0, range.1)]);
         assert_eq!(parts[0].answer, answer, "{range:?}: {parts:?}");
-        assert!(parts[0].notes.iter().any(|note| note.to_string().contains("client was saturated")), "{parts:?}");
+        assert!(
+            parts[0].notes.iter().any(|note| note.to_string().contains("client was saturated")),
+            "{parts:?}"
+        );
         // No number of rounds would change that.
         assert!(!parts[0].open, "{parts:?}");
     }
@@ -318,7 +321,10 @@ fn report() -> Report {
 #[test]
 fn table_and_page_match_golden_files() {
     let report = report();
-    golden("claims.110.txt", &terminal(&report, &Options { width: 110, ..Options::default() }, Language::English));
+    golden(
+        "claims.110.txt",
+        &terminal(&report, &Options { width: 110, ..Options::default() }, Language::English),
+    );
     let page = page(&report, Language::English);
     let (head, rest) = page.split_once("<style>").unwrap();
     let (_, rest) = rest.split_once("</style>").unwrap();

@@ -1,6 +1,6 @@
 //! Answers in Japanese: no Latin word stands in them that is not a name, an option or a unit.
 
-use crate::common::{INFO, Scenario, bottlenecks, open_loop, of_any_start, troubled};
+use crate::common::{INFO, Scenario, bottlenecks, of_any_start, open_loop, troubled};
 use kurabe_core::run::Run;
 use kurabe_core::stats_probe::Counter;
 use kurabe_report::{Language, analyse, html, terminal};
@@ -9,15 +9,16 @@ use std::path::Path;
 
 /// Words of all languages: units, and what the field has no Japanese word for.
 const WORDS: [&str; 37] = [
-    "A/A", "API", "CPU", "CPU/op", "CPUs", "Ctrl-C", "HTML", "Kurabe", "Linux", "MB", "PHP", "SQL", "TLS", "URL", "UTC",
-    "binlog", "buffer", "bytes/record", "files", "gate", "hits", "kB", "kurabe", "log", "main", "max", "min", "ms", "ns", "null", "p50", "p95",
-    "p99", "pgbench", "report", "s", "sqlite:FILE",
+    "A/A", "API", "CPU", "CPU/op", "CPUs", "Ctrl-C", "HTML", "Kurabe", "Linux", "MB", "PHP", "SQL", "TLS",
+    "URL", "UTC", "binlog", "buffer", "bytes/record", "files", "gate", "hits", "kB", "kurabe", "log", "main",
+    "max", "min", "ms", "ns", "null", "p50", "p95", "p99", "pgbench", "report", "s", "sqlite:FILE",
 ];
 
 /// The words of Latin letters in a text.
 fn latin(text: &str) -> impl Iterator<Item = &str> {
     let is_of_word = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
-    let words = text.split(move |c: char| !is_of_word(c)).map(|word| word.trim_matches(['-', '_', '.', '/', ':']));
+    let words =
+        text.split(move |c: char| !is_of_word(c)).map(|word| word.trim_matches(['-', '_', '.', '/', ':']));
     words.filter(|word| word.chars().any(|c| c.is_ascii_alphabetic()))
 }
 
@@ -28,7 +29,9 @@ fn names(run: &Run) -> BTreeSet<String> {
     let info = INFO.axes.iter().map(|axis| axis.name.to_owned());
     let said = [record].into_iter().chain(metrics).chain(info).collect::<Vec<_>>().join(" ");
     let counters = Counter::ALL.map(Counter::word).join(" ");
-    latin(&format!("{said} {counters}")).flat_map(|word| word.split(['.', ':', '/']).chain([word]).map(str::to_lowercase).collect::<Vec<_>>()).collect()
+    latin(&format!("{said} {counters}"))
+        .flat_map(|word| word.split(['.', ':', '/']).chain([word]).map(str::to_lowercase).collect::<Vec<_>>())
+        .collect()
 }
 
 /// The conclusion, headings, heads of columns and terms of a page.
@@ -53,7 +56,11 @@ fn answers_and_pages_in_japanese_have_no_english_word() {
         let options = terminal::Options { width: 200, ..terminal::Options::default() };
         let page = html::render(&summary, &html::Options::default());
         // What the kernel and the server say of a bottleneck stands as they say it.
-        let evidence = |text: &str| text.split("根拠: ").map(|part| part.split_once('。').map_or(part, |(_, rest)| rest).to_owned()).collect::<String>();
+        let evidence = |text: &str| {
+            text.split("根拠: ")
+                .map(|part| part.split_once('。').map_or(part, |(_, rest)| rest).to_owned())
+                .collect::<String>()
+        };
         for text in [terminal::render(&summary, &options), evidence(&frame(&page))] {
             let words = latin(&text).filter(|word| {
                 let is_named = names.contains(&word.to_lowercase()) || text.contains(&format!("--{word}"));
@@ -102,9 +109,15 @@ fn sentences_in_japanese_have_no_english_word_beside_their_values() {
     let all = sentences();
     assert!(all.len() > 200, "{}", all.len());
     for text in &all {
-        let own: String = text.split('{').enumerate().map(|(n, part)| if n == 0 { part } else { part.split_once('}').map_or("", |(_, rest)| rest) }).collect();
+        let own: String = text
+            .split('{')
+            .enumerate()
+            .map(|(n, part)| if n == 0 { part } else { part.split_once('}').map_or("", |(_, rest)| rest) })
+            .collect();
         let quoted: String = own.split('\'').step_by(2).collect();
-        let words = latin(&quoted).filter(|word| !WORDS.contains(word) && !quoted.contains(&format!("--{word}")) && !is_value(word));
+        let words = latin(&quoted).filter(|word| {
+            !WORDS.contains(word) && !quoted.contains(&format!("--{word}")) && !is_value(word)
+        });
         found.extend(words.map(|word| format!("{word}: {text}")));
     }
     assert!(found.is_empty(), "{found:#?}");

@@ -174,7 +174,10 @@ fn chart(series: &Series, summaries: &[Summary], what: &str, language: Language)
     // An interval of few rounds may be much longer than what the runs differ by: it ends at the edge.
     let ends = series.points.iter().flat_map(|point| {
         let (value, beyond) = (point.value, lowest / BEYOND);
-        [value.low.unwrap_or(value.value).max(beyond), value.high.unwrap_or(value.value).min(highest * BEYOND)]
+        [
+            value.low.unwrap_or(value.value).max(beyond),
+            value.high.unwrap_or(value.value).min(highest * BEYOND),
+        ]
     });
     let (least, most) = ends.fold((f64::INFINITY, 0.0_f64), |(a, b), value| (a.min(value), b.max(value)));
     // The scale shows changes of a few per cent, and no noise below one.

@@ -349,7 +349,8 @@ impl Reading {
         };
         shown.units = kinds.iter().map(unit).collect();
         shown.time_ns = self.last.saturating_sub(self.first.unwrap_or(0));
-        shown.course = course(&self.seconds, self.step.0, self.last.saturating_sub(self.course_from.unwrap_or(0)));
+        shown.course =
+            course(&self.seconds, self.step.0, self.last.saturating_sub(self.course_from.unwrap_or(0)));
         // Of a capture of a second or two, no second is whole.
         let average = shown.requests as f64 * 1e9 / shown.time_ns.max(1) as f64;
         shown.peak_per_second = shown.peak_per_second.max(average.ceil() as u64);

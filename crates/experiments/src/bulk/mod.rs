@@ -134,7 +134,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         Fetch::Rows(each) => rows.div_ceil(each.max(1)),
         Fetch::Whole => 1,
     };
-    let min_time = REQUEST.mul_f64(requests as f64) + Duration::from_secs_f64((rows * request) as f64 / MOVED_PER_SECOND);
+    let min_time = REQUEST.mul_f64(requests as f64)
+        + Duration::from_secs_f64((rows * request) as f64 / MOVED_PER_SECOND);
     Ok(PlannedCell { operations, min_time, ..PlannedCell::job(name, demand, 1, moving) })
 }
 

@@ -19,9 +19,9 @@ use kurabe_core::run::Run;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_record::Store;
+use kurabe_report::Language;
 use kurabe_report::analyse;
 use kurabe_report::claim::{Answer, Card, Held, Judgement, Reason, Report, json, judge, page, terminal};
-use kurabe_report::Language;
 use std::path::PathBuf;
 use std::time::Duration;
 

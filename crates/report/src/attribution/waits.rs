@@ -131,7 +131,8 @@ fn disk(facts: &Facts, idle: f64) -> Option<Judged> {
     let sure = sure(disk.waiting >= 0.6 && disk.samples >= FEW && disk.touched == Some(true));
     Judged::by(Bottleneck::Disk, sure, Rule::StorageSamples, disk.waiting, WAITED).or_else(|| {
         // The server had the requests all the time, and waited for storage in a part of it.
-        let partly = Judged::by(Bottleneck::Disk, Confidence::Low, Rule::StorageSamples, disk.waiting, PARTLY);
+        let partly =
+            Judged::by(Bottleneck::Disk, Confidence::Low, Rule::StorageSamples, disk.waiting, PARTLY);
         partly.filter(|_| disk.touched == Some(true) && is_held(facts))
     })
 }

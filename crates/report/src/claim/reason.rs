@@ -13,19 +13,28 @@ pub enum Reason {
     /// The run has no cell to compare with.
     NoBaseline,
     /// Another engine was started in the place of the one that the claim names.
-    StandIn { other: &'static str, engine: &'static str },
-    TrialFailed { why: String },
+    StandIn {
+        other: &'static str,
+        engine: &'static str,
+    },
+    TrialFailed {
+        why: String,
+    },
     /// What a server, this machine or a claims file says, as it says it.
     Other(String),
     /// The run has its next planned analysis after so many rounds.
-    NotComplete { next: u32 },
+    NotComplete {
+        next: u32,
+    },
     /// The given rate was not kept up.
     RateNotKept,
     /// The load generator was late.
     GeneratorLate,
     /// A value is zero or negative.
     NotPositive,
-    NotMeasured { metric: String },
+    NotMeasured {
+        metric: String,
+    },
     /// The interval has values within the claimed range and outside.
     Straddles,
     /// Other processes used the CPU.
@@ -33,9 +42,14 @@ pub enum Reason {
     /// One round has no interval.
     OneRound,
     /// The durability classes of both sides.
-    DurabilityDiffers { first: &'static str, second: &'static str },
+    DurabilityDiffers {
+        first: &'static str,
+        second: &'static str,
+    },
     /// The client was saturated on these targets.
-    ClientSaturated { targets: Vec<String> },
+    ClientSaturated {
+        targets: Vec<String>,
+    },
 }
 
 impl Reason {
@@ -58,7 +72,9 @@ impl Reason {
                 "the run is not complete: its next planned analysis is after {next} rounds",
                 "実行は途中です。次の解析は {next} ラウンドの後です",
             ),
-            Self::RateNotKept => say!(language, "the given rate was not kept up", "指定した速さに届きませんでした"),
+            Self::RateNotKept => {
+                say!(language, "the given rate was not kept up", "指定した速さに届きませんでした")
+            }
             Self::GeneratorLate => say!(language, "the load generator was late", "負荷の発生が遅れました"),
             Self::NotPositive => say!(
                 language,
@@ -80,7 +96,11 @@ impl Reason {
             ),
             Self::OneRound => say!(language, "one round has no interval", "1 ラウンドには区間がありません"),
             Self::DurabilityDiffers { first, second } => {
-                say!(language, "durability differs: {first} : {second}", "耐久性が違います: {first} : {second}")
+                say!(
+                    language,
+                    "durability differs: {first} : {second}",
+                    "耐久性が違います: {first} : {second}"
+                )
             }
             Self::ClientSaturated { targets } => {
                 let targets = targets.join(say!(language, " and ", "と").as_str());

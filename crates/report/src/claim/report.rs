@@ -3,8 +3,8 @@
 use super::{Answer, Part, Reason, Test, judge};
 use crate::group::distinct;
 use crate::json::indented;
-use crate::summary::Summary;
 use crate::messages::Language;
+use crate::summary::Summary;
 use crate::wording::{joined, many};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::run::{MachineFacts, Run};

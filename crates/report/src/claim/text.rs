@@ -94,7 +94,8 @@ pub fn terminal(report: &Report, options: &Options, language: Language) -> Strin
         page.heading(&capital(Message::NotTestable.text(language)));
         for card in others {
             let published = card.about.published.as_ref();
-            let published = published.map_or_else(String::new, |text| say!(language, "; published: {text}", "。公表値: {text}"));
+            let published = published
+                .map_or_else(String::new, |text| say!(language, "; published: {text}", "。公表値: {text}"));
             let (id, why) = (&card.about.id, joined(&card.now.reasons(language), "; ", language));
             page.item(&say!(language, "{id}: {why}{published}.", "{id}: {why}{published}。"));
         }
@@ -193,9 +194,10 @@ fn shortened(text: &str, width: usize) -> String {
 fn details(page: &mut Page, card: &Card, all: bool, language: Language) {
     page.heading(&format!("{}: {}", card.about.id, text(card)));
     if let Some(published) = &card.about.published {
-        let fault = card.about.fault.as_ref().map_or_else(String::new, |fault| {
-            say!(language, "; its fault: {fault}", "。その欠点: {fault}")
-        });
+        let fault =
+            card.about.fault.as_ref().map_or_else(String::new, |fault| {
+                say!(language, "; its fault: {fault}", "。その欠点: {fault}")
+            });
         page.item(&say!(language, "Published: {published}{fault}.", "公表値: {published}{fault}。"));
     }
     if all && let Some(source) = &card.about.source {

@@ -56,7 +56,8 @@ impl Trials {
                 )
             }
             Self::Rerun { trials, reason } => {
-                let (were, reason) = (many(*trials, "trial was", "trials were"), disturbance(reason, language));
+                let (were, reason) =
+                    (many(*trials, "trial was", "trials were"), disturbance(reason, language));
                 say!(
                     language,
                     "{were} disturbed and repeated ({reason}); the disturbed results do not count.",

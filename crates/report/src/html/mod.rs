@@ -28,8 +28,8 @@ use kurabe_core::load::Load;
 use lines::{Panel, legend, panels, shares};
 use maud::{Markup, html};
 pub use plot::{Plot, time_ticks};
-pub(crate) use sections::one_table;
 pub use sections::grid;
+pub(crate) use sections::one_table;
 use view::View;
 
 use palette::{DARK, LIGHT, PAGE, properties};
@@ -92,11 +92,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
 
 /// The script with the data of the cells.
 fn script(summary: &Summary) -> String {
-    let words = match summary.labels.language {
-        Language::English => "{}",
-        Language::Japanese => include_str!("script.ja.json").trim(),
-    };
-    format!("\"use strict\";const DATA={};const WORDS={words};{}", cells::data(summary), include_str!("script.js"))
+    format!("\"use strict\";const DATA={};{}", cells::data(summary), include_str!("script.js"))
 }
 
 /// The style sheet with the colours of both modes.

@@ -6,6 +6,7 @@ function all(selector,root){return Array.from((root||doc).querySelectorAll(selec
 function html(name,attributes,children){return make(doc.createElement(name),attributes,children);}
 function svg(name,attributes,children){return make(doc.createElementNS(NS,name),attributes,children);}
 /* A text in the language of the page, or its part before a comma. */
+var WORDS=DATA.words||{};
 function say(text){
 if(typeof text!=="string")return text;
 var part=text.split(", ")[0];

@@ -195,7 +195,11 @@ pub(crate) fn one_table(table: &Table) -> Markup {
 /// A table that scrolls by itself where it is wider than the page: the heads of its columns, and whether each has numbers.
 /// From its first column of numbers on, cells are aligned right unless they say otherwise. `cells` has the cell of each row,
 /// where rows are cells.
-pub fn grid(columns: &[(&str, bool)], rows: impl IntoIterator<Item = Vec<Markup>>, cells: &[usize]) -> Markup {
+pub fn grid(
+    columns: &[(&str, bool)],
+    rows: impl IntoIterator<Item = Vec<Markup>>,
+    cells: &[usize],
+) -> Markup {
     let first = columns.iter().position(|(_, right)| *right).filter(|first| *first < ALIGNED);
     let numbers = first.map(|first| format!("n{first}"));
     let class = |(at, right): (usize, bool)| match first {

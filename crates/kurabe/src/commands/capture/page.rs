@@ -2,11 +2,11 @@
 
 use kurabe_capture::file::Known;
 use kurabe_capture::show::{Course, Shown, Statement, Unit, left_out, ns, steps};
+use kurabe_core::metric::Unit as Of;
 use kurabe_core::text::printable;
 use kurabe_core::units::count;
 use kurabe_report::html::{Document, Plot, grid, time_ticks};
 use kurabe_report::{Language, value_of};
-use kurabe_core::metric::Unit as Of;
 use maud::{Markup, html};
 
 fn percent(share: f64) -> String {
@@ -17,7 +17,10 @@ fn percent(share: f64) -> String {
 pub(super) fn page(shown: &Shown, name: &str) -> String {
     let title = format!("{}: {}", printable(name), shown.about.protocol);
     let [first, further @ ..] = &shown.facts()[..] else { return String::new() };
-    let caveats = shown.unreadable().chain(shown.cut_short()).chain((shown.cut > 0).then(|| left_out(shown.cut, shown.requests)));
+    let caveats = shown
+        .unreadable()
+        .chain(shown.cut_short())
+        .chain((shown.cut > 0).then(|| left_out(shown.cut, shown.requests)));
     let body = html! {
         header { h1 { (title) } p class="meta" { (first) } }
         main {
@@ -131,14 +134,22 @@ mod tests {
 
     #[test]
     fn page_has_all_statements_and_texts_are_only_texts() {
-        let statement = |text: &str| Statement { text: text.to_owned(), calls: 1_234, share: 0.25, ..Statement::default() };
+        let statement = |text: &str| Statement {
+            text: text.to_owned(),
+            calls: 1_234,
+            share: 0.25,
+            ..Statement::default()
+        };
         let statements = (0..40).map(|n| statement(&format!("SELECT '<b>' FROM t{n}"))).collect();
         let course = vec![
             Course { seconds: 1.0, requests: 10, busy_ns: 500_000_000 },
             Course { seconds: 0.5, requests: 20, busy_ns: 0 },
         ];
         let page = page(&Shown { statements, course, ..Shown::default() }, "a<i>");
-        for part in ["<title>a&lt;i&gt;: ", "&lt;b&gt;", "t39", "1,234", "25.0 %", "requests per second", ">40<", ">1 s<"] {
+        for part in [
+            "<title>a&lt;i&gt;: ", "&lt;b&gt;", "t39", "1,234", "25.0 %", "requests per second", ">40<",
+            ">1 s<",
+        ] {
             assert!(page.contains(part), "{part}: {page}");
         }
         assert!(!page.contains("<b>") && !page.contains("<i>"));
