@@ -77,7 +77,7 @@ impl Labels {
         let is_open =
             self.axis(RATE.name).is_some_and(|rate| matches!(rate.baseline(), Some(AxisValue::Number(_))));
         let axis = self.chart_axis()?;
-        (axis.varies() || !axis.is_one() && !(is_open && axis.name == CLIENTS)).then_some(axis)
+        (axis.varies() || !(axis.is_one() || is_open && axis.name == CLIENTS)).then_some(axis)
     }
 
     /// Values of the chart axis in Japanese.

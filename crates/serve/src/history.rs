@@ -183,11 +183,11 @@ fn chart(series: &Series, summaries: &[Summary], what: &str, language: Language)
     // The scale shows changes of a few per cent, and no noise below one.
     let (least, most) = (least.min(most * 0.95), most.max(least * 1.05));
     let room = (most - least) * 0.06;
-    let last = summaries.len().saturating_sub(1);
-    let mut named = vec![0, last / 2, last];
+    let newest = summaries.len().saturating_sub(1);
+    let mut named = vec![0, newest / 2, newest];
     named.dedup();
     let (day, time) = (|run: usize| timestamp(summaries[run].began), 11..16);
-    let is_one_day = day(0).get(..10) == day(last).get(..10);
+    let is_one_day = day(0).get(..10) == day(newest).get(..10);
     let day = |run: &usize| {
         let text = day(*run);
         text.get(if is_one_day { time.clone() } else { 0..10 }).unwrap_or_default().to_owned()
@@ -195,7 +195,7 @@ fn chart(series: &Series, summaries: &[Summary], what: &str, language: Language)
     let show = |value: f64| value_of(series.unit, value);
     let plot = Plot {
         name: what,
-        x: (-0.5, last as f64 + 0.5),
+        x: (-0.5, newest as f64 + 0.5),
         x_name: Message::RunsInOrder.text(language),
         x_ticks: named.iter().map(|run| (*run as f64, day(run))).collect(),
         y: (least - room, most + room),

@@ -19,7 +19,7 @@ mod urls;
 
 use caches::check_cache;
 use direct::without_server;
-use kurabe_core::driver::ConnectOptions;
+use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_drivers::members::{self, Composite};
@@ -27,7 +27,7 @@ use kurabe_engine::prepare::target::{Restart, Restrict, SecondInstance, Target};
 use shared::{REUSED, restricting, start_twice};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use throwaway::{announce, not_started_url, options_of, restarting};
 
 pub use direct::{OpenedOne, null, open_one};
@@ -151,7 +151,6 @@ impl Opened {
         let twice = open_options.second_instance(at);
         let (mut own, mut restart, mut restrict, mut second) = (None, None, None, None);
         let (mut reused, mut start) = (false, None);
-        let own_server = url.scheme == UP && !open_options.dry;
         let dry = open_options.dry && (url.scheme == UP || url.scheme == STACK);
         // The class is that of the stack's database, which was opened with it.
         let durability = durability.filter(|_| url.scheme != STACK);
@@ -184,10 +183,9 @@ impl Opened {
             }
             let began = Instant::now();
             let (started, other) = start_twice(&url, &options, twice, shared, cpu_partition)?;
-            start = (!started.reused).then(|| began.elapsed());
+            (reused, start) = (started.reused, (!started.reused).then(|| began.elapsed()));
             setup::load_all(setup.as_deref(), &url, [Some(&started), other.as_ref()], reporter)?;
             let server = Arc::clone(&started.server);
-            reused = started.reused;
             own = Some(Arc::clone(&server));
             restart = Some(restarting(vec![Arc::clone(&server)]));
             restrict = Some(restricting(&started));
@@ -238,12 +236,8 @@ impl Opened {
             members::add_facts(&mut facts, &members);
             driver = Box::new(Composite::new(driver, members, missing));
         }
-        let connect = (own_server && skip_reason.is_none()).then(|| {
-            let began = Instant::now();
-            driver.connect(&ConnectOptions::default()).map(|_| began.elapsed()).ok()
-        });
         self.targets.push(Target {
-            connect: connect.flatten(),
+            connect: start.and_then(|_| connect_time(&*driver)),
             url: whole.to_string(),
             scheme: reached.scheme.clone(),
             publishing: kurabe_drivers::registry::clause(&reached.scheme, &facts),
@@ -259,4 +253,10 @@ impl Opened {
         self.second_reached.push(second_reached);
         Ok(())
     }
+}
+
+/// How long a connection takes to open; `None` if it cannot be opened.
+fn connect_time(driver: &dyn Driver) -> Option<Duration> {
+    let began = Instant::now();
+    driver.connect(&ConnectOptions::default()).ok().map(|_| began.elapsed())
 }

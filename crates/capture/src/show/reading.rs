@@ -367,13 +367,12 @@ fn course(seconds: &BTreeMap<u64, Course>, each: u64, time_ns: u64) -> Vec<Cours
     let step = all.div_ceil(COURSE);
     let whole = (step * each) as f64;
     let mut course = vec![Course { seconds: whole, ..Course::default() }; all.div_ceil(step) as usize];
-    let mut add = |at: usize, one: &Course| {
-        if let Some(into) = course.get_mut(at) {
+    for (second, one) in seconds {
+        if let Some(into) = course.get_mut((second / step) as usize) {
             into.requests += one.requests;
             into.busy_ns += one.busy_ns;
         }
-    };
-    seconds.iter().for_each(|(second, one)| add((second / step) as usize, one));
+    }
     let left = time_ns as f64 / 1e9 - whole * (course.len() - 1) as f64;
     // Of too short a time no rate is known: it is part of the step before.
     match course.pop() {
