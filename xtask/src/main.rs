@@ -18,6 +18,7 @@ mod lint;
 mod mutants;
 mod mysql55;
 mod others;
+mod pages;
 mod pouchdb;
 mod server_root;
 mod setup;
@@ -54,6 +55,7 @@ const TASKS: &[Task] = &[
         "changes files one place at a time, and lists the changes that no test sees; --help",
         mutants::run,
     ),
+    ("pages", "real pages of the program, and the pictures of the README; --only NAME,…", pages::run),
     (
         "setup",
         "install servers and what stacks of PHP and Java need; --stacks, or --all: also what all application stacks need, drivers of their languages, and MySQL 5.5",

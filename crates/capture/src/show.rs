@@ -1,7 +1,6 @@
 //! What a capture shows: statements, units of work, connections.
 
 mod facts;
-mod page;
 mod reading;
 mod steps;
 mod terminal;
@@ -15,21 +14,23 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub use facts::ns;
 pub(crate) use reading::{Analysis, analyse};
+pub use terminal::steps;
 pub(crate) use work::{Call, Kind, Sample};
 
 /// What a capture shows.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Shown {
-    pub(crate) about: About,
+    pub about: About,
     ending: Ending,
     /// The time from the first request to the end of the last answer, in nanoseconds.
     pub(crate) time_ns: u64,
-    pub(crate) requests: u64,
+    pub requests: u64,
     errors: u64,
     unanswered: u64,
     /// Requests without all of their values, since they are too long or may contain a password.
-    cut: u64,
+    pub cut: u64,
     /// Requests that were sent before an earlier one was answered.
     pipelined: u64,
     peak_per_second: u64,
@@ -37,11 +38,11 @@ pub struct Shown {
     concurrency: f64,
     data_bytes: u64,
     pub(crate) connections: Connections,
-    pub(crate) statements: Vec<Statement>,
-    pub(crate) units: Vec<Unit>,
-    units_not_listed: u64,
+    pub statements: Vec<Statement>,
+    pub units: Vec<Unit>,
+    pub units_not_listed: u64,
     /// From the first request's second on, in at most [`COURSE`] steps.
-    course: Vec<Course>,
+    pub course: Vec<Course>,
 }
 
 /// The maximum number of steps of a course of time.
@@ -49,12 +50,12 @@ const COURSE: u64 = 240;
 
 /// What began in a step of time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-struct Course {
-    /// How long the step is.
-    seconds: u64,
-    requests: u64,
+pub struct Course {
+    /// How long the step is: the last one ends with the last answer.
+    pub seconds: f64,
+    pub requests: u64,
     /// How long all of them were under way, in nanoseconds.
-    busy_ns: u64,
+    pub busy_ns: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -71,20 +72,20 @@ pub(crate) struct Connections {
 
 /// A kind of statement.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Statement {
-    pub(crate) text: String,
+pub struct Statement {
+    pub text: String,
     pub(crate) setup: bool,
-    pub(crate) calls: u64,
+    pub calls: u64,
     prepared: u64,
-    errors: u64,
-    rows: u64,
-    affected: u64,
+    pub errors: u64,
+    pub rows: u64,
+    pub affected: u64,
     /// The most rows that one call gave or changed.
     pub(crate) most_rows: u64,
-    pub(crate) share: f64,
+    pub share: f64,
     total_ns: u64,
-    p50_ns: Option<u64>,
-    p99_ns: Option<u64>,
+    pub p50_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
     /// Why a model cannot have it.
     #[serde(skip)]
     pub(crate) why_not: Option<&'static str>,
@@ -96,22 +97,22 @@ pub(crate) struct Statement {
 
 /// A kind of unit of work: a transaction, or the requests of a connection without a pause between them.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Unit {
-    pub(crate) calls: u64,
-    pub(crate) share: f64,
+pub struct Unit {
+    pub calls: u64,
+    pub share: f64,
     total_ns: u64,
-    pub(crate) transaction: bool,
-    steps: Vec<Part>,
+    pub transaction: bool,
+    pub steps: Vec<Part>,
     /// How parameters are drawn, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    draws: BTreeMap<String, String>,
+    pub draws: BTreeMap<String, String>,
     /// Whether a loop of reads follows another statement.
-    n_plus_one: bool,
+    pub n_plus_one: bool,
 }
 
 /// A part of a unit of work.
 #[derive(Clone, Debug, Serialize)]
-struct Part {
+pub struct Part {
     /// How often at least, and at most.
     times: [u64; 2],
     /// The statement, by its place in the list.

@@ -4,7 +4,7 @@ use crate::attribution::Attribution;
 use crate::cell::{CellResult, Latency, Status, reported};
 use crate::comparison::{TARGET, places, sides};
 use crate::finding::{Comparison, Finding, Progress, Section, Statement, Values};
-use crate::format::{capital, list, micros, percent, short_figure};
+use crate::format::{list, micros, percent, short_figure};
 use crate::group::{distinct, grouped};
 use crate::labels::{Axis, Kind, Labels, OperationLabels};
 use crate::messages::{Language, Message};
@@ -144,7 +144,7 @@ fn of_targets<'a>(
     let durability = Message::Durability.with(language, &[("classes", &classes)]);
     let durability = if differ { durability } else { String::new() };
     let heading =
-        format!("{}{}{durability}", capital(&operation.plural), at(labels, &rows, x.as_ref(), None));
+        format!("{}{}{durability}", labels.begun(&operation.plural), at(labels, &rows, x.as_ref(), None));
     Some(Ranking { heading, rows, is_first: *is_first })
 }
 
@@ -186,7 +186,7 @@ fn of_axes<'a>(summary: &'a Summary, operation: &OperationLabels) -> Vec<Ranking
         let rank = |row: &Row<'_>| rank(labels, row.cell, row.against.as_ref(), reference);
         sort::by(&mut rows, |a, b| rank(b).total_cmp(&rank(a)));
         let target = labels.several_targets().then_some(reference.target_index);
-        let heading = capital(&operation.plural) + &at(labels, &rows, one.x.as_ref(), target);
+        let heading = labels.begun(&operation.plural) + &at(labels, &rows, one.x.as_ref(), target);
         Some(Ranking { heading, rows: named(labels, rows), is_first: first(one.x.as_ref()) })
     };
     groups.into_iter().filter_map(ranking).collect()
@@ -232,7 +232,11 @@ fn unranked<'a>(summary: &'a Summary, operation: &OperationLabels) -> Option<Ran
     let is_named = labels.several_targets() || !labels.axes.iter().any(Axis::varies);
     let on = labels.targets.first().filter(|_| !is_named);
     let on = on.map_or_else(String::new, |target| on_target(labels, target));
-    (!rows.is_empty()).then(|| Ranking { heading: capital(&operation.plural) + &on, rows, is_first: true })
+    (!rows.is_empty()).then(|| Ranking {
+        heading: labels.begun(&operation.plural) + &on,
+        rows,
+        is_first: true,
+    })
 }
 
 /// The place of a ranking: what its rows have in common, of all that was asked for: ` on SQLite at 1 kB, 16 clients`.
@@ -281,8 +285,8 @@ fn rank(labels: &Labels, cell: &CellResult, against: Option<&Against<'_>>, refer
     ratio.unwrap_or(if reference.is_finite() { cell / reference } else { cell })
 }
 
-/// The sentences of the verdict that the rankings do not say, and those that they do.
-pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<String>; 2] {
+/// The statements of the verdict that the rankings do not say, and those that they do.
+pub(crate) fn statements(summary: &Summary, has_rankings: bool) -> [Vec<&Statement>; 2] {
     let said = |one: &&Statement| match &one.finding {
         // Rankings are by speed.
         Finding::Comparison(Comparison::Better { pair, .. }) => has_rankings && is_speed(&pair.metric),
@@ -296,7 +300,7 @@ pub(crate) fn sentences(summary: &Summary, has_rankings: bool) -> [Vec<String>; 
         Finding::Comparison(_) => 1,
         _ => 2,
     });
-    [others, said].map(|list| list.into_iter().map(|one| summary.sentence(one)).collect())
+    [others, said]
 }
 
 /// A table for each ranking, with its heading as the title.

@@ -143,6 +143,21 @@ pub(crate) fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
+/// A text in Japanese without spaces between two Japanese characters, which stand where a name of Latin letters was expected.
+pub(crate) fn joined_up(text: &str) -> String {
+    let is_wide = |c: char| c >= '\u{3000}' || c == ')';
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let before_wide = |next: &char| *next >= '\u{3000}';
+        let is_needless = c == ' ' && out.ends_with(is_wide) && rest.peek().is_some_and(before_wide);
+        if !is_needless {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// Formats seconds since 1970-01-01 as `2026-03-01 14:05 UTC`.
 pub fn timestamp(seconds: u64) -> String {
     let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);

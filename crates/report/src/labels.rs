@@ -1,9 +1,10 @@
 //! Display names of axes, values, operations and targets.
 
 use crate::cell::MetricInfo;
-use crate::format::plural;
+use crate::format::{capital, joined_up, plural};
 use crate::group::{distinct, grouped};
 use crate::messages::{Language, Message};
+use crate::scope::CLIENTS;
 use kurabe_core::axis::{AxisValue, Cell, NumberUnit};
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
@@ -73,10 +74,10 @@ impl Axis {
             Kind::Size => self.show(value),
             Kind::Count if self.name == RATE.name => match value {
                 AxisValue::Number(rate) => format!("{}/s", units::count(*rate)),
-                AxisValue::Word(_) => "the highest rate".to_owned(),
+                AxisValue::Word(_) => Message::HighestRate.text(self.language).to_owned(),
             },
             Kind::Count if self.language == Language::Japanese => {
-                let name = if self.name == "clients" { "クライアント" } else { &self.name };
+                let name = if self.name == CLIENTS { "クライアント" } else { &self.name };
                 format!("{name} {}", self.show(value))
             }
             // Plural names follow their number.
@@ -171,6 +172,12 @@ impl Labels {
                 "write" => Message::Writes,
                 "request" => Message::Requests,
                 "execution" => Message::Executions,
+                "transaction" => Message::Transactions,
+                // The name by which a command line knows it.
+                _ if language == Language::Japanese => {
+                    operation.plural.clone_from(&operation.name);
+                    continue;
+                }
                 _ => continue,
             };
             message.text(language).clone_into(&mut operation.plural);
@@ -258,6 +265,14 @@ impl Labels {
     /// `reads`.
     pub fn plural(&self, operation: &str) -> String {
         self.operation(operation).map_or_else(|| plural(operation), |operation| operation.plural.clone())
+    }
+
+    /// A sentence or a heading: in English with a capital; in Japanese names stay as they are.
+    pub fn begun(&self, text: &str) -> String {
+        match self.language {
+            Language::English => capital(text),
+            Language::Japanese => joined_up(text),
+        }
     }
 
     pub fn several_targets(&self) -> bool {

@@ -3,6 +3,7 @@
 use crate::answer;
 use crate::finding::Section;
 use crate::format::{capital, command_line, list, timestamp};
+use crate::messages::Language;
 use crate::server_statistics;
 use crate::summary::Summary;
 use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
@@ -42,7 +43,7 @@ pub fn render(summary: &Summary) -> String {
         add("target", |entry| entry.target.clone());
         add("at", |entry| entry.place.clone());
         add("operations", |entry| list(&entry.operations));
-        add("status", |entry| entry.status_word().to_owned());
+        add("status", |entry| entry.status_word(Language::English).to_owned());
         add("reason", |entry| entry.reason.clone());
         markdown_table(&mut text, "", &table);
     }

@@ -4,7 +4,7 @@ use crate::cell::{CellResult, MetricInfo, Status};
 use crate::format::percent;
 use crate::labels::Labels;
 use crate::metrics::{is_speed, paired};
-use crate::wording::{joined, say};
+use crate::wording::{joined, metric_of, say};
 use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_stats::{IntervalSettings, PairedRatio, instance_variance, noise_floor};
 use serde::Serialize;
@@ -142,11 +142,7 @@ pub(crate) fn sentence(largest: f64, each: &[NoiseFloor], labels: &Labels) -> St
     let language = labels.language;
     let one = |floor: &NoiseFloor| {
         let (metric, operations) = (&floor.metric, labels.plural(&floor.operation));
-        let what = if is_speed(metric) {
-            operations
-        } else {
-            say!(language, "{metric} of {operations}", "{operations}の {metric}")
-        };
+        let what = if is_speed(metric) { operations } else { metric_of(metric, &operations, language) };
         format!("{what} {}", percent(floor.noise_floor))
     };
     let of_target = |floors: &[NoiseFloor]| {

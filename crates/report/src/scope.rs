@@ -8,6 +8,9 @@ use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::RATE;
 use serde::Serialize;
 
+/// The axis of clients.
+pub(crate) const CLIENTS: &str = "clients";
+
 /// Where a finding holds: for all of these operations, targets and values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scope {
@@ -69,9 +72,17 @@ impl Labels {
         format!("{on}{at}{}", self.held(scope))
     }
 
+    /// The chart axis where its values say something: not a single client, nor the clients that keep a given rate.
+    fn told_axis(&self) -> Option<&Axis> {
+        let is_open =
+            self.axis(RATE.name).is_some_and(|rate| matches!(rate.baseline(), Some(AxisValue::Number(_))));
+        let axis = self.chart_axis()?;
+        (axis.varies() || !(axis.is_one() || is_open && axis.name == CLIENTS)).then_some(axis)
+    }
+
     /// Values of the chart axis in Japanese.
     fn at(&self, chosen: &[AxisValue]) -> Vec<String> {
-        let Some(axis) = self.chart_axis() else { return Vec::new() };
+        let Some(axis) = self.told_axis() else { return Vec::new() };
         if axis.varies() && chosen.len() == axis.values.len() {
             return vec![format!("すべての {}", axis.name)];
         }
@@ -80,9 +91,7 @@ impl Labels {
 
     /// Values of the chart axis: `at 1 kB`, `up to 10 kB`, `from 100 kB on`, `at every payload tested`.
     fn range(&self, chosen: &[AxisValue]) -> String {
-        let Some(axis) = self.chart_axis().filter(|axis| axis.varies() || !axis.is_one()) else {
-            return String::new();
-        };
+        let Some(axis) = self.told_axis() else { return String::new() };
         let values = axis.sorted();
         let name = |at: usize| axis.name_value(&values[at]);
         let last = values.len().saturating_sub(1);

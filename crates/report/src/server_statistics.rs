@@ -102,19 +102,17 @@ fn wait_states(summary: &Summary, operation: &OperationLabels, cells: &[&CellRes
         return None;
     }
     let places: Vec<&CellResult> = rows.iter().map(|(cell, _)| *cell).collect();
-    let mut table = Table::of(format!("Session samples during {}", operation.plural), summary, &places);
-    table.legend = Some(
-        "The clients' sessions as reported by the server, sampled about ten times a second, and the CPU time \
-         of server and client."
-            .to_owned(),
-    );
+    let language = summary.labels.language;
+    let title = Message::SamplesDuring.with(language, &[("operations", &operation.plural)]);
+    let mut table = Table::of(title, summary, &places);
+    table.legend = Some(Message::SamplesLegend.text(language).to_owned());
     let session = |show: &dyn Fn(&SessionShare) -> String| -> Vec<String> {
         rows.iter().map(|(_, session)| show(session)).collect()
     };
-    table.add("share", true, 0, session(&|s| percent(s.share)));
-    table.add("wait state", false, 0, session(&|s| s.wait_state.word().to_owned()));
-    table.add("waiting for", false, 0, session(&|s| or_dash(&s.event)));
-    table.add("state", false, 3, session(&|s| or_dash(&s.state)));
+    table.add(Message::Share.text(language), true, 0, session(&|s| percent(s.share)));
+    table.add(Message::WaitState.text(language), false, 0, session(&|s| s.wait_state.word().to_owned()));
+    table.add(Message::WaitingFor.text(language), false, 0, session(&|s| or_dash(&s.event)));
+    table.add(Message::SessionState.text(language), false, 3, session(&|s| or_dash(&s.state)));
     let cpu = |of: fn(&Observation) -> Option<u64>| -> Vec<String> {
         let mean = |cell: &CellResult| {
             let used: Vec<f64> = cell
@@ -127,10 +125,10 @@ fn wait_states(summary: &Summary, operation: &OperationLabels, cells: &[&CellRes
         rows.iter().map(|(cell, _)| mean(cell).map_or_else(dash, figure)).collect()
     };
     let server = cpu(|seen| seen.server_seen().map(|server| server.cpu_ns));
-    table.add("server CPUs", true, 1, server);
-    table.add("client CPUs", true, 2, cpu(|seen| Some(seen.client.cpu_ns)));
+    table.add(Message::ServerCpusUsed.text(language), true, 1, server);
+    table.add(Message::ClientCpusUsed.text(language), true, 2, cpu(|seen| Some(seen.client.cpu_ns)));
     let statement = |s: &SessionShare| or_dash(&s.statement.chars().take(70).collect::<String>());
-    table.add("statement", false, 4, session(&statement));
+    table.add(Message::Statement.text(language), false, 4, session(&statement));
     Some(table)
 }
 
@@ -143,14 +141,15 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
         return None;
     }
     let places: Vec<&CellResult> = all.iter().map(|(cell, _)| *cell).collect();
-    let mut table = Table::of(format!("Statements of {}", operation.plural), summary, &places);
-    table.legend =
-        Some("The server's statistics of the statements in this database with the most time.".to_owned());
+    let language = summary.labels.language;
+    let title = Message::StatementsOf.with(language, &[("operations", &operation.plural)]);
+    let mut table = Table::of(title, summary, &places);
+    table.legend = Some(Message::StatementsLegend.text(language).to_owned());
     let used = |show: &dyn Fn(&StatementUse) -> String| -> Vec<String> {
         all.iter().map(|(_, used)| show(used)).collect()
     };
     let each = |n: u64, used: &StatementUse| n as f64 / (used.calls as f64).max(1.0);
-    table.add("calls", true, 0, used(&|s| units::count(s.calls)));
+    table.add(Message::Calls.text(language), true, 0, used(&|s| units::count(s.calls)));
     table.add("time/call", true, 0, used(&|s| micros(each(s.time_ns, s) / 1e3)));
     if all.iter().any(|(_, used)| used.cpu_ns.is_some()) {
         let cpu = |s: &StatementUse| s.cpu_ns.map_or_else(dash, |cpu| micros(each(cpu, s) / 1e3));
@@ -159,7 +158,7 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
     let examined = used(&|s| s.rows_examined.map_or_else(dash, |rows| short_figure(each(rows, s))));
     table.add("examined/call", true, 2, examined);
     table.add("rows/call", true, 1, used(&|s| short_figure(each(s.rows, s))));
-    table.add("statement", false, 0, used(&|s| s.text.chars().take(90).collect()));
+    table.add(Message::Statement.text(language), false, 0, used(&|s| s.text.chars().take(90).collect()));
     Some(table)
 }
 

@@ -6,11 +6,12 @@ use crate::cell::{
     TOO_FEW_OPERATIONS, reported,
 };
 use crate::estimate::ends;
-use crate::format::{capital, figure, list, micros, short_figure, value_of};
+use crate::format::{figure, micros, short_figure, value_of};
 use crate::group::grouped;
 use crate::labels::OperationLabels;
 use crate::messages::{Language, Message};
 use crate::summary::Summary;
+use crate::wording::{joined, listed};
 use kurabe_core::metric::{Source, Unit};
 use kurabe_core::units;
 use kurabe_stats::Estimate;
@@ -46,13 +47,14 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         if cells.is_empty() {
             continue;
         }
-        let mut table = Table::of(capital(&operation.plural), summary, &cells);
+        let mut table = Table::of(labels.begun(&operation.plural), summary, &cells);
         let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&CellResult) -> String| {
             table.add(head, right, spare, cells.iter().map(|cell| text(cell)));
         };
-        add("ops/s", true, 0, &rate);
+        let text = |message: Message| message.text(labels.language);
+        add(text(Message::OpsPerSecond), true, 0, &rate);
         let interval = |rate: Estimate| ends(rate, &short_figure);
-        add("interval", true, 0, &|cell| cell.ops_per_second.map_or_else(dash, interval));
+        add(text(Message::Interval), true, 0, &|cell| cell.ops_per_second.map_or_else(dash, interval));
         let open = cells.iter().any(|cell| cell.open_loop.is_some());
         // In an open loop the first columns are response times, and service times have their own column.
         // Times with a backlog grow with the trial, and those of a late generator are invalid.
@@ -111,10 +113,10 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -
     };
     let more = match (about.is_empty(), metrics.iter().all(is_mean)) {
         (true, _) => "",
-        (false, true) => ", more metrics: means per request",
-        (false, false) => ", more metrics",
+        (false, true) => Message::MoreMeans.text(labels.language),
+        (false, false) => Message::MoreMetrics.text(labels.language),
     };
-    let mut table = Table::of(capital(&operation.plural) + more, summary, &cells);
+    let mut table = Table::of(labels.begun(&operation.plural) + more, summary, &cells);
     table.legend = (!about.is_empty()).then(|| format!("{}.", about.join("; ")));
     for metric in &metrics {
         let show = |of: &dyn Fn(&MetricResult) -> String| -> Vec<String> {
@@ -214,17 +216,19 @@ pub(crate) struct Lacking {
 
 impl Lacking {
     /// What lacks results, and why.
-    pub fn sentence(&self) -> String {
-        let place = if self.place.is_empty() { String::new() } else { format!(", {}", self.place) };
-        let (operations, status) = (list(&self.operations), self.status_word());
-        format!("{}{place}, {operations}: {status}: {}", self.target, self.reason)
+    pub fn sentence(&self, language: Language) -> String {
+        let place = [&self.target, &self.place].into_iter().filter(|part| !part.is_empty()).cloned();
+        let parts: Vec<String> = place.chain([listed(&self.operations, language)]).collect();
+        let (parts, status) = (joined(&parts, ", ", language), self.status_word(language));
+        format!("{parts}: {status}: {}", self.reason)
     }
 
-    pub fn status_word(&self) -> &'static str {
-        match self.status {
-            Status::Failed => "failed",
-            Status::Ok | Status::Unavailable => "not available",
-        }
+    pub fn status_word(&self, language: Language) -> &'static str {
+        let message = match self.status {
+            Status::Failed => Message::Failed,
+            Status::Ok | Status::Unavailable => Message::NotAvailable,
+        };
+        message.text(language)
     }
 }
 
@@ -253,7 +257,7 @@ fn entries(summary: &Summary, group: Vec<&CellResult>) -> Vec<Lacking> {
             [one] => places.push(axis.name_value(one)),
             some if some.len() < axis.values.len() => {
                 let shown: Vec<String> = some.iter().map(|value| axis.show(value)).collect();
-                places.push(format!("{} {}", axis.name, list(&shown)));
+                places.push(format!("{} {}", axis.name, listed(&shown, labels.language)));
             }
             _ => {}
         }
@@ -269,11 +273,11 @@ fn entries(summary: &Summary, group: Vec<&CellResult>) -> Vec<Lacking> {
         return group.into_iter().flat_map(|cell| entries(summary, vec![cell])).collect();
     }
     if first.aa_control {
-        places.push("A/A control".to_owned());
+        places.push(Message::AaControl.text(labels.language).to_owned());
     }
     vec![Lacking {
         target: labels.targets[first.target_index].clone(),
-        place: places.join(", "),
+        place: joined(&places, ", ", labels.language),
         operations: operations.iter().map(|name| labels.plural(name)).collect(),
         status: first.status,
         reason: first.reason.clone().unwrap_or_default(),

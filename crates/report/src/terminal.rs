@@ -1,13 +1,13 @@
 //! The report for a terminal: tables, cells without results, and findings.
 
-use crate::answer::{Ranking, rankings, sentences};
+use crate::answer::{Ranking, rankings, statements};
 use crate::cell::Status;
 use crate::finding::{Finding, Note, Section, Statement};
 use crate::format::{command_line, origin, timestamp};
-use crate::messages::Message;
+use crate::messages::{Language, Message};
 use crate::server_statistics;
 use crate::summary::Summary;
-use crate::table::{Lacking, fixed_axes, lacking, tables};
+use crate::table::{fixed_axes, lacking, tables};
 use crate::terminal_page::Page;
 use crate::threshold;
 use kurabe_core::sort;
@@ -30,7 +30,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
 /// The answer: what else the experiment answers with, the ranking at each place, what lacks results, and the most serious
 /// notes.
 fn answer(summary: &Summary, options: &Options) -> String {
-    let mut page = Page::new(options);
+    let mut page = Page::new(options, summary.labels.language);
     page.publishing(&summary.sentences(Section::Publishing));
     let mut all = rankings(summary);
     let least = all.first().map_or(0, |ranking| ranking.compared().count() + 2);
@@ -42,12 +42,14 @@ fn answer(summary: &Summary, options: &Options) -> String {
     sort::by_key(&mut notes, |note| note.finding.consequence());
     let notes: Vec<String> = notes.into_iter().map(|note| summary.sentence(note)).collect();
     // What failed is not left out for want of a line.
-    let failed: Vec<String> = lacking(summary).iter().map(Lacking::sentence).collect();
+    let failed: Vec<String> =
+        lacking(summary).iter().map(|one| one.sentence(summary.labels.language)).collect();
     let needed: usize = failed.iter().take(FAILED).map(|one| page.item_height(one)).sum();
     // The last line. What was asked for comes before notes.
     let limit = usize::from(summary.spec.slo_ns.is_some());
     let most = LINES.saturating_sub(1 + limit + needed);
-    let [others, _] = sentences(summary, !all.is_empty());
+    let [others, _] = statements(summary, !all.is_empty());
+    let others: Vec<String> = others.into_iter().map(|one| summary.sentence(one)).collect();
     let left = page.items(&others, most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);
     let height = |ranking: &Ranking<'_>| ranking.rows.len() + page.height(&ranking.heading);
@@ -139,9 +141,10 @@ fn fitting_rankings(all: &[Ranking<'_>], lines: usize, page: &Page) -> Vec<usize
 /// The report with all details.
 fn detailed(summary: &Summary, options: &Options) -> String {
     let language = summary.labels.language;
-    let mut page = Page::new(options);
+    let mut page = Page::new(options, summary.labels.language);
     page.heading(&format!("{} · {}", summary.experiment, summary.run));
-    if let Some(question) = &summary.question {
+    // Experiments ask in English.
+    if let Some(question) = summary.question.as_ref().filter(|_| language == Language::English) {
         page.paragraph(question);
     }
     page.publishing(&summary.sentences(Section::Publishing));
@@ -152,11 +155,12 @@ fn detailed(summary: &Summary, options: &Options) -> String {
     page.section(Message::Verdict.text(language), &summary.sentences(Section::Verdict));
     let (fixed, rounds) = (fixed_axes(summary).join(" · "), summary.rounds_text());
     let labels = &summary.labels;
-    let target = (!labels.several_targets()).then(|| format!(" on {}", labels.targets.join("")));
-    let target = target.unwrap_or_default();
+    let alone = labels.targets.first().filter(|_| !labels.several_targets());
+    let target = alone.map_or_else(String::new, |target| Message::On.with(language, &[("target", target)]));
     for table in tables(summary) {
         let legend = table.legend.as_ref().unwrap_or(&fixed);
-        page.table(&format!("{}{target}, {rounds}", table.title), legend, &table);
+        let comma = Message::Comma.text(language);
+        page.table(&format!("{}{target}{comma}{rounds}", table.title), legend, &table);
     }
     for table in server_statistics::tables(summary) {
         page.table(&table.title, table.legend.as_deref().unwrap_or_default(), &table);
@@ -194,7 +198,7 @@ fn no_results(page: &mut Page, summary: &Summary) {
     page.heading(Message::NoResults.text(summary.labels.language));
     for entry in &lacking {
         let code = if entry.status == Status::Failed { "31" } else { "33" };
-        page.marked(&page.styled("✗", code), &entry.sentence());
+        page.marked(&page.styled("✗", code), &entry.sentence(summary.labels.language));
     }
     page.gap();
 }

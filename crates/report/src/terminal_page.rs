@@ -1,6 +1,7 @@
 //! A text for a terminal: wrapped paragraphs, items, and tables without the columns that do not fit.
 
-use crate::format::{GLUE, glued, list};
+use crate::format::{GLUE, glued};
+use crate::messages::{Language, Message};
 use crate::table::Table;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
 use std::fmt::Write as _;
@@ -28,11 +29,12 @@ pub(crate) struct Page {
     pub text: String,
     width: usize,
     color: bool,
+    language: Language,
 }
 
 impl Page {
-    pub fn new(options: &Options) -> Self {
-        Self { text: String::new(), width: options.width.clamp(32, 200), color: options.color }
+    pub fn new(options: &Options, language: Language) -> Self {
+        Self { text: String::new(), width: options.width.clamp(32, 200), color: options.color, language }
     }
 
     /// The number of its lines.
@@ -136,7 +138,8 @@ impl Page {
     pub fn grid(&mut self, table: &Table) {
         let hidden = self.lines_of(table, &[]);
         if !hidden.is_empty() {
-            self.paragraph(&format!("Not shown in {} columns: {}.", self.width, list(&hidden)));
+            let (width, what) = (self.width.to_string(), hidden.join(", "));
+            self.paragraph(&Message::NotInWidth.with(self.language, &[("width", &width), ("what", &what)]));
         }
     }
 
@@ -247,7 +250,7 @@ mod tests {
             rows: [["比べ", "9"], ["sqlite", "10,000"]].map(|row| row.map(str::to_owned).to_vec()).to_vec(),
             ..Table::default()
         };
-        let mut page = Page::new(&Options::default());
+        let mut page = Page::new(&Options::default(), Language::English);
         page.grid(&table);
         assert_eq!(page.text, "target   ops/s\n比べ         9\nsqlite  10,000\n");
         assert_eq!(wrap("比べ 比べ 比べ", 9), ["比べ 比べ", "比べ"]);
@@ -274,7 +277,7 @@ mod tests {
             rows: vec![vec![wide.clone(), wide.clone(), wide.clone()]],
             ..Table::default()
         };
-        let mut page = Page::new(&Options { width: 60, ..Options::default() });
+        let mut page = Page::new(&Options { width: 60, ..Options::default() }, Language::English);
         page.grid(&table);
         assert_eq!(page.text.lines().next(), Some(format!("a{}c", " ".repeat(26)).as_str()));
     }

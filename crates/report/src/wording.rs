@@ -224,13 +224,33 @@ pub(crate) fn subject(metric: &str, operations: &[String], labels: &Labels) -> S
     let objective = &labels.objective;
     match labels.language {
         Language::Japanese if is_speed(metric) => operations,
-        Language::Japanese => format!("{operations}の {metric}"),
+        Language::Japanese => metric_of(metric, &operations, Language::Japanese),
         Language::English if metric == RESPONSE_P99.name => format!("by response p99, {operations}"),
         Language::English if metric == HIGHEST_RATE.name => {
             format!("by highest rate with p99 under {objective}, {operations}")
         }
-        Language::English => format!("{metric} of {operations}"),
+        Language::English => metric_of(metric, &operations, Language::English),
     }
+}
+
+/// Why a trial was disturbed, which run files have as a clause in English.
+pub(crate) fn disturbance(reason: &str, language: Language) -> String {
+    let between = |before: &str, after: &str| reason.strip_prefix(before)?.strip_suffix(after);
+    if language == Language::English {
+        return reason.to_owned();
+    }
+    if let Some(share) = between("other processes used ", " of the machine's CPU") {
+        return format!("ほかのプロセスがマシンの CPU の {share} を使用");
+    }
+    between("the hypervisor gave ", " of its CPU time to others").map_or_else(
+        || reason.to_owned(),
+        |share| format!("ハイパーバイザーが CPU 時間の {share} をほかに割り当て"),
+    )
+}
+
+/// A metric of operations.
+pub(crate) fn metric_of(metric: &str, operations: &str, language: Language) -> String {
+    say!(language, "{metric} of {operations}", "{operations} の {metric}")
 }
 
 /// A word before the name of a bottleneck that is only the most likely one.
@@ -242,11 +262,9 @@ pub(crate) fn likely(confidence: Confidence, language: Language) -> &'static str
     }
 }
 
-/// The name of a bottleneck in sentences; in Japanese as it stands before `です`.
-pub(crate) fn noun(bottleneck: Bottleneck, language: Language) -> String {
-    let text = bottleneck.message().text(Language::Japanese);
-    let space = if text.ends_with(|c: char| c.is_ascii()) { " " } else { "" };
-    if language == Language::English { bottleneck.noun().to_owned() } else { format!("{text}{space}") }
+/// The name of a bottleneck in sentences.
+pub(crate) fn noun(bottleneck: Bottleneck, language: Language) -> &'static str {
+    if language == Language::English { bottleneck.noun() } else { bottleneck.message().text(language) }
 }
 
 #[cfg(test)]

@@ -174,7 +174,7 @@ fn saturated_processors_are_attributed_to_who_used_them() {
 
 #[test]
 fn waits_are_attributed_by_what_the_server_reports_or_else_by_where_requests_are() {
-    use Bottleneck::{Disk, Latency, Locks, Network};
+    use Bottleneck::{Disk, Latency, Locks, Network, Unknown};
     use Confidence::{High, Low};
     // Without statements.
     let counts = EngineWaits { active: 40, locks: 36, ..EngineWaits::default() };
@@ -182,7 +182,12 @@ fn waits_are_attributed_by_what_the_server_reports_or_else_by_where_requests_are
     let log = || Some(said(WaitState::Log, "IO: WALSync", 27));
     let sleep = Some(said(WaitState::Other, "Timeout: PgSleep", 29));
     assert_all([
-        (held(None, 0.0, 98), Locks, Low, &[][..]),
+        // A server that wrote may have waited for its log as well, …
+        (held(None, 0.0, 98), Unknown, Low, &[][..]),
+        // … which samples show, …
+        (held(None, 0.35, 98), Disk, Low, &["35 %"]),
+        // … and one that wrote nothing waited for something else.
+        (held_without_writes(), Locks, Low, &[]),
         (held(None, 0.0, 2), Network, High, &[]),
         (held(None, 0.0, 45), Latency, Low, &[]),
         (
@@ -328,11 +333,20 @@ fn said(wait_state: WaitState, event: &str, seen: u64) -> EngineWaits {
 
 /// A trial whose clients slept while the server had so many of their hundred requests, and what the server reports.
 fn held(said: Option<EngineWaits>, disk: f64, at_server: u64) -> Attribution {
+    held_by(said, disk, at_server, 9_000)
+}
+
+fn held_without_writes() -> Attribution {
+    held_by(None, 0.0, 98, 0)
+}
+
+/// The same of a server that wrote so many bytes.
+fn held_by(said: Option<EngineWaits>, disk: f64, at_server: u64, written: u64) -> Attribution {
     attributed(Pattern::RoundTrip, |seen, measured| {
         seen.client.cpu_ns = 10_000_000;
         let server = server(seen);
         (server.cpu_ns, server.busiest[0].cpu_ns) = (20_000_000, 20_000_000);
-        (server.disk_wait, server.written_bytes) = (Some(disk), Some(9_000));
+        (server.disk_wait, server.written_bytes) = (Some(disk), Some(written));
         quiet(seen);
         measured.completed = 100;
         seen.wire =

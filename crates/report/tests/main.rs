@@ -15,6 +15,7 @@ mod golden;
 mod history;
 mod identity;
 mod incomplete;
+mod japanese;
 mod noise;
 mod openmetrics;
 mod page;

@@ -6,20 +6,20 @@ use crate::page;
 use crate::shared::Shared;
 use crate::verdicts::analyse;
 use kurabe_core::axis::Cell;
+use kurabe_core::metric::Unit;
 use kurabe_core::sort;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_record::{Entry, RunState, RunSummary};
 use kurabe_report::history::{Change, Series, history};
+use kurabe_report::html::Plot;
 use kurabe_report::{Language, Message, Summary, short_commit, timestamp, value_of};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
 /// The most runs of a history, the newest ones.
 const MAX: usize = 60;
-/// The size of a chart.
-const SIZE: (f64, f64) = (600.0, 130.0);
-/// The space above and below its points, and beside them.
-const SPACE: f64 = 12.0;
+/// The factor by which a chart goes beyond its values to show their intervals.
+const BEYOND: f64 = 1.5;
 
 /// The complete runs of each suite, the newest first.
 fn of_suites(shared: &Shared) -> Result<BTreeMap<String, Vec<RunSummary>>> {
@@ -104,7 +104,7 @@ fn one(series: &Series, summaries: &[Summary], language: Language) -> Markup {
     html! {
         figure class="series c0" {
             figcaption { (what) }
-            (chart(series, summaries, &what))
+            (chart(series, summaries, &what, language))
             @let changes: Vec<_> = series.points.iter().filter_map(|point| Some((point.run, point.change?))).collect();
             @if !changes.is_empty() {
                 ul class="plain" { @for (run, change) in &changes { li { (sentence(&summaries[*run], change, language)) } } }
@@ -167,44 +167,62 @@ fn sentence(summary: &Summary, change: &Change, language: Language) -> String {
     message.with(language, &[("run", &run), ("low", &low), ("high", &high)]) + confirmed
 }
 
-/// Values with their intervals over the runs. The values are also in a table.
-fn chart(series: &Series, summaries: &[Summary], what: &str) -> Markup {
+/// Values with their intervals over the runs, by the days on which these began. The values are also in a table.
+fn chart(series: &Series, summaries: &[Summary], what: &str, language: Language) -> Markup {
+    let values = || series.points.iter().map(|point| point.value.value);
+    let (lowest, highest) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    // An interval of few rounds may be much longer than what the runs differ by: it ends at the edge.
     let ends = series.points.iter().flat_map(|point| {
-        [point.value.low.unwrap_or(point.value.value), point.value.high.unwrap_or(point.value.value)]
+        let (value, beyond) = (point.value, lowest / BEYOND);
+        [
+            value.low.unwrap_or(value.value).max(beyond),
+            value.high.unwrap_or(value.value).min(highest * BEYOND),
+        ]
     });
     let (least, most) = ends.fold((f64::INFINITY, 0.0_f64), |(a, b), value| (a.min(value), b.max(value)));
     // The scale shows changes of a few per cent, and no noise below one.
     let (least, most) = (least.min(most * 0.95), most.max(least * 1.05));
-    let steps = summaries.len().saturating_sub(1).max(1) as f64;
-    let x = |run: usize| SPACE + (SIZE.0 - 2.0 * SPACE) * run as f64 / steps;
-    let y = |value: f64| {
-        SPACE + (SIZE.1 - 2.0 * SPACE) * (1.0 - (value - least) / (most - least).max(f64::MIN_POSITIVE))
+    let room = (most - least) * 0.06;
+    let newest = summaries.len().saturating_sub(1);
+    let mut named = vec![0, newest / 2, newest];
+    named.dedup();
+    let (day, time) = (|run: usize| timestamp(summaries[run].began), 11..16);
+    let is_one_day = day(0).get(..10) == day(newest).get(..10);
+    let day = |run: &usize| {
+        let text = day(*run);
+        text.get(if is_one_day { time.clone() } else { 0..10 }).unwrap_or_default().to_owned()
     };
-    let path: Vec<String> = series
-        .points
-        .iter()
-        .map(|point| format!("{:.1},{:.1}", x(point.run), y(point.value.value)))
-        .collect();
-    html! {
-        svg viewBox={ "0 0 " (SIZE.0) " " (SIZE.1) } role="img" aria-label=(what) {
-            text x="0" y="10" { (value_of(series.unit, most)) }
-            text x="0" y=(SIZE.1) { (value_of(series.unit, least)) }
-            @for point in &series.points {
-                @if let Some(change) = point.change {
-                    line class=(if change.better { "gained" } else { "changed" })
-                        x1=(format!("{:.1}", x(point.run))) x2=(format!("{:.1}", x(point.run))) y1="0" y2=(SIZE.1) {}
-                }
-            }
-            polyline class="path" points=(path.join(" ")) {}
-            @for point in &series.points {
-                @let at = format!("{:.1}", x(point.run));
-                @if let Some((low, high)) = point.value.low.zip(point.value.high) {
-                    line class="bar" x1=(at) x2=(at) y1=(format!("{:.1}", y(low))) y2=(format!("{:.1}", y(high))) {}
-                }
-                circle class="value" cx=(at) cy=(format!("{:.1}", y(point.value.value))) r="3.5" {
-                    title { (summaries[point.run].run) ": " (value_of(series.unit, point.value.value)) }
-                }
+    let show = |value: f64| value_of(series.unit, value);
+    let plot = Plot {
+        name: what,
+        x: (-0.5, newest as f64 + 0.5),
+        x_name: Message::RunsInOrder.text(language),
+        x_ticks: named.iter().map(|run| (*run as f64, day(run))).collect(),
+        y: (least - room, most + room),
+        y_name: &format!("{}{}", series.metric, if series.unit == Unit::PerSecond { ", /s" } else { "" }),
+        y_tick: &show,
+    };
+    let line = |from: (f64, f64), to: (f64, f64)| {
+        let ((x1, y1), (x2, y2)) = (plot.at(from.0, from.1), plot.at(to.0, to.1));
+        format!("M{x1} {y1}L{x2} {y2}")
+    };
+    plot.draw(&html! {
+        @for point in &series.points {
+            @if let Some(change) = point.change {
+                @let x = point.run as f64;
+                path class=(if change.better { "gained" } else { "changed" }) d=(line((x, plot.y.0), (x, plot.y.1))) {}
             }
         }
-    }
+        polyline class="path" points=(plot.line(series.points.iter().map(|point| (point.run as f64, point.value.value)))) {}
+        @for point in &series.points {
+            @let x = point.run as f64;
+            @if let Some((low, high)) = point.value.low.zip(point.value.high) {
+                path class="bar" d=(line((x, low), (x, high))) {}
+            }
+            @let (cx, cy) = plot.at(x, point.value.value);
+            circle class="value" cx=(cx) cy=(cy) r="3.5" {
+                title { (summaries[point.run].run) ": " (show(point.value.value)) }
+            }
+        }
+    })
 }

@@ -111,7 +111,7 @@ fn list_page(shared: &Shared, search: &str, found: &[Row<'_>], language: Languag
             p { (page::with_code(language, Message::NoRuns, &dir)) a href="/new" { (say(Message::StartOne)) } }
         } @else {
             form method="get" action="/compare" {
-                div class="box" { table {
+                div class="box runs" { table {
                     thead { tr {
                         @for column in COLUMNS { th { (say(column)) } }
                     } }

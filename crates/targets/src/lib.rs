@@ -19,6 +19,7 @@ mod urls;
 
 use caches::check_cache;
 use direct::without_server;
+use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_drivers::members::{self, Composite};
@@ -26,6 +27,7 @@ use kurabe_engine::prepare::target::{Restart, Restrict, SecondInstance, Target};
 use shared::{REUSED, restricting, start_twice};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use throwaway::{announce, not_started_url, options_of, restarting};
 
 pub use direct::{OpenedOne, null, open_one};
@@ -148,7 +150,7 @@ impl Opened {
         let OpenOptions { durability, connections, .. } = *open_options;
         let twice = open_options.second_instance(at);
         let (mut own, mut restart, mut restrict, mut second) = (None, None, None, None);
-        let mut reused = false;
+        let (mut reused, mut start) = (false, None);
         let dry = open_options.dry && (url.scheme == UP || url.scheme == STACK);
         // The class is that of the stack's database, which was opened with it.
         let durability = durability.filter(|_| url.scheme != STACK);
@@ -179,10 +181,11 @@ impl Opened {
             if shared.is_none_or(|shared| !shared.has_free(&url, &options, cpu_partition)) {
                 announce(&url, reporter);
             }
+            let began = Instant::now();
             let (started, other) = start_twice(&url, &options, twice, shared, cpu_partition)?;
+            (reused, start) = (started.reused, (!started.reused).then(|| began.elapsed()));
             setup::load_all(setup.as_deref(), &url, [Some(&started), other.as_ref()], reporter)?;
             let server = Arc::clone(&started.server);
-            reused = started.reused;
             own = Some(Arc::clone(&server));
             restart = Some(restarting(vec![Arc::clone(&server)]));
             restrict = Some(restricting(&started));
@@ -234,11 +237,13 @@ impl Opened {
             driver = Box::new(Composite::new(driver, members, missing));
         }
         self.targets.push(Target {
+            connect: start.and_then(|_| connect_time(&*driver)),
             url: whole.to_string(),
             scheme: reached.scheme.clone(),
             publishing: kurabe_drivers::registry::clause(&reached.scheme, &facts),
             claims,
             skip_reason,
+            start,
             restart,
             second,
             restrict,
@@ -248,4 +253,10 @@ impl Opened {
         self.second_reached.push(second_reached);
         Ok(())
     }
+}
+
+/// How long a connection takes to open; `None` if it cannot be opened.
+fn connect_time(driver: &dyn Driver) -> Option<Duration> {
+    let began = Instant::now();
+    driver.connect(&ConnectOptions::default()).ok().map(|_| began.elapsed())
 }

@@ -1,16 +1,18 @@
 //! What a capture shows in sentences, on a terminal and on a page.
 
-use super::{Shown, left_out};
+use super::Shown;
 use crate::file::Known;
 use kurabe_core::units::{count, counted, size, time};
 use std::time::Duration;
 
-pub(super) fn ns(ns: u64) -> String {
+/// A time in nanoseconds as text.
+pub fn ns(ns: u64) -> String {
     time(Duration::from_nanos(ns))
 }
 
 impl Shown {
-    pub(super) fn facts(&self) -> Vec<String> {
+    /// What it shows in sentences, the most important one first.
+    pub fn facts(&self) -> Vec<String> {
         let connections = &self.connections;
         let mut facts = vec![format!(
             "{} of {}, {} requests, {:.0}/s (peak {}/s)",
@@ -43,18 +45,17 @@ impl Shown {
             Known::Requests => Some("neither times nor answers are known, and shares are of calls"),
         };
         facts.extend(of_log.map(|what| format!("From a log: {what}.")));
-        facts.extend((self.cut > 0).then(|| left_out(self.cut, self.requests)));
         facts.extend((self.data_bytes > 0).then(|| format!("{} of bulk data", size(self.data_bytes))));
         facts
     }
 
     /// Why connections, or their rest, were not read.
-    pub(super) fn unreadable(&self) -> impl Iterator<Item = String> {
+    pub fn unreadable(&self) -> impl Iterator<Item = String> {
         self.connections.unreadable.iter().map(|(why, times)| format!("{times} not read: {why}"))
     }
 
     /// That the recorder did not end in order, if it did not.
-    pub(super) fn cut_short(&self) -> Option<String> {
+    pub fn cut_short(&self) -> Option<String> {
         let left_out = match self.ending.left_out {
             0 => String::new(),
             bytes => format!("; {bytes} bytes of a last block that is cut off are left out"),

@@ -54,6 +54,8 @@ struct Reading {
     /// What began in each step of so many seconds.
     seconds: BTreeMap<u64, Course>,
     step: SecondsPerStep,
+    /// When the first step begins.
+    course_from: Option<u64>,
     first: Option<u64>,
     last: u64,
     open_ns: u64,
@@ -225,7 +227,8 @@ impl Reading {
         }
         let (at, time) = (request.at, request.time.unwrap_or(0));
         let step = self.step.0;
-        let second = self.seconds.entry(at / 1_000_000_000 / step).or_default();
+        let first = *self.course_from.get_or_insert(at);
+        let second = self.seconds.entry(at.saturating_sub(first) / 1_000_000_000 / step).or_default();
         second.requests += 1;
         second.busy_ns += time;
         shown.peak_per_second = shown.peak_per_second.max(second.requests / step);
@@ -346,8 +349,8 @@ impl Reading {
         };
         shown.units = kinds.iter().map(unit).collect();
         shown.time_ns = self.last.saturating_sub(self.first.unwrap_or(0));
-        shown.course = course(&self.seconds);
-        shown.course.iter_mut().for_each(|step| step.seconds *= self.step.0);
+        shown.course =
+            course(&self.seconds, self.step.0, self.last.saturating_sub(self.course_from.unwrap_or(0)));
         // Of a capture of a second or two, no second is whole.
         let average = shown.requests as f64 * 1e9 / shown.time_ns.max(1) as f64;
         shown.peak_per_second = shown.peak_per_second.max(average.ceil() as u64);
@@ -357,22 +360,51 @@ impl Reading {
     }
 }
 
-/// The seconds in steps, as many as there is room for.
-fn course(seconds: &BTreeMap<u64, Course>) -> Vec<Course> {
-    let (Some((first, _)), Some((last, _))) = (seconds.first_key_value(), seconds.last_key_value()) else {
-        return Vec::new();
-    };
-    let all = last - first + 1;
+/// The seconds in steps, as many as there is room for, to the last answer; `each`: the seconds of a key.
+fn course(seconds: &BTreeMap<u64, Course>, each: u64, time_ns: u64) -> Vec<Course> {
+    let Some((last, _)) = seconds.last_key_value() else { return Vec::new() };
+    let all = (last + 1).max(time_ns.div_ceil(1_000_000_000 * each));
     let step = all.div_ceil(COURSE);
-    let mut course = vec![Course { seconds: step, ..Course::default() }; all.div_ceil(step) as usize];
-    if let Some(last) = course.last_mut() {
-        last.seconds = all - (all - 1) / step * step;
-    }
+    let whole = (step * each) as f64;
+    let mut course = vec![Course { seconds: whole, ..Course::default() }; all.div_ceil(step) as usize];
     for (second, one) in seconds {
-        if let Some(at) = course.get_mut(((second - first) / step) as usize) {
-            at.requests += one.requests;
-            at.busy_ns += one.busy_ns;
+        if let Some(into) = course.get_mut((second / step) as usize) {
+            into.requests += one.requests;
+            into.busy_ns += one.busy_ns;
         }
     }
+    let left = time_ns as f64 / 1e9 - whole * (course.len() - 1) as f64;
+    // Of too short a time no rate is known: it is part of the step before.
+    match course.pop() {
+        Some(short) if left < whole / 2.0 && !course.is_empty() => {
+            let before = course.len() - 1;
+            course[before].seconds += left.max(0.0);
+            course[before].requests += short.requests;
+            course[before].busy_ns += short.busy_ns;
+        }
+        Some(short) => course.push(Course { seconds: left.max(1e-9), ..short }),
+        None => {}
+    }
     course
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_end_with_the_last_answer_and_none_is_too_short_for_a_rate() {
+        let one = |requests| Course { requests, ..Course::default() };
+        let second = 1_000_000_000;
+        let shown = |keys: &[(u64, u64)], time_ns| -> Vec<(f64, u64)> {
+            let seconds = keys.iter().map(|(second, requests)| (*second, one(*requests))).collect();
+            course(&seconds, 1, time_ns).iter().map(|at| (at.seconds, at.requests)).collect()
+        };
+        assert_eq!(shown(&[(0, 10), (1, 6)], second + second * 6 / 10), [(1.0, 10), (0.6, 6)]);
+        assert_eq!(shown(&[(0, 10), (1, 1)], second + second / 10), [(1.1, 11)]);
+        assert_eq!(shown(&[(0, 3)], second / 4), [(0.25, 3)]);
+        assert_eq!(shown(&[(0, 1)], 3 * second), [(1.0, 1), (1.0, 0), (1.0, 0)]);
+        let long = shown(&[(0, 1), (599, 1)], 600 * second);
+        assert_eq!((long.len(), long[0].0), (200, 3.0));
+    }
 }

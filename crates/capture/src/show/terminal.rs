@@ -1,7 +1,7 @@
 //! What a capture shows, as text for a terminal.
 
 use super::facts::ns;
-use super::{Part, Shown, Unit};
+use super::{Part, Shown, Unit, left_out};
 use crate::file::Known;
 use kurabe_core::text::printable;
 use kurabe_core::units::count;
@@ -16,7 +16,8 @@ impl Shown {
     pub fn text(&self, name: &str) -> String {
         let mut out = format!("{}: ", printable(name));
         let is_log = self.about.known != Known::All;
-        for fact in self.facts().into_iter().chain(self.unreadable().take(2)) {
+        let cut = (self.cut > 0).then(|| left_out(self.cut, self.requests));
+        for fact in self.facts().into_iter().chain(cut).chain(self.unreadable().take(2)) {
             let _ = writeln!(out, "{fact}");
         }
         let _ = writeln!(out, "\n  # share    calls     rows      p50      p99  statement");
@@ -68,7 +69,7 @@ impl Shown {
     }
 
     /// The unit of work with the largest share of time that reads in a loop, and its loop.
-    pub(super) fn n_plus_one(&self) -> Option<(&Unit, String)> {
+    pub fn n_plus_one(&self) -> Option<(&Unit, String)> {
         let unit = self.units.iter().find(|unit| unit.n_plus_one)?;
         let most = unit.steps.iter().skip(1).max_by_key(|part| part.times[1])?;
         let what = most.statement.or_else(|| most.repeats.first()?.statement);
@@ -82,7 +83,8 @@ pub(super) fn times(part: &Part) -> String {
     if least == most { short(most) } else { format!("{}-{}", short(least), short(most)) }
 }
 
-pub(super) fn steps(parts: &[Part]) -> String {
+/// The steps of a unit of work: `#2 + 20 × #1`.
+pub fn steps(parts: &[Part]) -> String {
     let one = |part: &Part| match part.statement {
         Some(place) if part.times == [1, 1] => format!("#{}", place + 1),
         Some(place) => format!("{} × #{}", times(part), place + 1),
@@ -135,6 +137,13 @@ fn shortened(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loop_of_a_unit_is_shown_by_its_repetitions() {
+        let part = |times, statement| Part { times, statement: Some(statement), repeats: Vec::new() };
+        assert_eq!(steps(&[part([2, 9], 0)]), "2-9 × #1");
+        assert_eq!(steps(&[part([1, 1], 1), part([20, 20], 0)]), "#2 + 20 × #1");
+    }
 
     #[test]
     fn statement_that_is_shortened_has_its_table() {

@@ -31,10 +31,12 @@ const WARM_UP: f64 = 0.15;
 const READ_BACK: f64 = 0.2;
 /// The fixed time of each trial for preparing and checking.
 const AROUND: Duration = Duration::from_millis(25);
-/// The time to open a connection.
+/// The time to open a connection, if it was not measured.
 const CONNECT: Duration = Duration::from_millis(1);
-/// The time to restart a throwaway server.
+/// The time to restart a throwaway server whose start was not measured.
 pub(crate) const RESTART: Duration = Duration::from_secs(2);
+/// The time to end a throwaway server before it is started again.
+const STOP: Duration = Duration::from_millis(300);
 /// Bytes loaded per second.
 const LOADED_PER_SECOND: f64 = 30e6;
 /// Bytes per second with which a throwaway cache is filled before each trial.
@@ -237,6 +239,16 @@ fn next_value(info: &ExperimentInfo, spec: &RunSpec, free: &[String]) -> Option<
     Some((name.to_owned(), inner.map_or(values.len() - 1, |(at, _)| at)))
 }
 
+/// The time to restart the servers of a target.
+fn restart_of(target: &Target) -> Duration {
+    target.start.map_or(RESTART, |start| start + STOP)
+}
+
+/// The time to restart the servers of all targets, which is done at the same time.
+fn restart_of_all(targets: &[Target]) -> Duration {
+    targets.iter().filter(|target| target.restart.is_some()).map(restart_of).max().unwrap_or(RESTART)
+}
+
 /// The costs of a run besides the trials' measured time.
 struct Cost {
     trials: f64,
@@ -254,8 +266,7 @@ impl Cost {
     fn new(plan: &Plan, targets: &[Target]) -> Self {
         let times = (plan.operations.len() as u32).saturating_mul(plan.spec.rounds);
         let (mut loaded, mut repeated) = (HashSet::new(), HashSet::new());
-        // All servers restart at the same time.
-        let restarting = RESTART * plan.spec.restarts;
+        let restarting = restart_of_all(targets) * plan.spec.restarts;
         let writing = plan.operations.iter().filter(|operation| operation.writes).count();
         // The time of a job is that of its work.
         let is_job = plan.available().any(|(_, cell)| cell.is_job());
@@ -271,12 +282,13 @@ impl Cost {
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let throwaway = plan.spec.is_throwaway(record.target);
             let restart = cell.needs.contains(&Need::Restart) && throwaway;
-            let restart = if restart { RESTART } else { Duration::ZERO };
+            let restart = if restart { restart_of(&targets[record.target]) } else { Duration::ZERO };
             let is_filled =
                 cell.needs.iter().any(|need| matches!(need, Need::Cache(cache) if cache.capacity.is_some()));
             let bytes = plan.loaded_bytes(cell) as f64;
             let fill = Duration::from_secs_f64(if is_filled { bytes / CACHED_PER_SECOND } else { 0.0 });
-            let each = AROUND + CONNECT * connections + restart + fill;
+            let connect = targets[record.target].connect.unwrap_or(CONNECT);
+            let each = AROUND + connect * connections + restart + fill;
             cost.trials += f64::from(times);
             cost.measured += least * times;
             cost.fixed += each * times;

@@ -10,6 +10,7 @@ use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
 use kurabe_core::run::{CellRecord, PublishingClause, TargetRecord};
 use kurabe_core::units;
 use kurabe_core::{Error, ErrorKind, Result};
+use std::time::Duration;
 
 /// Connections of Kurabe besides those of clients: two of each fixture, of which an A/A control may have its own, and the
 /// stats probe.
@@ -32,6 +33,9 @@ pub struct Target {
     pub claims: bool,
     /// Why nothing is measured on it, such as a durability class that it cannot provide.
     pub skip_reason: Option<String>,
+    /// How long its throwaway server took to start, and a connection to it to open; `None` if that was not measured.
+    pub start: Option<Duration>,
+    pub connect: Option<Duration>,
     /// Restarts its server with the same data and address, and returns when it answers; `None` if it is not a
     /// throwaway server.
     pub restart: Option<Restart>,
@@ -69,6 +73,8 @@ impl Target {
             facts,
             claims: true,
             skip_reason: None,
+            start: None,
+            connect: None,
             restart: None,
             second: None,
             restrict: None,

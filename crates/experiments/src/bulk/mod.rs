@@ -16,6 +16,7 @@ use kurabe_core::compression::COMPRESSION;
 use kurabe_core::transfer::{Fetch, Transfer};
 use loopback::{LOOPBACK, LOOPBACK_SHARE};
 use peak_memory::{PEAK_MEMORY, PEAK_MEMORY_ADDED};
+use std::time::Duration;
 
 /// Bytes by which a row in a request exceeds its content, in any protocol.
 const AROUND: u64 = 32;
@@ -74,6 +75,11 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("bulk_fetch.csv"),
 };
 
+/// The time of a request on the same machine, and the bytes that are moved per second, for the time that a run is expected to
+/// take.
+const REQUEST: Duration = Duration::from_micros(100);
+const MOVED_PER_SECOND: f64 = 100e6;
+
 pub(crate) static BULK: Experiment = Experiment::new(&INFO, &plan);
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
@@ -124,7 +130,13 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         }
     };
     let operations = vec![(READ, reading), (WRITE, writing)];
-    Ok(PlannedCell { operations, ..PlannedCell::job(name, demand, 1, moving) })
+    let requests = match fetch {
+        Fetch::Rows(each) => rows.div_ceil(each.max(1)),
+        Fetch::Whole => 1,
+    };
+    let min_time = REQUEST.mul_f64(requests as f64)
+        + Duration::from_secs_f64((rows * request) as f64 / MOVED_PER_SECOND);
+    Ok(PlannedCell { operations, min_time, ..PlannedCell::job(name, demand, 1, moving) })
 }
 
 #[cfg(test)]

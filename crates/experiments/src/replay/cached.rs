@@ -183,7 +183,6 @@ fn rolls_back(statement: &sql::Statement<'_>) -> bool {
 
 /// Whether a unit only reads, outside of transactions, and its answer depends on nothing but tables.
 fn is_cached(traffic: &Traffic, unit: &Unit) -> bool {
-    let is_outside = unit.requests.last().map(|sent| sent.request.transaction) == Some(Transaction::None);
     let reads = |sent: &super::commands::Sent| {
         let template = &traffic.templates[sent.template];
         let text = &traffic.kinds[template.kind].text;
@@ -195,7 +194,36 @@ fn is_cached(traffic: &Traffic, unit: &Unit) -> bool {
             && sent.data.is_empty()
             && sql::Statement::read(text, traffic.family.dialect().sql()).varies().is_none()
     };
-    is_outside && unit.commit.is_none() && unit.requests.iter().all(reads)
+    is_outside(unit) && unit.commit.is_none() && unit.requests.iter().all(reads)
+}
+
+/// Why a cache would answer nothing of a capture: it has no read that could be cached.
+pub(super) fn nothing_to_cache(traffic: &Traffic) -> Option<String> {
+    let reads = |unit: &&Unit| {
+        let changes = |sent: &super::commands::Sent| traffic.templates[sent.template].may_change();
+        let is_setup = |sent: &super::commands::Sent| traffic.templates[sent.template].is_setup;
+        unit.commit.is_none() && !unit.requests.iter().any(changes) && !unit.requests.iter().all(is_setup)
+    };
+    if traffic.units.iter().any(|unit| is_cached(traffic, unit)) {
+        return None;
+    }
+    let (outside, inside): (Vec<&Unit>, Vec<&Unit>) =
+        traffic.units.iter().filter(reads).partition(|unit| is_outside(unit));
+    let count = |units: &[&Unit]| units::count(units.len() as u64);
+    Some(match (inside.len(), outside.len()) {
+        (0, 0) => "there is none".to_owned(),
+        (0, _) => format!("the answers of {} depend on more than tables", count(&outside)),
+        (_, 0) => format!("{} are in transactions", count(&inside)),
+        _ => format!(
+            "{} are in transactions, and the answers of {} depend on more than tables",
+            count(&inside),
+            count(&outside)
+        ),
+    })
+}
+
+fn is_outside(unit: &Unit) -> bool {
+    unit.requests.last().map(|sent| sent.request.transaction) == Some(Transaction::None)
 }
 
 /// The key of a unit's answer: what was asked, by whom, and how often the tables were changed.

@@ -170,6 +170,13 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
     if throwaway_cache.is_some() && !is_sql {
         return Err(Error::usage(format!("--cache is for replays of SQL, and not of {}", kept.protocol)));
     }
+    if throwaway_cache.is_some()
+        && !traffic.is_counted
+        && let Some(why) = cached::nothing_to_cache(&traffic)
+    {
+        return Err(Error::usage(format!("no read of {name} is cacheable: {why}"))
+            .hint("a cache would answer nothing: replay it without --cache"));
+    }
     let text = serde_json::to_string(&kept)
         .map_err(|error| Error::new(ErrorKind::Internal, format!("a capture without a summary: {error}")))?;
     Ok(CustomWorkload {

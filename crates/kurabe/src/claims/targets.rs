@@ -222,7 +222,8 @@ mod tests {
         // A server's own setting cannot be given to a server of the user.
         let found = of(&["up:mysql?innodb_buffer_pool_size=8M"], &[test([None, None])], &["mysql://h/d"]);
         assert!(
-            found.urls.is_empty() && found.lacking[0].why.as_ref().unwrap().contains("innodb_buffer"),
+            found.urls.is_empty()
+                && found.lacking[0].why.as_ref().unwrap().to_string().contains("innodb_buffer"),
             "{found:?}"
         );
         let found = of(&["up:mysql?innodb_buffer_pool_size=8M"], &[test([None, None])], &["up:mysql"]);

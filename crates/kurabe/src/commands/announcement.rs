@@ -8,6 +8,7 @@ use kurabe_core::units;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::plan::budget::{Fit, LATE};
 use kurabe_engine::prepare::target::Target;
+use kurabe_targets::{STACK, UP};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -62,6 +63,15 @@ pub(super) fn announcement(
         let _ = write!(text, "\nnot available: {reason}");
     }
     text
+}
+
+/// The time to start a throwaway server, make its database and end it.
+const START: Duration = Duration::from_secs(4);
+
+/// The time that a run takes with the starts of its servers, before its targets are opened; `None` if its budget is not known.
+pub(super) fn with_starts(budget: Option<Duration>, urls: &[String]) -> Option<Duration> {
+    let is_started = |url: &&String| [UP, STACK].contains(&url.split(':').next().unwrap_or_default());
+    Some(budget? + START * urls.iter().filter(is_started).count() as u32)
 }
 
 /// From this time on, a run starts only if the user wants it to.

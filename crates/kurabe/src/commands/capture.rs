@@ -1,7 +1,8 @@
 //! `kurabe capture`: records what passes between an application and its server, and shows it.
 
+mod page;
+
 use super::files::write_private;
-use super::page::document;
 use super::terminate::Terminated;
 use super::wire::{self, RelayOptions, Relayed, Strangers};
 use crate::exit::{self, Exit};
@@ -215,8 +216,7 @@ pub(super) fn shown(options: &CaptureOptions, output: &Output) -> Result<Exit> {
     let shown = show::show(path)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(to) = &options.export_html {
-        let (title, body) = shown.page(&name);
-        write_private(to, document(&title, &body).as_bytes())?;
+        write_private(to, page::page(&shown, &name).as_bytes())?;
     }
     if options.report.as_deref() == Some("json") {
         let text = serde_json::to_string_pretty(&shown)

@@ -3,6 +3,7 @@
 use super::execute::{Job, Made, execute};
 use super::files::{is_output, write};
 use super::gate::origin;
+use super::planned::with_starts;
 use super::report;
 use super::session::StopRule;
 use crate::claims::{Definition, Earlier, Resolved, Work, of_file, on_this_machine, resolve, shipped};
@@ -18,8 +19,9 @@ use kurabe_core::run::Run;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_record::Store;
+use kurabe_report::Language;
 use kurabe_report::analyse;
-use kurabe_report::claim::{Answer, Card, Held, Judgement, Report, json, judge, page, terminal};
+use kurabe_report::claim::{Answer, Card, Held, Judgement, Reason, Report, json, judge, page, terminal};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -79,6 +81,10 @@ pub(super) fn claims(options: &ClaimsOptions, workload: &WorkloadOptions, output
     if dry {
         return session.plan(&chosen);
     }
+    if !recorded && let Some(time) = chosen.iter().map(|one| session.time(one)).sum::<Option<Duration>>() {
+        let all = units::counted(chosen.len() as u64, "claim");
+        output.note(&format!("{all}, at most about {}", units::time(time)));
+    }
     let files = Files::of(options, &session.store);
     let (mut cards, mut complete, mut failed) = (Vec::new(), false, None);
     for (at, definition) in chosen.iter().enumerate() {
@@ -100,7 +106,7 @@ pub(super) fn claims(options: &ClaimsOptions, workload: &WorkloadOptions, output
         }
         complete = !signals::stopped() && at + 1 == chosen.len();
         // The answers so far are kept, whatever happens next.
-        files.write(&report_of(&cards, complete))?;
+        files.write(&report_of(&cards, complete), output.language)?;
     }
     if !cards.is_empty() {
         files.print(&report_of(&cards, complete), output)?;
@@ -146,9 +152,9 @@ impl Files {
     }
 
     /// Writes page and JSON.
-    fn write(&self, made: &Report) -> Result<()> {
+    fn write(&self, made: &Report, language: Language) -> Result<()> {
         if let Some(file) = &self.html {
-            write(file, page(made).as_bytes())?;
+            write(file, page(made, language).as_bytes())?;
         }
         match &self.json {
             Some(file) if !is_output(file) => write(file, json(made).as_bytes()),
@@ -160,7 +166,7 @@ impl Files {
         if self.json.as_ref().is_some_and(|file| is_output(file)) {
             output.result(&json(made))?;
         } else {
-            output.result(&terminal(made, &report::terminal_options(output)))?;
+            output.result(&terminal(made, &report::terminal_options(output), output.language))?;
         }
         if let Some(file) = &self.html {
             output.hint(&format!("page: {}", file.display()));
@@ -193,6 +199,24 @@ fn report_of(cards: &[Card], complete: bool) -> Report {
 }
 
 impl Session<'_> {
+    /// The time limits of a claim's runs, with the starts of their servers.
+    fn time(&self, definition: &Definition) -> Option<Duration> {
+        let Ok(work) = &definition.work else { return Some(Duration::ZERO) };
+        let eras = [&work.targets, &work.then].into_iter().filter(|listed| !listed.is_empty());
+        // Servers of the claim's time are not those that the user gave.
+        let eras = eras.take(if self.given.is_empty() { 2 } else { 1 });
+        eras.map(|listed| {
+            let urls = resolve(listed, &work.tests, &self.given, &on_this_machine).map(|one| one.urls);
+            let urls = urls.unwrap_or_default();
+            if urls.is_empty() {
+                return Some(Duration::ZERO);
+            }
+            let limit = self.budget.or_else(|| work.request.time_limit());
+            with_starts(limit, &urls)
+        })
+        .sum()
+    }
+
     /// Answers a claim.
     fn card(&self, definition: &Definition) -> Result<Card> {
         let work = match &definition.work {
@@ -324,7 +348,7 @@ impl Session<'_> {
             {
                 let resolved = resolve(listed, &work.tests, &self.given, &on_this_machine)?;
                 for part in &resolved.lacking {
-                    let why = part.why.as_deref().unwrap_or_default();
+                    let why = part.why.as_ref().map_or_else(String::new, Reason::to_string);
                     self.output.result(&format!("  not testable here: {}: {why}", part.target))?;
                 }
                 if resolved.urls.is_empty() {
@@ -333,7 +357,7 @@ impl Session<'_> {
                 let limit = self.request(work, &resolved)?.time_limit();
                 match self.answer(definition, work, then) {
                     Ok((judgement, _)) if judgement.answer == Answer::NotTestable => {
-                        for why in judgement.reasons() {
+                        for why in judgement.reasons(Language::English) {
                             self.output.result(&format!("  not testable here: {why}"))?;
                         }
                     }

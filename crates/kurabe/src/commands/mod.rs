@@ -14,7 +14,6 @@ mod gate;
 mod join;
 mod listen;
 mod messages;
-mod page;
 mod pause;
 mod report;
 mod resume;

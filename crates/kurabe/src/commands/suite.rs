@@ -4,6 +4,7 @@
 use super::execute::{InSuite, Job, PartialRun, execute_with};
 use super::files::{Files, Formats};
 use super::gate::origin;
+use super::planned::with_starts;
 use super::report;
 use crate::exit::{self, Exit};
 use crate::output::{Output, shown};
@@ -12,6 +13,7 @@ use crate::suite::{Several, SuiteRun};
 use crate::{clock, places, signals, standard_input};
 use anyhow::Result;
 use kurabe_core::target::TargetUrl;
+use kurabe_core::units::{self, counted};
 use kurabe_core::{Error, ErrorKind};
 use kurabe_engine::plan::Plan;
 use kurabe_experiments::registry;
@@ -22,7 +24,7 @@ use kurabe_targets::SharedServers;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The width of the table if standard output is no terminal and the environment sets none.
 const WIDTH: usize = 160;
@@ -67,6 +69,13 @@ pub(super) fn run(
         connections = connections.max(planned.connections());
     }
     let names = columns(&mut all)?;
+    let time = |planned: &Planned<'_>| {
+        let spec = &planned.job.spec;
+        with_starts(spec.budget_ns.map(Duration::from_nanos), &planned.job.urls)
+    };
+    if let Some(time) = all.iter().map(time).sum::<Option<Duration>>() {
+        output.note(&format!("{}, about {}", counted(all.len() as u64, "run"), units::time(time)));
+    }
     signals::watch(exit::INTERRUPTED, output)?;
     let shared = suite.shares_servers.then(|| Arc::new(SharedServers::new(connections)));
     let mut table = table(path, names, dry);

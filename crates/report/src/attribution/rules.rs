@@ -144,7 +144,9 @@ mod tests {
             if bottleneck == Bottleneck::Disk {
                 let reported = facts.reported.as_ref().map_or(0.0, |reported| reported.logs);
                 let seen = facts.disk.waiting.max(facts.disk.busy).max(reported);
-                prop_assert!(facts.disk.touched != Some(false) && seen >= 0.5);
+                let held = facts.wire.is_some_and(|wire| wire.at_server >= 0.6) && facts.disk.touched == Some(true);
+                let least = if held { PARTLY } else { 0.5 };
+                prop_assert!(facts.disk.touched != Some(false) && seen >= least);
             }
             // A busy side did not only wait, unless the server says so.
             if bottleneck == Bottleneck::Locks && facts.reported.as_ref().is_none_or(|reported| reported.locks < PARTLY) {
@@ -183,6 +185,14 @@ mod tests {
                 matches!(ground.rule, Rule::Thread(_) | Rule::PerClient | Rule::Capacity(_) | Rule::Ready(_) | Rule::SharedCpus)
             });
             prop_assert!(share.is_none_or(|ground| ground.share <= 1.0), "{share:?}");
+        }
+
+        #[test]
+        fn server_that_wrote_and_reports_no_waits_has_no_locks_for_a_bottleneck(facts in facts()) {
+            prop_assume!(!facts.in_process);
+            let mut facts = Facts { reported: None, ..facts };
+            facts.disk.touched = Some(true);
+            prop_assert!(judge(&facts).bottleneck != Bottleneck::Locks);
         }
 
         #[test]

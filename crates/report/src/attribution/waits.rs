@@ -84,6 +84,10 @@ pub(super) fn waiting(facts: &Facts) -> Option<Judged> {
         // Either it worked, or it was sampled and reports that it did not wait for locks.
         let reported = facts.reported.as_ref().filter(|reported| reported.samples >= FEW_SAMPLES);
         let denied = reported.is_some_and(|reported| reported.locks < UNLOCKED);
+        // A server that wrote may as well have waited for its log, which a fast disk shows in few samples.
+        if rests && !denied && facts.disk.touched == Some(true) {
+            return Some(Judged::new(Bottleneck::Unknown, Confidence::Low));
+        }
         return Some(judged).filter(|_| rests && !denied);
     }
     // An answer that waits for its turn at a thread that clients share has left the server, as one in transit has.
@@ -94,6 +98,11 @@ pub(super) fn waiting(facts: &Facts) -> Option<Judged> {
     let clear = wire.at_server <= 0.1 && wire.classified >= 2 * FEW && idle >= 0.7;
     let confidence = if clear { Confidence::High } else { Confidence::Low };
     Judged::by(network, confidence, Rule::InTransit, 1.0 - wire.at_server, TRANSIT)
+}
+
+/// Whether requests were at the server in most samples.
+fn is_held(facts: &Facts) -> bool {
+    facts.wire.is_some_and(|wire| wire.classified >= FEW && wire.at_server >= HELD)
 }
 
 fn disk(facts: &Facts, idle: f64) -> Option<Judged> {
@@ -120,5 +129,10 @@ fn disk(facts: &Facts, idle: f64) -> Option<Judged> {
         return busy.filter(|_| disk.touched == Some(true));
     }
     let sure = sure(disk.waiting >= 0.6 && disk.samples >= FEW && disk.touched == Some(true));
-    Judged::by(Bottleneck::Disk, sure, Rule::StorageSamples, disk.waiting, WAITED)
+    Judged::by(Bottleneck::Disk, sure, Rule::StorageSamples, disk.waiting, WAITED).or_else(|| {
+        // The server had the requests all the time, and waited for storage in a part of it.
+        let partly =
+            Judged::by(Bottleneck::Disk, Confidence::Low, Rule::StorageSamples, disk.waiting, PARTLY);
+        partly.filter(|_| disk.touched == Some(true) && is_held(facts))
+    })
 }

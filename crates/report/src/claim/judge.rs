@@ -1,7 +1,7 @@
 //! The answers to the tests of a claim, from a run.
 
 use super::measure::{SAMPLED_CPU, rounds};
-use super::{Answer, Part, Side, Test};
+use super::{Answer, Part, Reason, Side, Test};
 use crate::cell::{CellResult, Status};
 use crate::metrics::{arithmetic, interval, samples};
 use crate::rule::Rule;
@@ -12,8 +12,6 @@ use kurabe_core::run::Run;
 use kurabe_core::target::UP;
 use kurabe_stats::{Interval, IntervalSettings, PairedRatio};
 use std::collections::BTreeMap;
-
-const DISTURBED: &str = "other processes used the CPU during its trials";
 
 /// Throwaway servers in whose place others are started where they are not installed: as a target names them, the other one,
 /// and their own name.
@@ -33,7 +31,7 @@ pub fn judge(run: &Run, summary: &Summary, tests: &[Test]) -> Vec<Part> {
     let mut parts = Vec::new();
     for (test, cells) in &compared {
         if cells.is_empty() {
-            parts.push(Part::not_testable("", test, "the run has no such cell"));
+            parts.push(Part::not_testable("", test, Reason::NoCell));
         }
         parts.extend(cells.iter().map(|cells| judge.part(test, cells, &settings)));
     }
@@ -92,7 +90,7 @@ impl Judge<'_> {
         let mut part = Part::not_testable(self.targets(test, cells), test, "");
         part.what = self.what(test, cells);
         if test.baseline.is_some() && cells.baseline.is_none() {
-            part.why = Some("the run has no cell to compare with".to_owned());
+            part.why = Some(Reason::NoBaseline);
             return part;
         }
         if let Some(why) = cells.all().find_map(|cell| self.stands_in(cell)) {
@@ -107,28 +105,27 @@ impl Judge<'_> {
             Status::Unavailable => !stopped || self.is_refused(cell),
         };
         if let Some(lacking) = cells.all().find(|cell| lacks(cell)) {
-            let reason = lacking.reason.clone().unwrap_or_default();
+            let why = lacking.reason.clone().unwrap_or_default();
             if lacking.status == Status::Failed {
                 (part.answer, part.failed) = (Answer::Undecided, true);
-                part.why = Some(format!("a trial failed: {reason}"));
+                part.why = Some(Reason::TrialFailed { why });
             } else {
-                part.why = Some(reason);
+                part.why = Some(Reason::Other(why));
             }
             return part;
         }
         (part.answer, part.why) = (Answer::Undecided, None);
         part.notes = self.notes(test, cells);
         if let Some(next) = self.summary.next_analysis {
-            part.why =
-                Some(format!("the run is not complete: its next planned analysis is after {next} rounds"));
+            part.why = Some(Reason::NotComplete { next });
             return part;
         }
         if cells.all().any(CellResult::is_overloaded) {
-            part.why = Some("the given rate was not kept up".to_owned());
+            part.why = Some(Reason::RateNotKept);
             return part;
         }
         if cells.all().any(CellResult::is_generator_late) {
-            part.why = Some("the load generator was late".to_owned());
+            part.why = Some(Reason::GeneratorLate);
             return part;
         }
         match cells.baseline {
@@ -137,22 +134,20 @@ impl Judge<'_> {
         }
         if part.found.is_none() && part.why.is_none() {
             part.answer = Answer::NotTestable;
-            part.why = Some(format!("'{}' was not measured", test.metric));
+            part.why = Some(Reason::NotMeasured { metric: test.metric.clone() });
         } else if part.answer == Answer::Undecided && part.why.is_none() {
-            part.why =
-                Some("the interval contains values within the claimed range and outside of it".to_owned());
+            part.why = Some(Reason::Straddles);
         }
         part
     }
 
     /// Why a throwaway server decides nothing of the engine that the claim names: another one was started in its place.
-    fn stands_in(&self, cell: &CellResult) -> Option<String> {
+    fn stands_in(&self, cell: &CellResult) -> Option<Reason> {
         let url = self.summary.spec.targets.get(cell.target_index)?;
         let found = STAND_INS.iter().find(|(named, other, _)| {
             url.contains(&format!("{UP}:{named}")) && cell.engine.starts_with(other)
         });
-        let (_, other, engine) = found?;
-        Some(format!("{other} was started in the place of {engine}, and decides nothing of it"))
+        found.map(|(_, other, engine)| Reason::StandIn { other, engine })
     }
 
     /// Whether the target cannot do what the cell needs.
@@ -176,7 +171,7 @@ impl Judge<'_> {
         let [a, b] = [&a, &b].map(|all| samples(common.iter().map(|round| (*round, all[round])), spec));
         part.rounds = common.len() as u32;
         let Some(ratio) = PairedRatio::from_rounds(&a, &b, settings) else {
-            part.why = Some("a value is zero or negative, so that there is no ratio".to_owned());
+            part.why = Some(Reason::NotPositive);
             return;
         };
         part.found = Some(ratio.estimate);
@@ -199,35 +194,28 @@ impl Judge<'_> {
         let no_high = disturbed && test.unit != Unit::Nanoseconds;
         answer(part, Limits { no_low, no_high });
         if disturbed && part.answer == Answer::Undecided {
-            part.notes.retain(|note| note != DISTURBED);
-            part.why = Some(DISTURBED.to_owned());
+            part.notes.retain(|note| *note != Reason::Disturbed);
+            part.why = Some(Reason::Disturbed);
         }
     }
 
     /// What differs between the sides beside what the test varies.
-    fn notes(&self, test: &Test, cells: &Cells<'_>) -> Vec<String> {
+    fn notes(&self, test: &Test, cells: &Cells<'_>) -> Vec<Reason> {
         let mut notes = Vec::new();
         if depends_on_load(test) && cells.all().any(|cell| cell.disturbed.is_some()) {
-            notes.push(DISTURBED.to_owned());
+            notes.push(Reason::Disturbed);
         }
         let Some(baseline) = cells.baseline else { return notes };
         let sides = [cells.subject, baseline];
         let writes = self.summary.labels.writes(&cells.subject.operation);
         if writes && cells.subject.durability != baseline.durability {
             let class = |cell: &CellResult| crate::wording::class_name(cell.durability);
-            notes.push(format!("durability differs: {} : {}", class(sides[0]), class(sides[1])));
+            notes.push(Reason::DurabilityDiffers { first: class(sides[0]), second: class(sides[1]) });
         }
         let limits = limits(test, sides);
         if limits.unbounded() {
-            let full: Vec<&str> = sides
-                .into_iter()
-                .filter(|cell| cell.is_lower_bound())
-                .map(|cell| cell.target.as_str())
-                .collect();
-            notes.push(format!(
-                "the client was saturated on {}, whose server can do more",
-                full.join(" and ")
-            ));
+            let full = sides.into_iter().filter(|cell| cell.is_lower_bound());
+            notes.push(Reason::ClientSaturated { targets: full.map(|cell| cell.target.clone()).collect() });
         }
         notes
     }
@@ -322,7 +310,7 @@ fn limits(test: &Test, [subject, baseline]: [&CellResult; 2]) -> Limits {
 fn answer(part: &mut Part, limits: Limits) {
     let Some(found) = part.found else { return };
     let Some((low, high)) = found.low.zip(found.high) else {
-        part.why = Some("one round has no interval".to_owned());
+        part.why = Some(Reason::OneRound);
         part.open = true;
         return;
     };

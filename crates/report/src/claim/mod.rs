@@ -9,6 +9,7 @@ mod judge;
 mod measure;
 mod page;
 mod range;
+mod reason;
 mod report;
 mod text;
 
@@ -22,6 +23,7 @@ pub use judge::judge;
 pub use measure::metrics;
 pub use page::page;
 pub use range::{Answer, Range};
+pub use reason::Reason;
 pub use report::{About, Card, Held, Judgement, Report, Tested, json};
 pub use text::terminal;
 
@@ -70,10 +72,10 @@ pub struct Part {
     pub rounds: u32,
     /// Why it is undecided or not testable here, as a clause.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    pub why: Option<Reason>,
     /// What a reader should know besides: different durability, a lower bound.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    pub notes: Vec<Reason>,
     /// Whether a trial failed, so that there is no result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
@@ -84,7 +86,7 @@ pub struct Part {
 
 impl Part {
     /// A part without a result.
-    pub fn not_testable(target: impl Into<String>, test: &Test, why: impl Into<String>) -> Self {
+    pub fn not_testable(target: impl Into<String>, test: &Test, why: impl Into<Reason>) -> Self {
         Self {
             target: target.into(),
             what: test.metric.clone(),

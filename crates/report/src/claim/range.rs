@@ -1,6 +1,8 @@
 //! What a claim allows a value to be, and the answer for an interval.
 
 use crate::format::figure;
+use crate::messages::{Language, Message};
+use crate::wording::say;
 use kurabe_stats::Interval;
 use serde::Serialize;
 
@@ -23,13 +25,14 @@ impl Answer {
     pub const ALL: [Self; 4] = [Self::Holds, Self::DoesNotHold, Self::Undecided, Self::NotTestable];
 
     /// The answer in words.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::DoesNotHold => "does not hold",
-            Self::Undecided => "undecided",
-            Self::NotTestable => "not testable here",
-        }
+    pub fn word(self, language: Language) -> &'static str {
+        let message = match self {
+            Self::Holds => Message::Holds,
+            Self::DoesNotHold => Message::DoesNotHold,
+            Self::Undecided => Message::Undecided,
+            Self::NotTestable => Message::NotTestable,
+        };
+        message.text(language)
     }
 
     /// The answer to a claim from those to its tests: it holds if each test holds, and does not hold if one does not. It is
@@ -81,13 +84,13 @@ impl Range {
     }
 
     /// The range in words: `at least 6`, `6 to 10 (±25 %)`, `1 (±10 %)`.
-    pub fn words(&self, show: &dyn Fn(f64) -> String) -> String {
-        let range = match (self.at_least, self.at_most) {
-            (Some(low), Some(high)) if show(low) == show(high) => show(low),
-            (Some(low), Some(high)) => format!("{} to {}", show(low), show(high)),
-            (Some(low), None) => format!("at least {}", show(low)),
-            (None, Some(high)) => format!("at most {}", show(high)),
-            (None, None) => "any value".to_owned(),
+    pub fn words(&self, show: &dyn Fn(f64) -> String, language: Language) -> String {
+        let range = match (self.at_least.map(show), self.at_most.map(show)) {
+            (Some(low), Some(high)) if low == high => low,
+            (Some(low), Some(high)) => say!(language, "{low} to {high}", "{low}~{high}"),
+            (Some(low), None) => say!(language, "at least {low}", "{low} 以上"),
+            (None, Some(high)) => say!(language, "at most {high}", "{high} 以下"),
+            (None, None) => say!(language, "any value", "任意の値"),
         };
         if self.tolerance > 0.0 { format!("{range} (±{} %)", figure(self.tolerance * 100.0)) } else { range }
     }
@@ -135,7 +138,7 @@ mod tests {
 
     #[test]
     fn range_is_written_as_it_was_claimed() {
-        let words = |range: Range| range.words(&figure);
+        let words = |range: Range| range.words(&figure, Language::English);
         assert_eq!(words(range(Some(6.0), Some(10.0), 0.25)), "6 to 10 (±25 %)");
         assert_eq!(words(range(Some(1.0), Some(1.0), 0.1)), "1 (±10 %)");
         assert_eq!(words(range(Some(2.0), None, 0.0)), "at least 2");

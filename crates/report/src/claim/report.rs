@@ -1,10 +1,11 @@
 //! The answers to several claims, and their JSON.
 
-use super::{Answer, Part, Test, judge};
+use super::{Answer, Part, Reason, Test, judge};
 use crate::group::distinct;
 use crate::json::indented;
+use crate::messages::Language;
 use crate::summary::Summary;
-use crate::wording::many;
+use crate::wording::{joined, many};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::run::{MachineFacts, Run};
 use serde::Serialize;
@@ -50,7 +51,7 @@ pub struct Judgement {
     pub answer: Answer,
     /// Why it was not tested, as a clause.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    pub why: Option<Reason>,
     /// The name of the run; `None` if nothing was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
@@ -99,7 +100,7 @@ impl Judgement {
     }
 
     /// A claim that was not run, for this reason. A claim whose run was stopped is undecided.
-    pub fn without_run(answer: Answer, why: impl Into<String>) -> Self {
+    pub fn without_run(answer: Answer, why: impl Into<Reason>) -> Self {
         Self {
             answer,
             why: Some(why.into()),
@@ -117,12 +118,12 @@ impl Judgement {
     }
 
     /// Why there is no answer, as far as that is known: the claim's own reason, or those of its tests.
-    pub fn reasons(&self) -> Vec<String> {
+    pub fn reasons(&self, language: Language) -> Vec<String> {
         let of_part = |part: &Part| {
             let at = if part.target.is_empty() { String::new() } else { format!("{}: ", part.target) };
-            Some(format!("{at}{}", part.why.as_ref()?))
+            Some(format!("{at}{}", part.why.as_ref()?.clause(language)))
         };
-        distinct(self.why.clone().into_iter().chain(self.tests.iter().filter_map(of_part)))
+        distinct(self.why.iter().map(|why| why.clause(language)).chain(self.tests.iter().filter_map(of_part)))
     }
 
     /// The servers with their versions: `MySQL 9.7.4, PostgreSQL 15.18`.
@@ -193,7 +194,7 @@ impl Report {
     }
 
     /// The number of claims with each answer: `3 hold, 2 do not hold, 1 is undecided, 4 are not testable here`.
-    pub fn counts(&self) -> String {
+    pub fn counts(&self, language: Language) -> String {
         let of = |answer: Answer| {
             let [one, several] = match answer {
                 Answer::Holds => ["holds", "hold"],
@@ -202,9 +203,12 @@ impl Report {
                 Answer::NotTestable => ["is not testable here", "are not testable here"],
             };
             let count = self.claims.iter().filter(|card| card.answer == answer).count() as u64;
-            (count > 0).then(|| many(count, one, several))
+            (count > 0).then(|| match language {
+                Language::English => many(count, one, several),
+                Language::Japanese => format!("{} {count} 件", answer.word(language)),
+            })
         };
-        Answer::ALL.into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
+        joined(&Answer::ALL.into_iter().filter_map(of).collect::<Vec<_>>(), ", ", language)
     }
 }
 

@@ -23,7 +23,7 @@ const LINES: usize = 20;
 /// The comparison for a terminal: of a gate its decision and the results that decide it, the most serious first, in at most
 /// 20 lines; with all details, or without a gate, all tables below the findings.
 pub fn terminal(compared: &Compared, options: &Options) -> String {
-    let mut page = Page::new(options);
+    let mut page = Page::new(options, compared.labels.language);
     let brief = compared.gate.is_some() && !options.details;
     let both = format!("{} → {}", compared.first, compared.second);
     page.publishing(&compared.sentences(Section::Publishing));

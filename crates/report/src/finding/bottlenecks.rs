@@ -73,7 +73,7 @@ fn limited_by(bottleneck: Bottleneck, confidence: Confidence, language: Language
     let (likely, noun) = (likely(confidence, language), noun(bottleneck, language));
     if language == Language::Japanese {
         let least = if bottleneck == Bottleneck::ClientCpu { "結果は下限です。" } else { "" };
-        return format!("ボトルネックは{likely}{noun}です。{least}");
+        return format!("ボトルネックは{likely}{noun} です。{least}");
     }
     match bottleneck {
         Bottleneck::Unknown => "bottleneck unknown".to_owned(),

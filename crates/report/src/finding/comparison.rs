@@ -210,7 +210,7 @@ fn limited(limit: Option<Limit>, side: &str, language: Language) -> String {
         _ => say!(
             language,
             "; {side}'s bottleneck is {likely}{noun}",
-            "{side} のボトルネックは{likely}{noun}です。",
+            "{side} のボトルネックは{likely}{noun} です。",
         ),
     }
 }

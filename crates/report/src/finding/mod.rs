@@ -34,7 +34,6 @@ pub use values::{MetricPoint, SettingValues, Values};
 
 use crate::cell::Status;
 use crate::comparison::TARGET;
-use crate::format::capital;
 use crate::labels::Labels;
 use crate::verdict::Verdict;
 pub(crate) use context::Context;
@@ -61,7 +60,7 @@ macro_rules! families {
         impl Finding {
             /// The finding as a sentence, in the language of the labels.
             pub(crate) fn sentence(&self, labels: &Labels) -> String {
-                capital(&match self {
+                labels.begun(&match self {
                     $(Self::$family(finding) => finding.sentence(labels),)*
                 })
             }

@@ -4,6 +4,7 @@ use super::context::Context;
 use crate::cell::CellResult;
 use crate::group::{distinct, grouped};
 use crate::labels::Labels;
+use crate::messages::Message;
 use crate::target::TargetSummary;
 use crate::wording::{joined, listed, many, ratio, say, with_version};
 use kurabe_core::custom::Language as CustomLanguage;
@@ -39,6 +40,10 @@ pub enum Note {
     /// A server does not report something.
     NotReported { target: String, what: Vec<String>, reason: String },
 }
+
+/// What a server does not report, as findings name it.
+const SESSIONS: &str = "wait states of sessions";
+const ALL_STATISTICS: &str = "all statistics";
 
 /// How connections log in to a target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -136,7 +141,13 @@ impl Note {
                 )
             }
             Self::NotReported { target, what, reason } => {
-                let (target, what) = (labels.target(target), joined(what, ", ", language));
+                let named = |one: &String| match one.as_str() {
+                    SESSIONS => Message::SessionWaits.text(language).to_owned(),
+                    ALL_STATISTICS => Message::AllStatistics.text(language).to_owned(),
+                    _ => one.clone(),
+                };
+                let what: Vec<String> = what.iter().map(named).collect();
+                let (target, what) = (labels.target(target), joined(&what, ", ", language));
                 say!(
                     language,
                     "not reported by {target}: {what} ({reason}).",
@@ -251,14 +262,14 @@ pub(super) fn not_reported(context: &Context<'_>) -> Vec<Note> {
     let mut all: Vec<((&str, &str), &str)> = Vec::new();
     for cell in context.cells {
         for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {
-            let sessions = engine.not_sampled.as_deref().map(|why| ("wait states of sessions", why));
+            let sessions = engine.not_sampled.as_deref().map(|why| (SESSIONS, why));
             let counters = engine.unavailable.iter().map(|one| (one.what.as_str(), one.why.as_str()));
             all.extend(counters.chain(sessions).map(|(what, why)| ((cell.target.as_str(), why), what)));
         }
     }
     let finding = |((target, why), what): ((&str, &str), Vec<&str>)| {
         // If nothing is reported at all, the rest is implied.
-        let all = what.iter().copied().find(|one| *one == "all statistics");
+        let all = what.iter().copied().find(|one| *one == ALL_STATISTICS);
         let what = all.map_or_else(|| distinct(what), |all| vec![all]);
         let what = what.into_iter().map(str::to_owned).collect();
         Note::NotReported { target: target.to_owned(), what, reason: why.to_owned() }

@@ -7,7 +7,7 @@ use crate::group::distinct;
 use crate::labels::Labels;
 use crate::scope::Scope;
 use crate::trials::{latest, measured};
-use crate::wording::{listed, many, of_cells, say};
+use crate::wording::{disturbance, listed, many, of_cells, say};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::sort;
 use kurabe_core::units;
@@ -48,7 +48,7 @@ impl Trials {
                 let on = labels.targets_of(targets);
                 let on = if labels.several_targets() { format!(" (on {on})") } else { String::new() };
                 let one = if *cells > 1 { "; in one of them " } else { ": " };
-                let results = some(*cells, *of);
+                let (results, reason) = (some(*cells, *of), disturbance(reason, language));
                 say!(
                     language,
                     "the machine had other load during {results}{on}{one}{reason}. Repeat the run on an idle machine.",
@@ -56,7 +56,8 @@ impl Trials {
                 )
             }
             Self::Rerun { trials, reason } => {
-                let were = many(*trials, "trial was", "trials were");
+                let (were, reason) =
+                    (many(*trials, "trial was", "trials were"), disturbance(reason, language));
                 say!(
                     language,
                     "{were} disturbed and repeated ({reason}); the disturbed results do not count.",

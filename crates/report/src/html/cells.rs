@@ -6,6 +6,7 @@
 use crate::cell::CellResult;
 use crate::detail::{Detail, Usage, Waits};
 use crate::labels::{Axis, Labels};
+use crate::messages::{Language, Message};
 use crate::summary::Summary;
 use kurabe_core::metric::Unit;
 use kurabe_core::sort;
@@ -60,7 +61,12 @@ pub(super) fn data(summary: &Summary) -> String {
         .filter(|(_, cell)| cell.is_reported())
         .filter_map(|(id, cell)| Some((id.to_string(), of_cell(summary, &dimensions, cell)?)))
         .collect();
-    let text = json!({ "dims": named, "q": PERCENTILES, "cells": cells }).to_string();
+    let mut all = json!({ "dims": named, "q": PERCENTILES, "cells": cells });
+    if labels.language == Language::Japanese {
+        // The script has its words in English.
+        all["words"] = serde_json::from_str(include_str!("script.ja.json")).unwrap_or_default();
+    }
+    let text = all.to_string();
     let escaped = |character: char| match character {
         '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => format!("\\u{:04x}", u32::from(character)),
         other => other.to_string(),
@@ -226,9 +232,10 @@ fn bars(times: &Histogram) -> Vec<Value> {
 }
 
 /// The filter and the place of a chosen cell; a script fills both.
-pub(super) fn places() -> [Markup; 2] {
-    let filter = html! { div id="filter" role="group" aria-label="Filter by value" hidden {} };
-    let panel = html! { section id="cell" hidden aria-live="polite" { h2 tabindex="-1" { "One result" } } };
+pub(super) fn places(language: Language) -> [Markup; 2] {
+    let filter =
+        html! { div id="filter" role="group" aria-label=(Message::FilterBy.text(language)) hidden {} };
+    let panel = html! { section id="cell" hidden aria-live="polite" { h2 tabindex="-1" { (Message::OneResult.text(language)) } } };
     [filter, panel]
 }
 

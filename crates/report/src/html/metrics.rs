@@ -5,9 +5,9 @@ use super::lines::{Shares, legend, panels, shares};
 use super::view::View;
 use crate::cell::MetricInfo;
 use crate::format::capital;
-use crate::labels::Axis;
 use crate::messages::Message;
 use crate::summary::Summary;
+use crate::wording::metric_of;
 use kurabe_core::metric::Source;
 use maud::{Markup, html};
 
@@ -38,7 +38,8 @@ pub(super) fn further(summary: &Summary) -> Markup {
             section {
                 h2 { (Message::FurtherMetrics.text(summary.labels.language)) }
                 details {
-                    summary { (drawn.len()) " charts" }
+                    @let count = drawn.len().to_string();
+                    summary { (Message::ChartCount.with(summary.labels.language, &[("count", &count)])) }
                     @for (heading, chart) in drawn { h3 { (heading) } (chart) }
                 }
             }
@@ -66,7 +67,8 @@ fn chart(summary: &Summary, shares: &Shares<'_>, metric: &MetricInfo) -> Option<
             continue;
         };
         drawn.extend(panels.iter().map(|panel| {
-            let name = format!("{} of {} {}", metric.name, operation.plural, panel.title);
+            let what = metric_of(&metric.name, &operation.plural, summary.labels.language);
+            let name = format!("{what} {}", panel.title);
             html! { figure { figcaption { (panel.title) } (frame.draw(panel, name.trim_end())) } }
         }));
     }
@@ -79,10 +81,10 @@ fn chart(summary: &Summary, shares: &Shares<'_>, metric: &MetricInfo) -> Option<
         (legend(summary, shares))
         div class="panels" { @for figure in drawn { (figure) } }
     };
-    Some((capital(&metric.name) + &by_axis(axis), markup))
-}
-
-/// The end of a heading: ` by AXIS`, if its value varies.
-pub(super) fn by_axis(axis: Option<&Axis>) -> String {
-    axis.filter(|axis| axis.varies()).map_or_else(String::new, |axis| format!(" by {}", axis.name))
+    let (labels, what) = (&summary.labels, metric.name.as_str());
+    let heading = axis.filter(|axis| axis.varies()).map_or_else(
+        || what.to_owned(),
+        |axis| Message::By.with(labels.language, &[("what", what), ("axis", &axis.name)]),
+    );
+    Some((labels.begun(&heading), markup))
 }

@@ -8,6 +8,7 @@ mod end_labels;
 mod lines;
 mod metrics;
 mod palette;
+mod plot;
 mod ranking;
 mod scale;
 mod scatter;
@@ -19,13 +20,15 @@ use crate::finding::published::{self, Published};
 use crate::finding::{Finding, Rates, Section};
 use crate::format::{capital, timestamp};
 use crate::labels::OperationLabels;
-use crate::messages::Message;
+use crate::messages::{Language, Message};
 use crate::summary::Summary;
 use chart::Frame;
 pub use document::Document;
 use kurabe_core::load::Load;
 use lines::{Panel, legend, panels, shares};
 use maud::{Markup, html};
+pub use plot::{Plot, time_ticks};
+pub use sections::grid;
 pub(crate) use sections::one_table;
 use view::View;
 
@@ -43,14 +46,15 @@ pub struct Options {
 pub fn render(summary: &Summary, options: &Options) -> String {
     let published =
         summary.labels.published.filter(|_| options.published).map(published::load).unwrap_or_default();
-    let [filter, panel] = cells::places();
     let rankings = rankings(summary);
     let language = summary.labels.language;
+    let [filter, panel] = cells::places(language);
     let title = format!("{}: {}", capital(&summary.experiment), summary.labels.targets.join(", "));
     let body = html! {
         header {
             h1 { (title) }
-            @if let Some(question) = &summary.question { p class="question" { (question) } }
+            // Experiments ask in English.
+            @if let Some(question) = summary.question.as_ref().filter(|_| language == Language::English) { p class="question" { (question) } }
             p class="meta" {
                 (Message::Run.with(language, &[
                     ("run", &summary.run),
@@ -165,12 +169,12 @@ fn charts(summary: &Summary, published: &[Published]) -> Markup {
                 @if together {
                     div class="panels" {
                         @for (operation, panels) in &all {
-                            (figures(operation, panels, Some(&capital(&operation.plural))))
+                            (figures(operation, panels, Some(&summary.labels.begun(&operation.plural))))
                         }
                     }
                 } @else {
                     @for (operation, panels) in &all {
-                        h3 { (capital(&operation.plural)) }
+                        h3 { (summary.labels.begun(&operation.plural)) }
                         div class="panels" { (figures(operation, panels, None)) }
                     }
                 }

@@ -21,7 +21,7 @@ pub(crate) const DASHES: [&str; 4] = ["", "6 3", "2 3", "9 3 2 3"];
 
 /// A pixel coordinate: at most one decimal.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Px(pub f64);
+pub struct Px(pub f64);
 
 impl Display for Px {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

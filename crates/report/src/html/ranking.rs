@@ -13,6 +13,7 @@ use crate::messages::Message;
 use crate::metrics::is_speed;
 use crate::summary::Summary;
 use crate::verdict::Verdict;
+use crate::wording::metric_of;
 use kurabe_core::run::DEFAULT_MARGIN;
 use kurabe_stats::{Estimate, VerdictResult};
 use maud::{Markup, PreEscaped, html};
@@ -140,24 +141,28 @@ fn of_result(result: VerdictResult) -> &'static str {
 
 /// The comparisons of primary metrics that are no speed.
 fn further_metrics(summary: &Summary, axis: &Axis, others: Vec<(&Verdict, Estimate)>) -> Markup {
-    let labels = &summary.labels;
+    let (labels, language) = (&summary.labels, summary.labels.language);
     let key = |verdict: &Verdict| (verdict.pair.metric.clone(), verdict.operation.clone());
     let groups = grouped(others.into_iter().map(|one| (key(one.0), one)));
     html! {
         table class="ranking plotted" {
-            thead { tr { th {} th class="plot" { "first against second, log scale" (axis.labels()) } th { "ratio (interval)" } } }
+            thead { tr {
+                th {}
+                th class="plot" { (Message::LogScale.with(language, &[("what", Message::FirstToSecond.text(language))])) (axis.labels()) }
+                th { (Message::RatioInterval.text(language)) }
+            } }
             @for ((metric, operation), rows) in groups {
                 tbody {
-                    tr { th class="place" colspan="3" scope="rowgroup" { (crate::format::capital(&metric)) " of " (labels.plural(&operation)) } }
+                    tr { th class="place" colspan="3" scope="rowgroup" { (labels.begun(&metric_of(&metric, &labels.plural(&operation), language))) } }
                     @for (verdict, ratio) in rows {
                         @let [a, b] = [&verdict.pair.a, &verdict.pair.b].map(|side| labels.side(&verdict.pair.axis, side));
                         @let on = verdict.target.as_ref().filter(|_| labels.several_targets()).map(|target| labels.target(target));
                         @let at = labels.varying_of(&verdict.at).join(", ");
                         tr {
                             th scope="row" {
-                                (a) " against " (b)
-                                @if let Some(on) = on { " on " (on) }
-                                @if !at.is_empty() { " at " (at) }
+                                (Message::AToB.with(language, &[("a", &a), ("b", &b)]))
+                                @if let Some(on) = on { (Message::On.with(language, &[("target", &on)])) }
+                                @if !at.is_empty() { (Message::At.with(language, &[("values", &at)])) }
                             }
                             td class={ "plot c0" (of_result(verdict.result)) } { (axis.plot(Some(ratio))) }
                             td { (answer::against(&Against { verdict, forward: true }, labels.language)) }

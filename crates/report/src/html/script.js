@@ -5,9 +5,15 @@ var doc=document,NS="http:"+"//www.w3.org/2000/svg";
 function all(selector,root){return Array.from((root||doc).querySelectorAll(selector));}
 function html(name,attributes,children){return make(doc.createElement(name),attributes,children);}
 function svg(name,attributes,children){return make(doc.createElementNS(NS,name),attributes,children);}
+/* A text in the language of the page, or its part before a comma. */
+var WORDS=DATA.words||{};
+function say(text){
+if(typeof text!=="string")return text;
+var part=text.split(", ")[0];
+return WORDS[text]||(WORDS[part]?WORDS[part]+text.slice(part.length):text);}
 function make(node,attributes,children){
-for(var key in attributes||{})if(attributes[key]!=null)node.setAttribute(key,attributes[key]);
-(Array.isArray(children)?children:children==null?[]:[children]).forEach(function(child){node.append(child);});
+for(var key in attributes||{})if(attributes[key]!=null)node.setAttribute(key,key==="aria-label"||key==="title"?say(attributes[key]):attributes[key]);
+(Array.isArray(children)?children:children==null?[]:[children]).forEach(function(child){node.append(say(child));});
 return node;}
 function round(value){return Number(value.toPrecision(3));}
 function count(value){return value>=1e6?round(value/1e6)+"M":value>=1e4?round(value/1e3)+"k":round(value).toLocaleString("en");}
@@ -348,19 +354,19 @@ return select;}
 /* A comparison in words, from its row. */
 function says(row){
 var plot=row.querySelector(".plot");
-return DATA.cells[row.dataset.c].n+" against "+DATA.cells[row.dataset.b].n+": "+plot.nextSibling.textContent;}
+return DATA.cells[row.dataset.c].n+say(" against ")+DATA.cells[row.dataset.b].n+": "+plot.nextSibling.textContent;}
 function draw(){
 var cells=state.cells.map(function(id){return DATA.cells[id];});
 panel.hidden=!cells.length;
 var old=panel.querySelector(".body");if(old)old.remove();
 if(!cells.length)return;
-panel.querySelector("h2").textContent=cells.length>1?"Two results":"One result";
+panel.querySelector("h2").textContent=say(cells.length>1?"Two results":"One result");
 var shut=html("button",{type:"button"},"Close");
 shut.addEventListener("click",close);
 var body=html("div",{"class":"body"},[html("p",{"class":"pick"},[list(0)," against ",list(1)," ",shut])]);
 if(cells.length===2){
 var verdict=all("tr[data-b]").find(function(row){return state.cells.includes(row.dataset.c)&&state.cells.includes(row.dataset.b);});
-body.append(html("p",{"class":verdict?"":"soft"},verdict?"Verdict: "+says(verdict):"The ranking has no comparison of these two results: their intervals are not corrected for it. What is shown is no verdict."));
+body.append(html("p",{"class":verdict?"":"soft"},verdict?["Verdict: ",says(verdict)]:"The ranking has no comparison of these two results: their intervals are not corrected for it. What is shown is no verdict."));
 body.append(html("ul",{"class":"legend"},cells.map(function(c,n){return html("li",{},[html("i",{"class":"swatch c"+n}),String.fromCharCode(65+n)+": "+c.n]);})));}
 body.append(facts(cells));
 var charts=[percentiles(cells),histogram(cells),rounds(cells),

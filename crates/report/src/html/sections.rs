@@ -3,33 +3,73 @@
 use crate::answer::{self, Ranking};
 use crate::cell::Status;
 use crate::finding::published::Published;
-use crate::finding::{Consequence, Section, Statement};
-use crate::format::{capital, command_line, glued, list, settings_list};
+use crate::finding::{Comparison, Consequence, Finding, Progress, Section, Statement, Trials};
+use crate::format::{capital, command_line, glued, settings_list};
 use crate::messages::{Language, Message};
 use crate::server_statistics;
 use crate::summary::Summary;
-use crate::table::{Table, fixed_axes, lacking as lacking_cells, tables};
+use crate::table::{Lacking, Table, fixed_axes, lacking as lacking_cells, tables};
 use crate::target::TargetSummary;
 use crate::threshold;
+use crate::wording::{listed, promise};
 use kurabe_core::sort;
 use kurabe_core::units;
 use maud::{Markup, html};
 
-/// Publishing restrictions, thresholds, missing results, and what the rankings do not say.
+/// The number of decided comparisons with which a page begins.
+const CONCLUSION: usize = 2;
+
+/// Publishing restrictions, thresholds, missing results, and the conclusion in words: what the rankings do not say, the first
+/// decided comparisons, how many are undecided, and other load on the machine.
 pub(super) fn verdict(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
-    let [others, _] = answer::sentences(summary, !rankings.is_empty());
+    let [mut said, compared] = answer::statements(summary, !rankings.is_empty());
+    said.splice(0..0, split(&compared).0);
     html! {
         @for sentence in summary.sentences(Section::Publishing) { p class="note" { (glued(&sentence)) } }
         (thresholds(summary))
-        @for warning in warnings(summary, true) { p class="note" { (glued(&summary.sentence(warning))) } }
-        @if !others.is_empty() { ul class="verdict" { @for sentence in &others { li { (glued(sentence)) } } } }
+        @for warning in warnings(summary, Place::Missing) { p class="note" { (glued(&summary.sentence(warning))) } }
+        @if !said.is_empty() {
+            ul class="verdict" { @for one in said { li { (glued(&summary.sentence(one))) } } }
+        }
+        @for warning in warnings(summary, Place::Beside) { p class="note" { (glued(&summary.sentence(warning))) } }
     }
 }
 
-/// The warnings about missing results, or the others, the most serious first.
-fn warnings(summary: &Summary, missing: bool) -> Vec<&Statement> {
-    let is_of = |one: &&Statement| (one.finding.consequence() == Consequence::Missing) == missing;
-    let mut found: Vec<&Statement> = summary.statements(Section::Warning).filter(is_of).collect();
+/// The first comparisons that are decided, and all others.
+fn split<'a>(compared: &[&'a Statement]) -> (Vec<&'a Statement>, Vec<&'a Statement>) {
+    let mut left = CONCLUSION;
+    compared.iter().partition(|one| {
+        let is_first = left > 0 && matches!(one.finding, Finding::Comparison(Comparison::Better { .. }));
+        left -= usize::from(is_first);
+        is_first
+    })
+}
+
+/// Where a page has a warning.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// Before the conclusion: results are missing.
+    Missing,
+    /// Beside the conclusion: what is undecided, and other load on the machine.
+    Beside,
+    /// Among the caveats.
+    Below,
+}
+
+fn place(finding: &Finding) -> Place {
+    match finding {
+        Finding::Progress(Progress::MoreRounds { .. }) | Finding::Trials(Trials::Disturbed { .. }) => {
+            Place::Beside
+        }
+        _ if finding.consequence() == Consequence::Missing => Place::Missing,
+        _ => Place::Below,
+    }
+}
+
+/// The warnings of a place, the most serious first.
+fn warnings(summary: &Summary, of: Place) -> Vec<&Statement> {
+    let mut found: Vec<&Statement> =
+        summary.statements(Section::Warning).filter(|one| place(&one.finding) == of).collect();
     sort::by_key(&mut found, |warning| warning.finding.consequence());
     found
 }
@@ -66,8 +106,9 @@ fn thresholds(summary: &Summary) -> Markup {
 
 /// Caveats, and each comparison as a sentence, which the rankings have in figures.
 pub(super) fn caveats(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
-    let [_, said] = answer::sentences(summary, !rankings.is_empty());
-    let others = warnings(summary, false);
+    let [_, compared] = answer::statements(summary, !rankings.is_empty());
+    let said: Vec<String> = split(&compared).1.into_iter().map(|one| summary.sentence(one)).collect();
+    let others = warnings(summary, Place::Below);
     html! {
         @if !others.is_empty() {
             details class="caveats" {
@@ -103,7 +144,11 @@ pub(super) fn list_of(summary: &Summary, section: Section, heading: Message) -> 
             section {
                 h2 { (heading.text(summary.labels.language)) }
                 @if sentences.len() > SHOWN_AT_ONCE {
-                    details { summary { (sentences.len()) " findings" } (items(&sentences)) }
+                    @let count = sentences.len().to_string();
+                    details {
+                        summary { (Message::FindingCount.with(summary.labels.language, &[("count", &count)])) }
+                        (items(&sentences))
+                    }
                 } @else {
                     (items(&sentences))
                 }
@@ -140,9 +185,22 @@ pub(super) fn results(summary: &Summary) -> Markup {
     }
 }
 
-/// A table. From its first column of numbers on, cells are aligned right unless they say otherwise.
 pub(crate) fn one_table(table: &Table) -> Markup {
-    let first = table.columns.iter().position(|column| column.right).filter(|first| *first < ALIGNED);
+    let columns: Vec<(&str, bool)> =
+        table.columns.iter().map(|column| (column.head.as_str(), column.right)).collect();
+    let text = |text: &String| html! { (text) };
+    grid(&columns, table.rows.iter().map(|row| row.iter().map(text).collect()), &table.cells)
+}
+
+/// A table that scrolls by itself where it is wider than the page: the heads of its columns, and whether each has numbers.
+/// From its first column of numbers on, cells are aligned right unless they say otherwise. `cells` has the cell of each row,
+/// where rows are cells.
+pub fn grid(
+    columns: &[(&str, bool)],
+    rows: impl IntoIterator<Item = Vec<Markup>>,
+    cells: &[usize],
+) -> Markup {
+    let first = columns.iter().position(|(_, right)| *right).filter(|first| *first < ALIGNED);
     let numbers = first.map(|first| format!("n{first}"));
     let class = |(at, right): (usize, bool)| match first {
         Some(first) => (at >= first && !right).then_some("text"),
@@ -153,16 +211,16 @@ pub(crate) fn one_table(table: &Table) -> Markup {
             table class=[numbers] {
                 thead {
                     tr {
-                        @for (at, column) in table.columns.iter().enumerate() {
-                            th class=[class((at, column.right))] { (column.head) }
+                        @for (at, (head, right)) in columns.iter().enumerate() {
+                            th class=[class((at, *right))] { (head) }
                         }
                     }
                 }
                 tbody {
-                    @for (n, row) in table.rows.iter().enumerate() {
-                        tr data-c=[table.cells.get(n)] {
-                            @for (at, (column, cell)) in table.columns.iter().zip(row).enumerate() {
-                                td class=[class((at, column.right))] { (cell) }
+                    @for (n, row) in rows.into_iter().enumerate() {
+                        tr data-c=[cells.get(n)] {
+                            @for (at, ((_, right), cell)) in columns.iter().zip(row).enumerate() {
+                                td class=[class((at, *right))] { (cell) }
                             }
                         }
                     }
@@ -191,30 +249,23 @@ pub(super) fn engine(summary: &Summary) -> Markup {
 }
 
 pub(super) fn lacking(summary: &Summary) -> Markup {
-    let entries = lacking_cells(summary);
+    let (entries, language) = (lacking_cells(summary), summary.labels.language);
+    let columns = [Message::Target, Message::Place, Message::Operation, Message::State, Message::Reason];
+    let row = |entry: &Lacking| {
+        let class = if entry.status == Status::Failed { "failed" } else { "unavailable" };
+        vec![
+            html! { (entry.target) },
+            html! { (entry.place) },
+            html! { (listed(&entry.operations, language)) },
+            html! { span class=(class) { (entry.status_word(language)) } },
+            html! { div class="wrap" { (entry.reason) } },
+        ]
+    };
     html! {
         @if !entries.is_empty() {
             section {
                 h2 { (Message::NoResults.text(summary.labels.language)) }
-                div class="box" {
-                    table {
-                        thead {
-                            tr { th { "target" } th { "at" } th { "operations" } th { "status" } th { "reason" } }
-                        }
-                        tbody {
-                            @for entry in entries {
-                                @let class = if entry.status == Status::Failed { "failed" } else { "unavailable" };
-                                tr {
-                                    td { (entry.target) }
-                                    td { (entry.place) }
-                                    td { (list(&entry.operations)) }
-                                    td class=(class) { (entry.status_word()) }
-                                    td class="wrap" { (entry.reason) }
-                                }
-                            }
-                        }
-                    }
-                }
+                (grid(&columns.map(|column| (column.text(language), false)), entries.iter().map(row), &[]))
             }
         }
     }
@@ -236,21 +287,26 @@ pub(super) fn targets(summary: &Summary) -> Markup {
     html! {
         section {
             h2 { (Message::Targets.text(summary.labels.language)) }
-            @for (target, name) in summary.targets.iter().zip(&summary.labels.targets) { (one_target(target, name)) }
+            @for (target, name) in summary.targets.iter().zip(&summary.labels.targets) { (one_target(target, name, summary.labels.language)) }
         }
     }
 }
 
-fn one_target(target: &TargetSummary, name: &str) -> Markup {
+fn one_target(target: &TargetSummary, name: &str, language: Language) -> Markup {
     let class = crate::wording::class_name(target.durability);
+    let durability = match language {
+        Language::English => format!("{class}: {}", target.durability_promise),
+        Language::Japanese => format!("{class}: {}ます", promise(target.durability, language)),
+    };
+    let say = |message: Message| message.text(language);
     html! {
         h3 { (name) " " (target.version) }
         dl {
-            (entry("Durability", &format!("{class}: {}", target.durability_promise)))
-            (entry("because", &settings_list(&target.durability_settings)))
-            (entry("Settings", &settings_list(&target.settings)))
-            (entry("Client", &target.client))
-            (entry("Reached by", &target.transport))
+            (entry(say(Message::DurabilityOf), &durability))
+            (entry(say(Message::Because), &settings_list(&target.durability_settings)))
+            (entry(say(Message::Settings), &settings_list(&target.settings)))
+            (entry(say(Message::Client), &target.client))
+            (entry(say(Message::ReachedBy), &target.transport))
             (entry("URL", &target.url))
         }
         @if !target.notes.is_empty() { (items(&target.notes)) }
@@ -264,7 +320,8 @@ fn entry(name: &str, text: &str) -> Markup {
 
 /// Axes, machine, command.
 pub(super) fn setup(summary: &Summary) -> Markup {
-    let machine = &summary.machine;
+    let (machine, language) = (&summary.machine, summary.labels.language);
+    let say = |message: Message| message.text(language);
     let memory = if machine.memory_bytes > 0 { units::size(machine.memory_bytes) } else { String::new() };
     html! {
         section {
@@ -277,18 +334,17 @@ pub(super) fn setup(summary: &Summary) -> Markup {
                     });
                     (entry(&capital(&axis.name), &values.collect::<Vec<_>>().join(", ")))
                 }
-                (entry("Processor", &format!("{}, {} for the tool", machine.cpu, cpus(machine.cpus))))
-                (entry("Memory", &memory))
-                (entry("System", &machine.system))
-                (entry("Seed", &summary.seed.to_string()))
+                (entry(say(Message::Processor), &Message::ForTheTool.with(language, &[
+                    ("cpu", &machine.cpu),
+                    ("cpus", &units::counted(machine.cpus, "CPU")),
+                ])))
+                (entry(say(Message::MemoryOf), &memory))
+                (entry(say(Message::System), &machine.system))
+                (entry(say(Message::Seed), &summary.seed.to_string()))
             }
             pre { code { (command_line(&summary.command)) } }
         }
     }
-}
-
-fn cpus(count: u64) -> String {
-    if count == 1 { "1 CPU".to_owned() } else { format!("{count} CPUs") }
 }
 
 /// The source of the published results, and their known problems.

@@ -5,6 +5,7 @@ use crate::format::{capital, command_line, list, timestamp};
 use crate::group::{distinct, grouped};
 use crate::json::indented;
 use crate::markdown::{escaped, markdown_table};
+use crate::messages::Language;
 use crate::table::{Column, Table, dash};
 use crate::terminal_page::{Options, Page};
 use crate::wording::many;
@@ -111,7 +112,7 @@ fn counts(table: &SuiteTable) -> String {
 /// The table for a terminal. If it is wider than that, the targets are in several tables, one below the other.
 pub fn terminal(table: &SuiteTable, options: &Options) -> String {
     let notes = Notes::of(table);
-    let mut page = Page::new(options);
+    let mut page = Page::new(options, Language::English);
     page.heading(&format!("{} · {}", table.suite, counts(table)));
     page.gap();
     for part in parts(&grid(table, &notes), options.width.clamp(60, 200)) {
