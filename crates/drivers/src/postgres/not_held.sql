@@ -20,7 +20,7 @@ outside AS (
   SELECT oid, proname, prosrc FROM pg_catalog.pg_proc WHERE proname ~ '^(pg_stat_(statements|kcache)_reset|pg_buffercache_evict|autoprewarm_)' OR oid < 16384 AND (
     proname IN ('lo_export', 'pg_notify', 'pg_log_backend_memory_contexts', 'pg_terminate_backend', 'pg_cancel_backend', 'pg_reload_conf', 'pg_rotate_logfile', 'pg_switch_wal',
       'pg_create_restore_point', 'pg_promote', 'pg_wal_replay_pause', 'pg_wal_replay_resume', 'pg_backup_start', 'pg_backup_stop',
-      'pg_start_backup', 'pg_stop_backup', 'pg_import_system_collations', 'pg_logical_emit_message', 'pg_sync_replication_slots',
+      'pg_start_backup', 'pg_stop_backup', 'pg_import_system_collations', 'pg_logical_emit_message', 'pg_log_standby_snapshot', 'pg_sync_replication_slots',
       'gin_clean_pending_list')
     OR proname ~ '^(pg_stat_reset|pg_(create|copy|drop)_.*replication_slot|pg_replication_(slot_advance|origin_)|pg_logical_slot_get|brin_.*summarize|pg_(restore|clear)_.*_stats)')
 ),
