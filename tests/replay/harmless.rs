@@ -151,6 +151,9 @@ fn replay_on_mysql_and_mariadb_ends_when_its_session_may_write() {
                     )],
                 ),
                 (&[], &[filled("COM_¿", &["CHANGE_USER"])]),
+                (&[], &[text("BEGIN NOT ATOMIC DELETE FROM victim; END")]),
+                (&[], &[text("BEGIN NOT ATOMIC KILL 99999999; END")]),
+                (&[], &[text("SELECT 1; DELETE FROM victim")]),
             ],
             &mut state,
         );
@@ -260,7 +263,7 @@ fn replay_is_refused_where_postgres_has_code_that_works_outside_of_its_transacti
             Some("function public.trap()"),
         ),
         (
-            "CREATE VIEW seen AS SELECT pg_notify('heard', 'x')",
+            "CREATE VIEW seen AS SELECT pg_notify('heard', 'x') IS NULL",
             "TABLE seen",
             "DROP VIEW seen",
             Some("view public.seen"),

@@ -160,7 +160,7 @@ SELECT U&"\006eextval"('numbers');
 SELECT U&"!006eextval" UESCAPE '!' ('numbers');
 SELECT "nextval"('numbers');
 SELECT /* SELECT */ nextval /* ( */ ('numbers');
-SELECT E'\'' || nextval('numbers') || '\'';
+SELECT E'\'' || nextval('numbers') || E'\'';
 SELECT $a$ $b$ $a$ || nextval('numbers') || $b$ $a$ $b$;
 SELECT query_to_xml('DELETE FROM victim', true, true, '');
 SELECT query_to_xml_and_xmlschema('SELECT nextval(''numbers'')', true, true, '');
