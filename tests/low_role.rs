@@ -6,6 +6,7 @@ mod mysql;
 mod postgres;
 mod sqlite;
 
+use crate::page::{Page, TOKEN};
 use crate::support::{Answer, Place};
 use kurabe_copy::engines::of_scheme;
 use kurabe_copy::sql::Side;
@@ -22,6 +23,8 @@ const SESSION: [&str; 12] = [
     "--operation", "write,read",
 ];
 const SHORT: [&str; 4] = ["--requests", "40", "--rounds", "1"];
+
+const GATE: [&str; 4] = ["--requests", "40", "--rounds", "6"];
 
 /// A custom workload with a collection of its own.
 const CUSTOM: &str = "[collection.a]\nrows = 30\nkey = 'id'\nfields = { id = 'int', n = { type = 'text', max = 20 } }\n\
@@ -64,11 +67,18 @@ fn as_low(url: &str) -> String {
     if scheme == "mysql" { crate::support::with(&low, "get_server_public_key=true") } else { low }
 }
 
-/// Runs every command that writes statements of its own on a server, of which each must succeed, and looks after each.
+/// Runs every command with a session of its own on a server, of which each must succeed, and looks after each.
 fn run_all(place: &Place, url: &str, look: &mut dyn FnMut(&str)) {
     let custom = place.file("custom.toml", CUSTOM);
     let file = format!("sqlite:{}", place.at("beside.db"));
-    let commands: [&[&str]; 8] = [
+    let (capture, scheme) = (place.at("mine.capture"), TargetUrl::parse(url).unwrap().scheme);
+    let client = if scheme == "postgres" {
+        "psql -XAtqc 'SELECT 4711'"
+    } else {
+        "mysql --no-defaults --protocol=tcp --user=\"$MYSQL_USER\" -e 'SELECT 4711' kurabe"
+    };
+    let client = ["--", "sh", "-ec", client];
+    let commands: [&[&str]; 12] = [
         &["doctor", url],
         &["doctor", "--messages", url],
         &[&["run", "session", url][..], &SESSION].concat(),
@@ -80,12 +90,24 @@ fn run_all(place: &Place, url: &str, look: &mut dyn FnMut(&str)) {
         ],
         &[&["run", "-f", &custom, url][..], &SHORT].concat(),
         &["run", "bulk", url, "--rows", "300", "--rounds", "1"],
+        &["run", "query", url, "-c", "SELECT 4711", "-c", "SELECT 4700 + 11", "--rounds", "1"],
+        &[&["capture", url, "-o", &capture][..], &client].concat(),
+        &["run", "replay", &capture, url, "--rounds", "1", "--no-html"],
+        &[&["gate", &custom, url, &file, "--fail-on", "slower:5%"][..], &GATE].concat(),
     ];
     for command in commands {
         let answer = place.run(command);
-        assert_eq!(answer.code, Some(0), "{}: {answer:?}", command.join(" "));
+        let is_gate = command[0] == "gate";
+        let allowed: &[i32] = if is_gate { &[0, 6, 7] } else { &[0] };
+        assert!(answer.code.is_some_and(|code| allowed.contains(&code)), "{}: {answer:?}", command.join(" "));
         look(&command.join(" "));
     }
+    let page = Page::with(place, &["--token", TOKEN, "--allow-any-target"]);
+    let target: String = url.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let run = page.run(&format!("targets={target}&rounds=1&requests=40"));
+    page.wait_for(&run, "complete");
+    page.end();
+    look("serve");
 }
 
 /// Checks that a run is refused because of the ownership table.

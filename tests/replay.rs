@@ -2,6 +2,7 @@
 
 mod answers;
 mod cache;
+mod changes;
 mod couchdb;
 mod harmless;
 pub(crate) mod mongodb;

@@ -8,10 +8,16 @@ const SPRUNG: &str = "CREATE FUNCTION kurabe.sprung(what varchar(60)) RETURNS in
     SQL SECURITY INVOKER BEGIN IF SUBSTRING_INDEX(USER(), '@', 1) <> 'low' THEN \
     INSERT INTO kurabe.sprung_log VALUES (what); END IF; RETURN 1; END";
 
-/// Functions of the server that our statements call.
-const FUNCTIONS: [&str; 16] = [
+/// Functions of the server that our statements call, and views under the names of the server's tables.
+const FUNCTIONS: [&str; 28] = [
     "lower", "upper", "concat", "sha2", "version", "substring_index", "is_used_lock", "get_lock", "format",
-    "round", "abs", "hex", "octet_length", "char_length", "ifnull", "trim",
+    "round", "abs", "hex", "octet_length", "char_length", "ifnull", "trim", "concat_ws", "unhex", "nullif",
+    "greatest", "length", "lpad", "substring", "json_extract", "release_lock", "is_free_lock", "crc32",
+    "sleep",
+];
+const VIEWS: [&str; 12] = [
+    "tables", "columns", "triggers", "innodb_table_stats", "servers", "processlist", "statistics",
+    "routines", "user", "plugins", "engines", "global_status",
 ];
 
 /// A role that may create in the database, with functions and views.
@@ -25,13 +31,14 @@ fn with_traps(url: &str) -> (Db, Db) {
     ]);
     let mut low = Db::open(&as_low(url));
     low.all(&["CREATE TABLE sprung_log (what varchar(60)) ENGINE=MyISAM", SPRUNG]);
-    for name in FUNCTIONS {
+    // Their bodies do not say their names, for which a replay would be refused.
+    for (number, name) in FUNCTIONS.iter().enumerate() {
         low.run(&format!(
             "CREATE FUNCTION kurabe.`{name}` (a varchar(60)) RETURNS varchar(60) DETERMINISTIC MODIFIES SQL DATA \
-             SQL SECURITY INVOKER BEGIN SET @a = kurabe.sprung('{name}'); RETURN a; END"
+             SQL SECURITY INVOKER BEGIN SET @a = kurabe.sprung('trap {number}'); RETURN a; END"
         ));
     }
-    for name in ["tables", "columns", "triggers", "innodb_table_stats", "servers", "processlist"] {
+    for name in VIEWS {
         low.run(&format!("CREATE SQL SECURITY INVOKER VIEW `{name}` AS SELECT kurabe.sprung('{name}') AS n"));
     }
     (own, low)

@@ -151,6 +151,9 @@ fn replay_on_mysql_and_mariadb_ends_when_its_session_may_write() {
                     )],
                 ),
                 (&[], &[filled("COM_¿", &["CHANGE_USER"])]),
+                (&[], &[text("BEGIN NOT ATOMIC DELETE FROM victim; END")]),
+                (&[], &[text("BEGIN NOT ATOMIC KILL 99999999; END")]),
+                (&[], &[text("SELECT 1; DELETE FROM victim")]),
             ],
             &mut state,
         );
@@ -202,7 +205,7 @@ fn replay_is_refused_where_postgres_has_code_that_works_outside_of_its_transacti
     // Each is made, judged and removed again.
     let trap =
         format!("CREATE EXTENSION dblink; CREATE FUNCTION trap() RETURNS text LANGUAGE sql AS '{text_of}'");
-    let cases: [(&str, &str, &str, Option<&str>); 15] = [
+    let cases: [(&str, &str, &str, Option<&str>); 18] = [
         (
             &trap,
             "SELECT trap() FROM victim",
@@ -252,6 +255,24 @@ fn replay_is_refused_where_postgres_has_code_that_works_outside_of_its_transacti
             "SELECT trap()",
             "DROP FUNCTION trap()",
             Some("function public.trap()"),
+        ),
+        (
+            "CREATE FUNCTION trap() RETURNS int LANGUAGE plpgsql AS 'BEGIN NOTIFY heard; RETURN 1; END'",
+            "SELECT trap()",
+            "DROP FUNCTION trap()",
+            Some("function public.trap()"),
+        ),
+        (
+            "CREATE VIEW seen AS SELECT pg_notify('heard', 'x') IS NULL",
+            "TABLE seen",
+            "DROP VIEW seen",
+            Some("view public.seen"),
+        ),
+        (
+            "CREATE FUNCTION fine() RETURNS int LANGUAGE plpgsql AS 'DECLARE notify int; BEGIN notify := 1; RETURN notify; END'",
+            "SELECT fine()",
+            "DROP FUNCTION fine()",
+            None,
         ),
         (
             "CREATE VIEW seen AS SELECT pg_cancel_backend(1)",
@@ -350,7 +371,7 @@ fn replay_is_refused_where_mariadb_has_tables_or_functions_that_work_elsewhere()
 }
 
 /// What a server answers to lines, up to a last one.
-fn asked(server: &Server, lines: &str, last: &str) -> String {
+pub(super) fn asked(server: &Server, lines: &str, last: &str) -> String {
     let mut stream = testing::connected(server).unwrap();
     stream.write_all(lines.as_bytes()).unwrap();
     let mut answer = Vec::new();

@@ -74,6 +74,11 @@ fn read(bytes: &mut &[u8]) -> Json {
                 json!(String::from_utf8_lossy(&take(bytes, length)[..length - 1]))
             }
             3 | 4 => read(bytes),
+            5 => {
+                let length = number(bytes);
+                json!(take(bytes, length + 1))
+            }
+            7 => json!(take(bytes, 12)),
             8 => json!(take(bytes, 1)[0] == 1),
             9 | 17 | 18 => json!(i64::from_le_bytes(take(bytes, 8).try_into().unwrap())),
             10 => Json::Null,
@@ -178,6 +183,18 @@ fn assert_counted(report: &Json, server: &Server, before: &BTreeMap<String, u64>
 
 /// Records what clients do. Gives the capture.
 pub(crate) fn recorded(place: &Place, name: &str, server: &Server, act: impl FnOnce(SocketAddr)) -> String {
+    let (path, unreadable) = recorded_as_read(place, name, server, act);
+    assert!(unreadable.is_empty(), "{unreadable:?}");
+    path
+}
+
+/// As [`recorded`], with why connections could not be read to their ends.
+pub(super) fn recorded_as_read(
+    place: &Place,
+    name: &str,
+    server: &Server,
+    act: impl FnOnce(SocketAddr),
+) -> (String, Vec<String>) {
     let path = place.at(name);
     let (scheme, _) = server.url().split_once(':').unwrap();
     let about = About { protocol: scheme.to_owned(), ..About::default() };
@@ -187,8 +204,7 @@ pub(crate) fn recorded(place: &Place, name: &str, server: &Server, act: impl FnO
         Recorder::start(listen, to, of_scheme(scheme).unwrap(), Path::new(&path), &about, None).unwrap();
     act(recorder.at().to_string().parse().unwrap());
     let totals = recorder.finish(Path::new(&path)).unwrap();
-    assert!(totals.unreadable.is_empty(), "{totals:?}");
-    path
+    (path, totals.unreadable.iter().map(ToString::to_string).collect())
 }
 
 /// Inserts, cursors, updates and deletes of three clients at once.

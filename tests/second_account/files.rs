@@ -36,7 +36,7 @@ fn rows_and_statements_that_a_copy_leaves_in_files_are_its_users_alone() {
 }
 
 /// Makes a SQLite file with a view and a row that PostgreSQL cannot store; false, with a message, without the means.
-fn shop(user: &User, path: &str) -> bool {
+pub(super) fn shop(user: &User, path: &str) -> bool {
     let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); \
                   c.execute('CREATE TABLE shop (id INTEGER PRIMARY KEY, name TEXT)'); \
                   c.executemany('INSERT INTO shop VALUES (?, ?)', [(1, 'one'), (2, 'two\\0')]); \

@@ -21,8 +21,12 @@ fn page_and_its_runs_tell_nobody_passwords_of_targets() {
     let (address, token) = url.trim_start_matches("http://").split_once("/?token=").unwrap();
     // A server that never answers, so that the run goes on.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let target = format!("redis%3A%2F%2F%3A{SECRET}%40127.0.0.1%3A{}", silent.local_addr().unwrap().port());
-    let form = format!("targets={target}&rounds=3&duration=100ms");
+    let port = silent.local_addr().unwrap().port();
+    // One of each engine, so that the children of the page have the passwords of all.
+    let target = |scheme: &&str| format!("{scheme}%3A%2F%2Fkurabe%3A{SECRET}%40127.0.0.1%3A{port}%2Fkurabe");
+    let schemes = ["redis", "valkey", "postgres", "mysql", "mariadb", "mongodb", "couchdb", "memcached"];
+    let targets: Vec<String> = schemes.iter().map(target).collect();
+    let form = format!("targets={}&rounds=3&duration=100ms", targets.join("+"));
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     write!(

@@ -6,7 +6,6 @@ use super::holes::{assert_none, holes, holes_of_relay};
 use super::intruder::Address;
 use super::running::Running;
 use super::{logins, scene};
-use crate::servers::common::has;
 use crate::support::eventually;
 use std::process::Command;
 
@@ -91,19 +90,22 @@ fn psql_through(intruder: &Account, user: &User, relay: &Running) -> Vec<String>
 }
 
 #[test]
-fn relay_that_root_starts_before_a_cache_serves_no_other_account() {
+fn relay_before_each_engine_serves_no_other_account() {
     let Some(accounts) = Accounts::get() else { return };
-    if !has("memcached") {
-        return;
-    }
-    let user = accounts.user(&Account::root());
+    let users = accounts.users();
     let mut found = Vec::new();
-    for args in [&["capture", "up:memcached", "-o", &user.at("m.capture")][..], &["wire", "up:memcached"]] {
-        let mut relay = relaying(&user, args, "true");
-        found.extend(holes_of_relay(&accounts, relay.id(), &[user.home().to_owned()], &["kurabe"]));
-        relay.end();
+    for (engine, user) in super::throwaway::engines().into_iter().zip(users.iter().cycle()) {
+        let target = format!("up:{engine}");
+        for args in
+            [&["capture", &target, "-o", &user.at(&format!("{engine}.capture"))][..], &["wire", &target]]
+        {
+            let mut relay = relaying(user, args, "true");
+            let holes = holes_of_relay(&accounts, relay.id(), &[user.home().to_owned()], &["kurabe", "root"]);
+            found.extend(holes.into_iter().map(|hole| format!("{} {target}: {hole}", args[0])));
+            relay.end();
+        }
     }
-    assert_none("relays of root", &found);
+    assert_none("relays", &found);
 }
 
 #[test]

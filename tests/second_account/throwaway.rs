@@ -111,24 +111,24 @@ fn servers_and_files_of_a_run_are_its_users_alone() {
     assert_none("run", &[found, left, lines.passwords(&user.programs(), &[])].concat());
 }
 
+/// Pairs of engines, so that each is in a gate, by turns of root and of a user.
 #[test]
 fn gate_of_two_throwaway_servers_tells_nobody_their_passwords() {
     let Some(accounts) = Accounts::get() else { return };
-    if !has("redis") {
-        return;
-    }
-    for user in accounts.users() {
+    let users = accounts.users();
+    for (pair, user) in engines().chunks(2).zip(users.iter().cycle()) {
         let lines = CommandLines::watch();
         let suite = user.input("gate.toml", "experiment = \"kv\"\nrecords = 20\nrequests = 40\nrounds = 6\n");
         let script = user.input("gate.sh", &fs::read_to_string(GATE).unwrap());
-        let up = format!("{} up redis", user.path().display());
+        let up = |engine: &str| format!("{} up {engine}", user.path().display());
         let mut gate = user.program(Path::new(&script), &[]);
-        gate.env("KURABE", user.path()).env("SUITE", &suite).env("BASE", &up).env("HEAD", &up);
-        let gate = Running::start_to_pause(&user, gate);
-        let folders = [server_folders(&user), vec![user.home().join(".kurabe/runs")]].concat();
+        gate.env("KURABE", user.path()).env("SUITE", &suite);
+        gate.env("BASE", up(pair[0])).env("HEAD", up(pair.last().unwrap()));
+        let gate = Running::start_to_pause(user, gate);
+        let folders = [server_folders(user), vec![user.home().join(".kurabe/runs")]].concat();
         let mut found = holes(&accounts, &[gate.id()], &folders);
         let answer = gate.finish();
-        assert!(matches!(answer.code, Some(0 | 6 | 7)), "{answer:?}");
+        assert!(matches!(answer.code, Some(0 | 6 | 7)), "{pair:?}: {answer:?}");
         found.extend(lines.passwords(&user.programs(), &[]));
         if has_password(&answer.err) || has_password(&answer.out) {
             found.push(format!("a password is in the output, which CI servers show: {}", answer.err));
@@ -139,24 +139,50 @@ fn gate_of_two_throwaway_servers_tells_nobody_their_passwords() {
                 found.push(format!("a password is in {}", file.path().display()));
             }
         }
-        assert_none(&format!("gate of {}", user.account.name), &found);
+        assert_none(&format!("gate of {pair:?} of {}", user.account.name), &found);
     }
 }
+
+/// What writes and reads something through a relay before each engine; that of MongoDB has no program for it.
+const CLIENTS: [(&str, &str); 7] = [
+    ("postgres", "psql -XAtqc 'SELECT 4711'"),
+    ("mysql", MYSQL),
+    ("mariadb", MYSQL),
+    ("redis", "redis-cli -u \"$KURABE_URL\" SET a 4711"),
+    ("valkey", "redis-cli -u \"$(echo \"$KURABE_URL\" | sed 's/^valkey/redis/')\" SET a 4711"),
+    (
+        "memcached",
+        "exec 3<>\"/dev/tcp/$KURABE_HOST/$KURABE_PORT\"; login=\"kurabe $MEMCACHED_PASSWORD\"; \
+                   printf 'set auth 0 0 %s\\r\\n%s\\r\\nset a 0 0 1\\r\\nx\\r\\n' ${#login} \"$login\" >&3; read -r a <&3; read -r b <&3",
+    ),
+    ("couchdb", "curl -sS -u \"kurabe:$COUCHDB_PASSWORD\" -X PUT \"http://$KURABE_HOST:$KURABE_PORT/made\""),
+];
+const MYSQL: &str = "mysql --no-defaults --protocol=tcp --user=\"$MYSQL_USER\" -e 'SELECT 4711' kurabe";
 
 #[test]
 fn capture_and_replay_on_throwaway_servers_are_their_users_alone() {
     let Some(accounts) = Accounts::get() else { return };
     let (user, lines) = (accounts.user(&accounts.owner), CommandLines::watch());
-    for (engine, script) in
-        [("postgres", "psql -XAtqc 'SELECT 4711'"), ("redis", "redis-cli -u \"$KURABE_URL\" SET a 4711")]
-    {
-        if !has(engine) {
-            continue;
-        }
+    let mut captures = Vec::new();
+    for (engine, script) in CLIENTS.into_iter().filter(|(engine, _)| has(engine)) {
         let (file, target) = (user.at(&format!("{engine}.capture")), format!("up:{engine}"));
         let capture =
-            user.run(&["capture", &target, "-o", &file, "--", "sh", "-ec", script]).output().unwrap();
-        assert!(capture.status.success(), "{capture:?}");
+            user.run(&["capture", &target, "-o", &file, "--", "bash", "-ec", script]).output().unwrap();
+        assert!(capture.status.success(), "{engine}: {capture:?}");
+        captures.push((engine, file));
+    }
+    if let Some(server) = kurabe_testbed::testing::server("mongodb") {
+        let place = crate::support::Place::new();
+        let path = crate::replay::mongodb::recorded(&place, "mongodb.capture", &server, |address| {
+            let mut client = crate::replay::mongodb::Client::connect(&server, address);
+            client.ask("find", &"items".into(), &serde_json::json!({"filter": {}}));
+        });
+        let file = user.input("mongodb.capture", "");
+        fs::copy(path, &file).unwrap();
+        captures.push(("mongodb", file));
+    }
+    for (engine, file) in captures {
+        let target = format!("up:{engine}");
         let replay = user.run(&["run", "replay", &file, &target, "--rounds", "1", "--no-html", "--write"]);
         let replay = Running::start_to_pause(&user, replay);
         let folders = [server_folders(&user), vec![user.home().to_owned()]].concat();
@@ -166,4 +192,42 @@ fn capture_and_replay_on_throwaway_servers_are_their_users_alone() {
         found.extend(lines.passwords(&user.programs(), &[]));
         assert_none(&format!("replay on {engine}"), &found);
     }
+}
+
+/// The targets are lines of standard input, since everybody reads arguments.
+#[test]
+fn copies_to_servers_tell_nobody_their_passwords() {
+    let Some(accounts) = Accounts::get() else { return };
+    let (user, lines) = (accounts.user(&accounts.owner), CommandLines::watch());
+    let source = user.signals().join("shop.db").display().to_string();
+    if !super::files::shop(&user, &source) {
+        return;
+    }
+    let sql: Vec<&str> =
+        engines().into_iter().filter(|engine| ["postgres", "mysql", "mariadb"].contains(engine)).collect();
+    let mut servers: Vec<Running> =
+        sql.iter().map(|engine| Running::start(&mut user.run(&["up", engine]))).collect();
+    let urls: Vec<String> = servers.iter_mut().map(Running::first_line).collect();
+    let (rejected, leftovers) = (user.at("rejected"), user.at("leftovers"));
+    let accept = ["--accept", "nul-character=refuse,view", "--reject", &rejected, "--leftovers", &leftovers];
+    let mut found = Vec::new();
+    for (engine, url) in sql.iter().zip(&urls) {
+        for file in [&rejected, &leftovers] {
+            let _ = fs::remove_file(file);
+        }
+        let mut copy = user.run(&[&["copy", &format!("sqlite:{source}"), "-"][..], &accept].concat());
+        let mut copy = crate::support::piped(copy.stdin(std::process::Stdio::piped()));
+        std::io::Write::write_all(&mut copy.stdin.take().unwrap(), format!("{url}\n").as_bytes()).unwrap();
+        let answer = crate::support::Answer::at_end_of(copy);
+        // PostgreSQL stores no NUL.
+        assert!(matches!(answer.code, Some(0 | 4)), "{engine}: {answer:?}");
+        if has_password(&answer.err) || has_password(&answer.out) {
+            found.push(format!("a password is in what a copy to {engine} prints: {answer:?}"));
+        }
+        let pids: Vec<u32> = servers.iter().map(Running::id).collect();
+        found.extend(holes(&accounts, &pids, &[user.home().to_owned()]));
+    }
+    let secrets: Vec<&str> = urls.iter().filter_map(|url| password(url)).collect();
+    found.extend(lines.passwords(&user.programs(), &secrets));
+    assert_none("copy", &found);
 }

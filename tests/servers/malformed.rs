@@ -1,7 +1,8 @@
 //! Targets that are no URLs of Kurabe's, or wrong ones, with passwords in them: no command repeats any part of a password.
 
 use super::watch::Needles;
-use crate::support::Place;
+use crate::page::{Page, TOKEN};
+use crate::support::{Answer, Place, eventually};
 use kurabe_core::target::TargetUrl;
 use std::io::Write as _;
 use std::process::Stdio;
@@ -98,47 +99,114 @@ fn byte_order_mark_on_standard_input_means_nothing() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Command lines that name a target, and how they tell what happens; `TARGET` is the target.
+const COMMANDS: [&str; 36] = [
+    "doctor TARGET",
+    "doctor --messages TARGET",
+    "doctor sqlite:other.db TARGET",
+    "run kv TARGET --requests 1",
+    "run kv TARGET --requests 1 --log-format json",
+    "run kv TARGET --requests 1 --log-format text --verbose",
+    "run kv sqlite:other.db TARGET --dry-run",
+    "run kv sqlite:other.db TARGET --dry-run --log-format json",
+    "run kv sqlite:other.db --target TARGET --quiet",
+    "run kv --target=TARGET --fail-on slower:5%",
+    "run kv sqlite:other.db --cache TARGET",
+    "run link up:null --remote TARGET --log-format text",
+    "run link sqlite: --remote TARGET --log-format json",
+    "run copy sqlite: --where remote --remote TARGET",
+    "run kv up:nosuch --db TARGET",
+    "run kv --via stack:php/mysqli --db TARGET",
+    "run kv up:sqlite --setup copy:TARGET",
+    "run kv sqlite:other.db --fleet TARGET",
+    "run pgbench -S TARGET",
+    "run query TARGET sqlite: -c SELECT",
+    "run replay none.capture TARGET",
+    "run session --again TARGET",
+    "run --resume TARGET",
+    "gate suite.toml TARGET",
+    "gate suite.toml sqlite:other.db TARGET --fail-on slower:5%",
+    "copy TARGET sqlite:other.db",
+    "copy sqlite:other.db TARGET",
+    "copy TARGET sqlite:other.db --dry-run",
+    "capture TARGET -o x.capture -- true",
+    "wire TARGET -- true",
+    "up TARGET",
+    "up app TARGET",
+    "up stack php --db TARGET",
+    "compare TARGET last",
+    "report TARGET --format json",
+    "agent --broker TARGET --name a",
+];
+
 #[test]
 fn no_command_prints_a_part_of_the_password_of_a_malformed_target() {
     let place = Place::new();
+    place.file("suite.toml", "experiment = 'kv'\nrounds = 1\n");
     let needles = Needles::of(&PARTS);
-    let good = "sqlite:other.db";
-    // Each form once, with another password, by another command.
-    let texts: Vec<String> = all().step_by(BETWEEN.len() + 1).chain(all().skip(3).step_by(61)).collect();
-    for (number, text) in texts.iter().enumerate() {
-        let text = text.as_str();
-        let commands: [&[&str]; 12] = [
-            &["doctor", text],
-            &["run", "kv", text, "--requests", "1", "--log-format", "json"],
-            &["run", "kv", good, text, "--dry-run"],
-            &["run", "link", "up:null", "--remote", text, "--log-format", "text"],
-            &["copy", text, good],
-            &["copy", good, text, "--log-format", "json"],
-            &["capture", text, "-o", "x.capture", "--", "true"],
-            &["wire", text, "--", "true"],
-            &["run", "replay", "none.capture", text],
-            &["run", "kv", "up:nosuch", "--db", text],
-            &["run", "kv", good, "--setup", &format!("copy:{text}")],
-            &["up", text],
-        ];
-        for args in [commands[number % 12], commands[(number * 5 + 1) % 12]] {
-            let answer = place.run(args);
-            assert_ne!(answer.code, Some(0), "{args:?}: {answer:?}");
-            needles.assert_absent(&format!("{args:?}: standard output"), &answer.out);
-            needles.assert_absent(&format!("{args:?}: standard error"), &answer.err);
+    let texts: Vec<String> = all().collect();
+    let run = |words: &[&str]| {
+        let mut command = place.command(words);
+        // A target that is read as one of the user's begins to wait for what is not there.
+        let child = command
+            .current_dir(place.home())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Answer::at_end_of(child.spawn().unwrap())
+    };
+    let check = |words: &[&str], text: &str| {
+        let shown = words.join(" ").replace("TARGET", text);
+        let words: Vec<String> = words.iter().map(|word| word.replace("TARGET", text)).collect();
+        let answer = run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        needles.assert_absent(&format!("{shown}: standard output"), &answer.out);
+        needles.assert_absent(&format!("{shown}: standard error"), &answer.err);
+        assert_ne!(answer.code, Some(0), "{shown}: {answer:?}");
+    };
+    // Each text by one command, and each form of a target by each command, with another password.
+    let by_command = |number: usize| COMMANDS[number % COMMANDS.len()].split(' ').collect::<Vec<_>>();
+    let part = |part: usize| {
+        for (number, text) in texts.iter().enumerate().filter(|(number, _)| number % 2 == part) {
+            check(&by_command(number + number / BETWEEN.len()), text);
         }
-    }
-    // A suite, a settings file and standard input name targets too.
-    for (number, text) in texts.iter().step_by(9).enumerate() {
+    };
+    crate::support::beside_each_other(0..2, part);
+    // A suite, a custom workload's suite and standard input name targets too.
+    for (number, text) in texts.iter().step_by(BETWEEN.len() - 1).enumerate() {
         let suite =
             place.file(&format!("{number}.toml"), format!("experiment = 'kv'\ntargets = [{text:?}]\n"));
-        let answers =
-            [place.run(&["run", "-f", &suite, "--log-format", "json"]), place.run(&["run", "kv", "-"])];
+        let mut command = place.command(&["run", "kv", "-", "--log-format", "json"]);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(format!("{text}\n").as_bytes()).unwrap();
+        let answers = [run(&["run", "-f", &suite, "--log-format", "json"]), Answer::at_end_of(child)];
         for answer in answers {
-            needles.assert_absent("standard output", &answer.out);
-            needles.assert_absent("standard error", &answer.err);
+            needles.assert_absent(&format!("{text}: standard output"), &answer.out);
+            needles.assert_absent(&format!("{text}: standard error"), &answer.err);
         }
         std::fs::remove_file(suite).unwrap();
     }
+    needles.assert_absent_below(place.path());
+    needles.assert_absent_below(place.home());
+}
+
+#[test]
+fn page_keeps_and_logs_no_part_of_the_password_of_a_malformed_target() {
+    let place = Place::new();
+    let needles = Needles::of(&PARTS);
+    let page = Page::with(&place, &["--token", TOKEN, "--allow-any-target"]);
+    let texts: Vec<String> = all().step_by(5).collect();
+    for text in &texts {
+        let target: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let (status, to) = page.post("/new/point-read", &format!("targets={target}&rounds=1&requests=1"));
+        if status == 303 {
+            // What its run says, when it has ended.
+            let said = eventually(60, || Some(page.get(&to).1).filter(|said| !said.contains("running")));
+            needles.assert_absent(text, &said.unwrap_or_default());
+        }
+    }
+    let ended = page.end();
+    needles.assert_absent("standard output", &ended.out);
+    needles.assert_absent("standard error", &ended.err);
     needles.assert_absent_below(place.path());
 }

@@ -286,7 +286,10 @@ impl TargetUrl {
         }
         write!(f, "{}", utf8_percent_encode(&self.path, ESCAPED))?;
         let mut sign = '?';
+        let has_secret = self.options.keys().any(|name| is_secret_name(name));
         for (name, value) in &self.options {
+            // Behind a password with an unescaped `&`, its rest is an option without a value.
+            let name = if has_secret && value.is_empty() { "***" } else { name };
             let value = self.shown_option(name, value);
             write!(
                 f,
@@ -340,8 +343,9 @@ fn refuse_ambiguous(scheme: &str, rest: &str) -> Result<()> {
         return Err(Error::usage(format!("a target of '{scheme}:' names its user after '//'"))
             .hint(format!("write {scheme}://user@host; a ':' in a path is %3A, and a '@' is %40")));
     }
-    // Without a password there is nothing to hide: `postgres://host/db?user=me@here`.
-    if !after.contains('@') || !authority.contains([':', '@']) {
+    // Without a password there is nothing to hide: `postgres://host/db?user=me@here`. What precedes a path with '@' may be one.
+    let is_in_path = begins_host.is_some() && path.contains('@') && !["http", "https"].contains(&scheme);
+    if !is_in_path && (!after.contains('@') || !authority.contains([':', '@'])) {
         return Ok(());
     }
     Err(Error::usage(format!("target {scheme}://…: '@' follows the '/' or '?' that ends the host")).hint(

@@ -16,6 +16,9 @@ const MADE: &str = "
     CREATE TRIGGER counted AFTER INSERT ON theirs BEGIN UPDATE spare SET id = id + 1; END;
     CREATE VIRTUAL TABLE words USING fts5(t);
     INSERT INTO words VALUES ('one two');
+    CREATE VIRTUAL TABLE old_words USING fts4(t);
+    INSERT INTO old_words VALUES ('one two');
+    INSERT INTO old_words VALUES ('three');
     CREATE VIRTUAL TABLE boxes USING rtree(id, a, b);
     INSERT INTO boxes VALUES (1, 0, 1);
     PRAGMA user_version = 3;
@@ -93,6 +96,23 @@ const STATEMENTS: &[&str] = &[
     "PRAGMA secure_delete = ON",
     "PRAGMA optimize",
     "PRAGMA optimize(0x10002)",
+    // What a SELECT does by a function, or by a table that is a pragma.
+    "SELECT * FROM pragma_optimize",
+    "SELECT * FROM pragma_optimize(65535)",
+    "SELECT * FROM pragma_optimize('0x10002')",
+    "SELECT * FROM theirs, pragma_optimize(-1)",
+    "SELECT * FROM pragma_journal_mode",
+    "SELECT * FROM pragma_wal_checkpoint",
+    "SELECT * FROM pragma_incremental_vacuum(10)",
+    "SELECT optimize(old_words) FROM old_words",
+    "SELECT optimize(old_words) FROM old_words LIMIT 1",
+    "INSERT INTO old_words(old_words) VALUES ('optimize')",
+    "INSERT INTO old_words(old_words) VALUES ('rebuild')",
+    "INSERT INTO words(words, rank) VALUES ('merge', 500)",
+    "INSERT INTO words(words) VALUES ('rebuild')",
+    "INSERT INTO words(words, rank) VALUES ('automerge', 8)",
+    "SELECT rtreecheck('boxes')",
+    "EXPLAIN SELECT optimize(old_words) FROM old_words",
     "PRAGMA temp_store_directory = '@'",
     "PRAGMA data_store_directory = '@'",
     "PRAGMA \"temp_store_directory\" = '@'",
@@ -134,7 +154,7 @@ fn state(folder: &Path, database: &Path) -> (BTreeMap<String, Vec<u8>>, String) 
         rows.map(Result::unwrap).collect::<Vec<_>>().join("\n")
     };
     let all = "SELECT concat_ws(' ', type, name, rootpage, sql) FROM sqlite_schema UNION ALL \
-               SELECT 'row ' || id || ' ' || n FROM theirs UNION ALL SELECT 'word ' || t FROM words UNION ALL \
+               SELECT 'row ' || id || ' ' || n FROM theirs UNION ALL SELECT 'word ' || t FROM words UNION ALL SELECT 'old ' || level || idx FROM old_words_segdir UNION ALL \
                SELECT 'box ' || id FROM boxes UNION ALL SELECT 'spare ' || count(*) FROM spare UNION ALL \
                SELECT 'version ' || user_version FROM pragma_user_version";
     (files, text(all))

@@ -82,6 +82,8 @@ fn password_is_never_displayed() {
     let url = parse("postgres://bob:hunter2@db.example:5432/shop?sslpassword=hunter2");
     assert_eq!(url.to_string(), "postgres://bob@db.example:5432/shop?sslpassword=***");
     assert!(!format!("{url:?}").replace("\"sslpassword\": \"hunter2\"", "").contains("hunter2"));
+    let url = parse("postgres://h/d?password=a&hunter2&tls=off");
+    assert!(!url.to_string().contains("hunter2") && url.to_string().contains("tls=off"), "{url}");
     let error = TargetUrl::parse("postgres//bob:hunter2@db").unwrap_err();
     assert!(!error.to_string().contains("hunter2"), "{error}");
     let error = TargetUrl::parse("postgres://bob:hunter2@db:x").unwrap_err();
@@ -98,6 +100,8 @@ fn password_with_an_unescaped_delimiter_is_refused_and_not_displayed() {
         "mysql://app:1?tls=cret@h/d",
         "redis://:1/x?cret@h",
         "redis://:?cret@h",
+        "redis://my/cret@h:x/0",
+        "postgres://my/cret@h/d",
     ] {
         let error = TargetUrl::parse(text).unwrap_err().to_string();
         assert!(!error.contains("cret"), "{text}: {error}");

@@ -15,12 +15,12 @@ file_role AS (
                                 WHERE power.rolname IN ('pg_execute_server_program', 'pg_write_server_files')
                                   AND pg_catalog.pg_has_role(own.oid, power.oid, 'MEMBER'))
 ),
--- Functions with effects that no transaction undoes: other sessions, files, the server, its statistics, its replication.
+-- Functions with effects that no read-only transaction stops: other sessions, files, the server, its statistics, its replication.
 outside AS (
-  SELECT oid, proname, prosrc FROM pg_catalog.pg_proc WHERE proname ~ '^pg_(stat_statements_reset|buffercache_evict)' OR oid < 16384 AND (
-    proname IN ('lo_export', 'pg_terminate_backend', 'pg_cancel_backend', 'pg_reload_conf', 'pg_rotate_logfile', 'pg_switch_wal',
+  SELECT oid, proname, prosrc FROM pg_catalog.pg_proc WHERE proname ~ '^(pg_stat_(statements|kcache)_reset|pg_buffercache_evict|autoprewarm_)' OR oid < 16384 AND (
+    proname IN ('lo_export', 'pg_notify', 'pg_log_backend_memory_contexts', 'pg_terminate_backend', 'pg_cancel_backend', 'pg_reload_conf', 'pg_rotate_logfile', 'pg_switch_wal',
       'pg_create_restore_point', 'pg_promote', 'pg_wal_replay_pause', 'pg_wal_replay_resume', 'pg_backup_start', 'pg_backup_stop',
-      'pg_start_backup', 'pg_stop_backup', 'pg_import_system_collations', 'pg_logical_emit_message', 'pg_sync_replication_slots',
+      'pg_start_backup', 'pg_stop_backup', 'pg_import_system_collations', 'pg_logical_emit_message', 'pg_log_standby_snapshot', 'pg_sync_replication_slots',
       'gin_clean_pending_list')
     OR proname ~ '^(pg_stat_reset|pg_(create|copy|drop)_.*replication_slot|pg_replication_(slot_advance|origin_)|pg_logical_slot_get|brin_.*summarize|pg_(restore|clear)_.*_stats)')
 ),
@@ -66,7 +66,8 @@ WHERE c.relkind = 'f' AND (
 UNION ALL
 SELECT 'function ' || name || ', whose body names what works outside of its transaction'
 FROM code, named
-WHERE lanname NOT IN ('c', 'internal') AND (prosrc ~* named.in_text OR tree ~ named.in_tree)
+WHERE lanname NOT IN ('c', 'internal') AND (prosrc ~* named.in_text OR tree ~ named.in_tree
+    OR prosrc ~* '(^|;|\m(begin|then|else|loop)\M)\s*notify\s')
   -- One of them by another name.
   OR lanname = 'internal' AND prosrc IN (SELECT prosrc FROM outside)
 UNION ALL

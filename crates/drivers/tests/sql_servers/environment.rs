@@ -330,105 +330,280 @@ fn environment_of_postgres_fills_what_a_url_leaves_open_and_never_reaches_a_thro
     assert!(refused.contains("latin, line 1") && !refused.contains("cret"), "{refused}");
 }
 
+/// The client program of MariaDB, or of MySQL from where set-up has put it.
+fn client_of(engine: &str) -> Option<Vec<String>> {
+    if engine == "mariadb" {
+        let program = kurabe_driver_common::program::find(&["mariadb"], "").ok()?;
+        return Some(vec![program.display().to_string()]);
+    }
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(std::path::PathBuf::from);
+    let cache = set("KURABE_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|folder| folder.join("kurabe")))
+        .or_else(|| set("HOME").map(|folder| folder.join(".cache/kurabe")))?;
+    let root = cache.join("servers/mysql-sid");
+    let at = |path: &str| root.join(path).display().to_string();
+    let words = ["lib64/ld-linux-x86-64.so.2", "usr/lib/x86_64-linux-gnu", "usr/bin/mysql"].map(at);
+    let [loader, libraries, program] = words;
+    Path::new(&program).exists().then(|| vec![loader, "--library-path".to_owned(), libraries, program])
+}
+
 #[test]
 fn option_files_of_mariadb_fill_what_a_url_leaves_open_and_never_reach_a_throwaway_server() {
+    option_files_fill_what_a_url_leaves_open("mariadb");
+}
+
+#[test]
+fn option_files_of_mysql_fill_what_a_url_leaves_open_and_never_reach_a_throwaway_server() {
+    option_files_fill_what_a_url_leaves_open("mysql");
+}
+
+/// Each key of an option file that is read, each that is refused, and each variable of the engine's client.
+#[expect(clippy::too_many_lines, reason = "one server, and what each option does to a URL of it")]
+fn option_files_fill_what_a_url_leaves_open(engine: &str) {
     if !super::methods::has_mariadb_program() {
         return;
     }
-    let Some(server) = testing::server_with("mariadb", StartOptions::with_tls) else { return };
+    let Some(program) = client_of(engine) else {
+        return testing::skipped("there is no client program of MySQL");
+    };
+    let is_mysql = engine == "mysql";
+    let Some(server) = testing::server_with(engine, StartOptions::with_tls) else { return };
     let port = server.port();
     let asked = TargetUrl::parse(server.url()).unwrap();
     let made = "CREATE USER other@'%' IDENTIFIED BY 'secret'; CREATE DATABASE other_db; \
                 GRANT ALL ON kurabe.* TO other@'%'; GRANT ALL ON other_db.* TO other@'%'";
     super::methods::administer(&server, made);
     let database = &asked.path;
-    let full = format!("mariadb://other:secret@127.0.0.1:{port}/{database}");
-    let sql = "SELECT CONCAT_WS(' ', SUBSTRING_INDEX(USER(), '@', 1), CONCAT('db=', DATABASE()), (SELECT IF(VARIABLE_VALUE = '', \
-               'plain', 'tls') FROM information_schema.SESSION_STATUS WHERE VARIABLE_NAME = 'Ssl_cipher'))";
+    // MySQL's server encrypts the password with its key where there is no TLS.
+    let of_place = |login: &str, place: &str, path: &str| {
+        let url = format!("{engine}://{login}@{place}{path}");
+        if is_mysql { super::common::with(&url, "get_server_public_key=true") } else { url }
+    };
+    let here = format!("127.0.0.1:{port}");
+    let path = format!("/{database}");
+    let full = of_place("other:secret", &here, &path);
+    let status =
+        if is_mysql { "performance_schema.session_status" } else { "information_schema.SESSION_STATUS" };
+    let sql = format!(
+        "SELECT CONCAT_WS(' ', SUBSTRING_INDEX(USER(), '@', 1), CONCAT('db=', DATABASE()), (SELECT IF(VARIABLE_VALUE = '', \
+         'plain', 'tls') FROM {status} WHERE VARIABLE_NAME = 'Ssl_cipher'))"
+    );
     let folder = tempfile::tempdir().unwrap();
     let ca = server.ca().unwrap().display().to_string();
     let socket = server.socket().map(|socket| socket.display().to_string()).unwrap_or_default();
+    let included = private(&folder.path().join("included"), "[client]\nuser=nobody\n");
+    let folder_of_files = folder.path().join("files").display().to_string();
+    private(&folder.path().join("files/a.cnf"), "[client]\nuser=nobody\n");
+    private(&folder.path().join("files/b.txt"), "[client]\nuser=other\n");
+    private(&folder.path().join("system/my.cnf"), "[client]\nuser=nobody\n");
+    let system = folder.path().join("system").display().to_string();
     let mut number = 0;
     let mut row =
-        |lines: &[u8], set: &[(&'static str, &str)], named: &str, open: &str, expected: [&'static str; 2]| {
+        |lines: &str, set: &[(&'static str, &str)], named: &str, open: &str, expected: [&'static str; 2]| {
             number += 1;
             let home = folder.path().join(number.to_string());
-            private(&home.join(".my.cnf"), [b"# s\xe9curit\xe9\n[client]\n", lines].concat());
+            private(&home.join(".my.cnf"), [b"# s\xe9curit\xe9\n[client]\n", lines.as_bytes()].concat());
             let mut set: Vec<_> = set.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
             set.push(("HOME", home.display().to_string()));
             Row { set, named: named.to_owned(), open: open.to_owned(), expected, differs: None }
         };
-    let tls = |option: &str| super::common::with(&full, option);
-    let no_user = format!("mariadb://:secret@127.0.0.1:{port}/{database}");
-    let no_password = format!("mariadb://other@127.0.0.1:{port}/{database}");
-    let no_host = format!("mariadb://other:secret@:{port}/{database}");
-    let no_place = format!("mariadb://other:secret@/{database}");
-    let no_port = format!("mariadb://other:secret@127.0.0.1/{database}");
-    let no_database = format!("mariadb://other:secret@127.0.0.1:{port}");
-    let refused_ca = "[client]\nssl-ca=/nonexistent\nssl-verify-server-cert\n";
-    let rows = [
-        row(b"user=other\n", &[], &full, &no_user, ["other", "other"]),
-        row(b"user=nobody\n", &[], &full, &no_user, ["other", "refused"]),
-        row(b"password=secret\n", &[], &full, &no_password, ["ok", "ok"]),
-        row(b"password=wrong\n", &[], &full, &no_password, ["ok", "refused"]),
-        row(b"password=secret\n", &[("MYSQL_PWD", "wrong")], &full, &no_password, ["ok", "ok"]),
-        row(b"", &[("MYSQL_PWD", "secret")], &full, &no_password, ["ok", "ok"]),
-        row(b"", &[("MYSQL_PWD", "wrong")], &full, &no_password, ["ok", "refused"]),
-        row(b"host=127.0.0.9\n", &[], &full, &no_host, ["ok", "refused"]),
-        row(b"port=1\n", &[], &full, &no_port, ["ok", "refused"]),
-        row(format!("socket={socket}\n").as_bytes(), &[], &full, &no_place, ["ok", "ok"]),
-        row(b"database=other_db\n", &[], &full, &no_database, ["ok", "db=other_db"]),
-        row(b"ssl\n", &[], &tls("tls=off"), &full, ["plain", "tls"]),
-        row(b"ssl\nskip-ssl\n", &[], &tls("tls=require"), &full, ["tls", "plain"]),
+    let but = |row: Row, differs: [&'static str; 2], why: &'static str| Row {
+        differs: Some((differs, why)),
+        ..row
+    };
+    // How each engine's option is refused or ignored by the other's client.
+    let only = |own: bool, row: Row, differs: [&'static str; 2]| {
+        if own { row } else { but(row, differs, "the other engine's client does not know it") }
+    };
+    let off = super::common::with(&full, "tls=off");
+    let on = super::common::with(&full, "tls=require");
+    let no_user = of_place(":secret", &here, &path);
+    let no_password = of_place("other", &here, &path);
+    let no_host = of_place("other:secret", &format!(":{port}"), &path);
+    let no_place = of_place("other:secret", "", &path);
+    let no_port = of_place("other:secret", "127.0.0.1", &path);
+    let no_database = of_place("other:secret", &here, "");
+    let mut rows = vec![
+        row("user=other\n", &[], &full, &no_user, ["other", "other"]),
+        row("user=nobody\n", &[], &full, &no_user, ["other", "refused"]),
         row(
-            format!("ssl-ca={ca}\nssl-verify-server-cert\n").as_bytes(),
+            "[mysqld]\nuser=nobody\n[client]\nuser = \"other\" # who\n",
             &[],
-            &tls("tls=off"),
             &full,
-            ["plain", "tls"],
+            &no_user,
+            ["other", "other"],
         ),
-        row(refused_ca.as_bytes(), &[], &tls("tls=off"), &full, ["plain", "refused"]),
+        row("[mysqldump]\nuser=nobody\n[client]\nuser=other\n", &[], &full, &no_user, ["other", "other"]),
+        row(&format!("user=other\n!include {included}\n"), &[], &full, &no_user, ["other", "refused"]),
         row(
-            b"ssl-cert=/nonexistent\nssl-key=/nonexistent\nssl\n",
+            &format!("user=other\n!includedir {folder_of_files}\n"),
             &[],
-            &tls("tls=off"),
             &full,
-            ["plain", "refused"],
+            &no_user,
+            ["other", "refused"],
         ),
-        row(
-            format!("ssl-ca={ca}\nssl-crl=/nonexistent\n").as_bytes(),
-            &[],
-            &tls("tls=off"),
-            &full,
-            ["plain", "refused"],
+        only(
+            !is_mysql,
+            row("user=other\n[client-server]\nuser=nobody\n", &[], &full, &no_user, ["other", "refused"]),
+            ["other", "other"],
         ),
-        Row {
-            differs: Some((["refused", "refused"], "MariaDB's client does not know MySQL's option")),
-            ..row(b"ssl-mode=REQUIRED\n", &[], &tls("ssl-mode=DISABLED"), &full, ["plain", "tls"])
-        },
+        only(
+            !is_mysql,
+            row("user=other\n[client-mariadb]\nuser=nobody\n", &[], &full, &no_user, ["other", "refused"]),
+            ["other", "other"],
+        ),
+        row("password=secret\n", &[], &full, &no_password, ["ok", "ok"]),
+        row("password='secret'\n", &[], &full, &no_password, ["ok", "ok"]),
+        row("password=wrong\n", &[], &full, &no_password, ["ok", "refused"]),
+        row("password=secret\n", &[("MYSQL_PWD", "wrong")], &full, &no_password, ["ok", "ok"]),
+        row("", &[("MYSQL_PWD", "secret")], &full, &no_password, ["ok", "ok"]),
+        row("", &[("MYSQL_PWD", "wrong")], &full, &no_password, ["ok", "refused"]),
+        row("host=127.0.0.9\n", &[], &full, &no_host, ["ok", "refused"]),
+        row("port=1\n", &[], &full, &no_port, ["ok", "refused"]),
+        row(&format!("socket={socket}\n"), &[], &full, &no_place, ["ok", "ok"]),
+        row("socket=/nonexistent\n", &[], &full, &no_place, ["ok", "refused"]),
+        row("database=other_db\n", &[], &full, &no_database, ["ok", "db=other_db"]),
+        row("ssl\n", &[], &off, &full, ["plain", "tls"]),
+        only(!is_mysql, row("ssl\nskip-ssl\n", &[], &on, &full, ["tls", "plain"]), ["refused", "refused"]),
+        only(!is_mysql, row("disable_ssl\n", &[], &on, &full, ["tls", "plain"]), ["tls", "tls"]),
+        row(&format!("ssl-ca={ca}\nssl-verify-server-cert\n"), &[], &off, &full, ["plain", "tls"]),
+        row("ssl-ca=/nonexistent\nssl-verify-server-cert\n", &[], &off, &full, ["plain", "refused"]),
+        row("ssl\nssl-cert=/nonexistent\nssl-key=/nonexistent\n", &[], &off, &full, ["plain", "refused"]),
+        row(&format!("ssl-ca={ca}\nssl-crl=/nonexistent\n"), &[], &off, &full, ["plain", "refused"]),
+        only(
+            is_mysql,
+            row("ssl-mode=REQUIRED\n", &[], &off, &full, ["plain", "tls"]),
+            ["refused", "refused"],
+        ),
+        only(is_mysql, row("ssl-mode=DISABLED\n", &[], &on, &full, ["tls", "plain"]), ["refused", "refused"]),
+        only(
+            is_mysql,
+            row(&format!("ssl-mode=VERIFY_CA\nssl-ca={ca}\n"), &[], &off, &full, ["plain", "tls"]),
+            ["refused", "refused"],
+        ),
+        only(
+            is_mysql,
+            row("ssl-mode=VERIFY_CA\nssl-ca=/nonexistent\n", &[], &off, &full, ["plain", "refused"]),
+            ["refused", "refused"],
+        ),
+        but(
+            row("ssl-mode=nonsense\n", &[], &off, &full, ["plain", "refused"]),
+            ["refused", "refused"],
+            "each client refuses a value that it does not know at once",
+        ),
+        // A key without its certificate, and what this driver does not do.
+        row("ssl-key=/nonexistent\n", &[], &off, &full, ["plain", "refused"]),
     ];
-    let program = kurabe_driver_common::program::find(&["mariadb"], "").unwrap();
-    let mariadb = |url: &str, row: &Row| {
+    let key = of_place("other:secret", &here, &path)
+        .replace("get_server_public_key=true", "get_server_public_key=false");
+    if is_mysql {
+        rows.extend([
+            row(
+                "get-server-public-key\nssl-mode=DISABLED\n",
+                &[],
+                &full,
+                &key.replace("?get_server_public_key=false", ""),
+                ["ok", "ok"],
+            ),
+            but(
+                row(
+                    "ssl-mode=DISABLED\nserver-public-key-path=/nonexistent\n",
+                    &[],
+                    &full,
+                    &full,
+                    ["refused", "refused"],
+                ),
+                ["ok", "ok"],
+                "a key that cannot be read is an error here, and a warning there",
+            ),
+        ]);
+    }
+    // Variables that only the engine's clients read: how a server is reached is in the target, or in a file.
+    let differs = "the URL or an option file names the server";
+    rows.extend([
+        but(
+            row("", &[("MYSQL_TCP_PORT", "1")], &full, &no_port, ["ok", "refused"]),
+            ["ok", "refused"],
+            differs,
+        ),
+        but(
+            row("", &[("MYSQL_HOST", "127.0.0.9")], &full, &no_host, ["ok", "ok"]),
+            ["ok", "refused"],
+            differs,
+        ),
+        but(
+            row(
+                &format!("socket={socket}\n"),
+                &[("MYSQL_UNIX_PORT", "/nonexistent")],
+                &full,
+                &no_place,
+                ["ok", "ok"],
+            ),
+            ["ok", "ok"],
+            differs,
+        ),
+        but(
+            row(
+                "[client_x]\nuser=nobody\n",
+                &[("MYSQL_GROUP_SUFFIX", "_x")],
+                &full,
+                &full,
+                ["other", "other"],
+            ),
+            ["other", "other"],
+            differs,
+        ),
+        row(
+            "user=other\n",
+            &[("MYSQL_TEST_LOGIN_FILE", "/nonexistent")],
+            &full,
+            &no_user,
+            ["other", "other"],
+        ),
+        but(
+            row("user=other\n", &[("MYSQL_HOME", &system)], &full, &no_user, ["other", "other"]),
+            ["other", "other"],
+            "MySQL's clients read the file of MYSQL_HOME before the user's own",
+        ),
+        row("user=other\n", &[("USER", "nobody")], &full, &no_user, ["other", "other"]),
+        row("", &[("LIBMYSQL_ENABLE_CLEARTEXT_PLUGIN", "1")], &full, &full, ["ok", "ok"]),
+        row(
+            "",
+            &[("MYSQL_DEBUG", "x"), ("MYSQL_HISTFILE", "/x"), ("MYSQL_PS1", "x")],
+            &full,
+            &full,
+            ["ok", "ok"],
+        ),
+    ]);
+    let theirs = |url: &str, row: &Row| {
         let url = TargetUrl::parse(url).unwrap();
-        let mut command = in_environment(&program, &row.set);
-        command.args(["--batch", "--skip-column-names", "--execute", sql]);
+        let mut command = in_environment(Path::new(&program[0]), &row.set);
+        command.args(&program[1..]).args(["--batch", "--skip-column-names", "--execute", &sql]);
         let given = |name: &str, value: Option<String>| value.map(|value| format!("--{name}={value}"));
         command.args(given("user", url.user.clone()));
         command.args(given("password", url.password.as_ref().map(|password| password.expose().to_owned())));
         command.args(given("host", url.host.clone()));
         command.args(given("port", url.port.map(|port| port.to_string())));
         command.args(given("database", Some(url.path.clone()).filter(|path| !path.is_empty())));
-        match (url.option("tls").or(url.option("ssl-mode")), url.host.is_some() || url.port.is_some()) {
-            (Some("require"), _) => command.arg("--ssl"),
-            (Some(_), _) => command.args(["--skip-ssl", "--skip-ssl-verify-server-cert"]),
-            (None, true) => command.arg("--protocol=TCP"),
-            (None, false) => &mut command,
+        if url.option("get_server_public_key") == Some("true") {
+            command.arg("--get-server-public-key");
+        }
+        let wanted = (url.option("tls"), is_mysql);
+        match wanted {
+            (Some("require"), true) => command.arg("--ssl-mode=REQUIRED"),
+            (Some(_), true) => command.arg("--ssl-mode=DISABLED"),
+            (Some("require"), false) => command.arg("--ssl"),
+            (Some(_), false) => command.args(["--skip-ssl", "--skip-ssl-verify-server-cert"]),
+            (None, _) => &mut command,
         };
+        if url.host.is_some() || url.port.is_some() {
+            command.arg("--protocol=TCP");
+        }
         said(&command.output().unwrap())
     };
-    check(&rows, &without_environment(&full), sql, &format!("other db={database} plain"), &mariadb);
+    check(&rows, &without_environment(&full), &sql, &format!("other db={database} plain"), &theirs);
     let home = folder.path().join("latin");
     private(&home.join(".my.cnf"), b"[client]\npassword=s\xe9cret\n");
-    let refused = by_kurabe(&no_password, sql, &[("HOME", home.display().to_string())]);
+    let refused = by_kurabe(&no_password, &sql, &[("HOME", home.display().to_string())]);
     assert!(refused.contains("~/.my.cnf, line 2") && !refused.contains("cret"), "{refused}");
 }

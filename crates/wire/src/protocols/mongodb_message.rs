@@ -60,10 +60,12 @@ pub fn cursors<'a>(text: &str, parameters: impl IntoIterator<Item = (u32, Option
         Some("killCursors") => usize::MAX,
         _ => 0,
     };
+    // No cursor has number 0, which stands for a value that is none.
     let number = |(kind, value): (u32, Option<&[u8]>)| {
-        value.filter(|_| kind == u32::from(INT64))?.try_into().ok().map(i64::from_le_bytes)
+        let number = value.filter(|_| kind == u32::from(INT64)).and_then(|value| value.try_into().ok());
+        number.map_or(0, i64::from_le_bytes)
     };
-    parameters.into_iter().take(all).filter_map(number).collect()
+    parameters.into_iter().filter(|(kind, _)| *kind < DATABASE).take(all).map(number).collect()
 }
 
 /// Makes a message of a text and its values: an `OP_MSG` with this number, for this database. `cursor` gives the number of a
