@@ -67,6 +67,6 @@ pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<(
         let last: Vec<&str> = said.lines().rev().take(3).collect();
         return Err(format!("{name} ended with {status}: {}", last.join(" / ")));
     }
-    let [all, user] = used.map(|ticks| ticks as f64 / TICKS);
-    Ok((said, all, user))
+    let [spent, user] = used.map(|ticks| ticks as f64 / TICKS);
+    Ok((said, spent, user))
 }

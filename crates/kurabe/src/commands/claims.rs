@@ -3,7 +3,7 @@
 use super::execute::{Job, Made, execute};
 use super::files::{is_output, write};
 use super::gate::origin;
-use super::planned::with_starts;
+use super::announcement::with_starts;
 use super::report;
 use super::session::StopRule;
 use crate::claims::{Definition, Earlier, Resolved, Work, of_file, on_this_machine, resolve, shipped};

@@ -4,7 +4,7 @@
 use super::execute::{InSuite, Job, PartialRun, execute_with};
 use super::files::{Files, Formats};
 use super::gate::origin;
-use super::planned::with_starts;
+use super::announcement::with_starts;
 use super::report;
 use crate::exit::{self, Exit};
 use crate::output::{Output, shown};
