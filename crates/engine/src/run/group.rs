@@ -314,24 +314,24 @@ impl Runner<'_> {
         fixtures: &Fixtures,
         pass: &Pass,
     ) -> Vec<Result<(Executed, Option<Interleaved>), Failure>> {
-        let states = trials.iter().zip(ready).map(|(trial, ready)| {
+        let on_data = trials.iter().zip(ready).map(|(trial, ready)| {
             let trial = trial.as_ref().map_err(Failure::clone)?;
             let fixture = fixtures[ready.run_cell.slot].as_ref().ok_or_else(no_fixture)?;
             Ok((trial, fixture.state(trial.cell)?))
         });
-        let states: Vec<Result<(&Trial<'_>, &DatasetState), Failure>> = states.collect();
+        let on_data: Vec<Result<(&Trial<'_>, &DatasetState), Failure>> = on_data.collect();
         let work = |state: &Result<(&Trial<'_>, &DatasetState), Failure>, lane| {
             let (trial, state) = state.as_ref().map_err(Failure::clone)?;
             caught("the trial", || trial.execute(state, lane))
         };
         let Some(seed) = pass.slices else {
-            return states.iter().map(|state| Ok((work(state, None)?, None))).collect();
+            return on_data.iter().map(|state| Ok((work(state, None)?, None))).collect();
         };
         let slice = Duration::from_nanos(self.plan.spec.slice_ns.unwrap_or_default());
         let scheduler = SliceScheduler::new(trials.len(), slice);
         thread::scope(|scope| {
             let mut playing = Vec::with_capacity(trials.len());
-            for (number, state) in states.iter().enumerate() {
+            for (number, state) in on_data.iter().enumerate() {
                 let lane = scheduler.lane(number);
                 let work = &work;
                 let execute = move || {

@@ -137,7 +137,7 @@ pub(super) fn on_targets<T>(
     agents: Option<fleet::Agents>,
     cancel: &AtomicBool,
     output: &Output,
-    make: impl FnOnce(&mut Opened, &Conditions<'_>, &Watch, Option<&fleet::Agents>) -> Result<T>,
+    work: impl FnOnce(&mut Opened, &Conditions<'_>, &Watch, Option<&fleet::Agents>) -> Result<T>,
 ) -> Result<T> {
     let mut opened = kurabe_targets::open(urls, open_options, output)?;
     let agents = agents.map(|agents| fleet::reach(agents, &mut opened, output));
@@ -147,7 +147,7 @@ pub(super) fn on_targets<T>(
         fleet: agents.as_ref().map(|agents| agents as &dyn Fleet),
         ..watch.conditions(cancel)
     };
-    let made = make(&mut opened, &conditions, &watch, agents.as_ref());
+    let made = work(&mut opened, &conditions, &watch, agents.as_ref());
     signals::wait_for("the servers to end");
     opened.warn_of_ended_stacks(output);
     opened.close(output);

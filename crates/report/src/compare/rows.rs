@@ -63,7 +63,7 @@ pub struct Row {
 }
 
 /// What the gate says of a result, as its JSON names it.
-#[allow(clippy::ref_option, reason = "serde calls it so")]
+#[allow(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn judged<S: Serializer>(gate: &Option<Answer>, to: S) -> Result<S::Ok, S::Error> {
     gate.map(|answer| match answer {
         Answer::Holds => "passed",

@@ -59,6 +59,7 @@ pub struct Gated {
 }
 
 /// The decision of a gate, as its JSON names it.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn decision<S: Serializer>(decision: &Answer, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(match decision {
         Answer::Holds => "passed",
