@@ -181,13 +181,12 @@ impl Opened {
             if shared.is_none_or(|shared| !shared.has_free(&url, &options, cpu_partition)) {
                 announce(&url, reporter);
             }
-            let began = Instant::now();
-            let (started, other) = start_twice(&url, &options, twice, shared, cpu_partition)?;
-            (reused, start) = (started.reused, (!started.reused).then(|| began.elapsed()));
+            let ((started, other), took) =
+                timed(|| start_twice(&url, &options, twice, shared, cpu_partition))?;
+            (reused, start) = (started.reused, (!started.reused).then_some(took));
             setup::load_all(setup.as_deref(), &url, [Some(&started), other.as_ref()], reporter)?;
             let server = Arc::clone(&started.server);
-            own = Some(Arc::clone(&server));
-            restart = Some(restarting(vec![Arc::clone(&server)]));
+            (own, restart) = (Some(Arc::clone(&server)), Some(restarting(vec![Arc::clone(&server)])));
             restrict = Some(restricting(&started));
             let reached = self.reached(&url, server)?;
             if let Some(other) = other {
@@ -217,9 +216,8 @@ impl Opened {
         });
         let second = second.transpose()?;
         if let Some(observer) = observer {
-            let observer =
-                observers::named(&observer, &driver.endpoint()).map_err(|error| error.context(&url))?;
-            self.observers.push((driver.endpoint(), observer));
+            let observer = observers::named(&observer, &driver.endpoint());
+            self.observers.push((driver.endpoint(), observer.map_err(|error| error.context(&url))?));
         }
         let claims = seen.insert(reached.to_string());
         let (mut members, mut missing) = (Vec::new(), Vec::new());
@@ -255,8 +253,13 @@ impl Opened {
     }
 }
 
+/// What this does, and how long it takes.
+fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
+    let began = Instant::now();
+    Ok((work()?, began.elapsed()))
+}
+
 /// How long a connection takes to open; `None` if it cannot be opened.
 fn connect_time(driver: &dyn Driver) -> Option<Duration> {
-    let began = Instant::now();
-    driver.connect(&ConnectOptions::default()).ok().map(|_| began.elapsed())
+    timed(|| driver.connect(&ConnectOptions::default())).ok().map(|(_, took)| took)
 }

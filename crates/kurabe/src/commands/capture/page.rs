@@ -134,18 +134,14 @@ mod tests {
 
     #[test]
     fn page_has_all_statements_and_texts_are_only_texts() {
-        let statement = |text: &str| Statement {
-            text: text.to_owned(),
-            calls: 1_234,
-            share: 0.25,
-            ..Statement::default()
-        };
-        let statements = (0..40).map(|n| statement(&format!("SELECT '<b>' FROM t{n}"))).collect();
-        let course = vec![
-            Course { seconds: 1.0, requests: 10, busy_ns: 500_000_000 },
-            Course { seconds: 0.5, requests: 20, busy_ns: 0 },
-        ];
-        let page = page(&Shown { statements, course, ..Shown::default() }, "a<i>");
+        let mut shown = Shown::default();
+        shown.statements.resize_with(40, Statement::default);
+        for (n, one) in shown.statements.iter_mut().enumerate() {
+            (one.text, one.calls, one.share) = (format!("SELECT '<b>' FROM t{n}"), 1_234, 0.25);
+        }
+        shown.course.push(Course { seconds: 1.0, requests: 10, busy_ns: 500_000_000 });
+        shown.course.push(Course { seconds: 0.5, requests: 20, busy_ns: 0 });
+        let page = page(&shown, "a<i>");
         for part in [
             "<title>a&lt;i&gt;: ", "&lt;b&gt;", "t39", "1,234", "25.0 %", "requests per second", ">40<",
             ">1 s<",
