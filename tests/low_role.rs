@@ -104,7 +104,7 @@ fn run_all(place: &Place, url: &str, look: &mut dyn FnMut(&str)) {
     }
     let page = Page::with(place, &["--token", TOKEN, "--allow-any-target"]);
     let target: String = url.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    let run = page.run(&format!("targets={target}&rounds=1&requests=40"));
+    let run = page.run(&format!("targets={target}&rounds=1&duration=100ms"));
     page.wait_for(&run, "complete");
     page.end();
     look("serve");

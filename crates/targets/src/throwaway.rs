@@ -89,6 +89,13 @@ pub(crate) fn programs(url: &TargetUrl) -> Result<Option<std::path::PathBuf>> {
 
 /// The start options from a target's URL.
 pub(crate) fn up_options(url: &TargetUrl, connections: u64) -> Result<StartOptions> {
+    // Before a server starts, which would repeat it in its log.
+    if let Some(name) =
+        ["pass", "passwd", "password", "pwd"].into_iter().find(|name| url.option(name).is_some())
+    {
+        return Err(Error::usage(format!("up:{}: {name}= is no setting of a throwaway server", url.path))
+            .hint("leave it out: each has a random password, which 'kurabe up' prints"));
+    }
     let program = std::env::current_exe().map_err(|e| {
         Error::new(ErrorKind::Environment, format!("cannot find the path of this program: {e}"))
     })?;

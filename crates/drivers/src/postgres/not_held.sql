@@ -67,7 +67,7 @@ UNION ALL
 SELECT 'function ' || name || ', whose body names what works outside of its transaction'
 FROM code, named
 WHERE lanname NOT IN ('c', 'internal') AND (prosrc ~* named.in_text OR tree ~ named.in_tree
-    OR prosrc ~* '(^|;|\m(begin|then|else|loop)\M)\s*notify\s')
+    OR prosrc ~* '(^|;|\m(begin|then|else|loop)\M)\s*notify\s+["[:alpha:]_]')
   -- One of them by another name.
   OR lanname = 'internal' AND prosrc IN (SELECT prosrc FROM outside)
 UNION ALL

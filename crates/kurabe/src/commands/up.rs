@@ -22,7 +22,7 @@ pub(super) fn up(options: &UpOptions, output: &Output) -> Result<Exit> {
     // A URL may hold a password.
     if name != engine && !name.contains(':') {
         return Err(Error::usage("up takes the name of an engine")
-            .hint(format!("write 'kurabe up {name}'"))
+            .hint(format!("write 'kurabe up {}'", name.split('?').next().unwrap_or_default()))
             .into());
     }
     let mut url = TargetUrl::parse(&format!("up:{engine}"))?;
