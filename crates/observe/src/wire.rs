@@ -79,7 +79,9 @@ impl Wire {
     /// Samples which side has to send next on each connection. Connections that received nothing in this trial, which
     /// began this many milliseconds ago, do not belong to its clients.
     pub fn sample(&mut self, elapsed_ms: u64) {
-        for socket in self.far_ends().iter().filter(|socket| u64::from(socket.info.since_received) <= elapsed_ms) {
+        for socket in
+            self.far_ends().iter().filter(|socket| u64::from(socket.info.since_received) <= elapsed_ms)
+        {
             let Some(end) = self.ends.get_mut(&socket.remote.1) else { continue };
             end.sample(&socket.info);
         }

@@ -120,7 +120,10 @@ impl NetlinkClient {
         }
         // Without such a connection, the kernel finds a listener at its port.
         let is_known = |socket: &Socket| socket.inode != 0 || socket.uid != 0;
-        Ok(found.into_iter().next().filter(|socket| (socket.local, socket.remote) == asked && is_known(socket)))
+        Ok(found
+            .into_iter()
+            .next()
+            .filter(|socket| (socket.local, socket.remote) == asked && is_known(socket)))
     }
 
     fn receive(&mut self, sequence: u32, found: &mut Vec<Socket>) -> io::Result<()> {

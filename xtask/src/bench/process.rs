@@ -47,7 +47,7 @@ pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<(
     let errors = output.try_clone().map_err(failed)?;
     let mut child = command.stdin(Stdio::null()).stdout(output).stderr(errors).spawn().map_err(failed)?;
     let began = Instant::now();
-    let used = loop {
+    let spent = loop {
         match Stat::of(child.id()) {
             // The first thread may end before the others: then the process is not yet finished.
             Some(stat) if stat.state == b'Z' && threads(child.id()) <= 1 => {
@@ -67,6 +67,6 @@ pub fn run(command: &mut Command, scratch: &Path, longest: Duration) -> Result<(
         let last: Vec<&str> = said.lines().rev().take(3).collect();
         return Err(format!("{name} ended with {status}: {}", last.join(" / ")));
     }
-    let [spent, user] = used.map(|ticks| ticks as f64 / TICKS);
-    Ok((said, spent, user))
+    let [whole, user] = spent.map(|ticks| ticks as f64 / TICKS);
+    Ok((said, whole, user))
 }

@@ -1,9 +1,9 @@
 //! `kurabe claims [ID…] [TARGET…]`: tests claims, each by a run that ends when the claim is decided.
 
+use super::announcement::with_starts;
 use super::execute::{Job, Made, execute};
 use super::files::{is_output, write};
 use super::gate::origin;
-use super::announcement::with_starts;
 use super::report;
 use super::session::StopRule;
 use crate::claims::{Definition, Earlier, Resolved, Work, of_file, on_this_machine, resolve, shipped};

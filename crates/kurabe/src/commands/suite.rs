@@ -1,10 +1,10 @@
 //! `kurabe run -f SUITE` with a suite of several runs: executes them in order and prints what was measured on which
 //! target.
 
+use super::announcement::with_starts;
 use super::execute::{InSuite, Job, PartialRun, execute_with};
 use super::files::{Files, Formats};
 use super::gate::origin;
-use super::announcement::with_starts;
 use super::report;
 use crate::exit::{self, Exit};
 use crate::output::{Output, shown};
