@@ -197,12 +197,16 @@ fn commands_of_other_how_to_pages_do_what_the_pages_say() {
         place.file("branch.sql", format!("{table};\n{rows};\nCREATE INDEX ON orders (customer);\n"));
         place.file("app.sql", "SELECT id FROM orders WHERE customer = 7;\n".repeat(20));
         for name in ["browse.sql", "one.sql"] {
-            place.file(name, "SELECT id FROM orders WHERE customer = 7;\n".to_owned());
+            place.file(name, "SELECT id FROM orders WHERE customer = 7;\n");
         }
         place.file("mine.toml", block("docs/custom-workloads.md", "toml"));
         if page == "export" {
             assert_eq!(
-                shell(&place, "kurabe run kv sqlite: --rounds 2 --duration 20ms --no-html").code,
+                shell(
+                    &place,
+                    "kurabe run session sqlite: --rounds 2 --requests 20 --records 50 --payload 1k"
+                )
+                .code,
                 Some(0)
             );
         }
