@@ -202,7 +202,11 @@ fn commands_of_other_how_to_pages_do_what_the_pages_say() {
         place.file("mine.toml", block("docs/custom-workloads.md", "toml"));
         if page == "export" {
             assert_eq!(
-                shell(&place, "kurabe run kv sqlite: --rounds 2 --duration 20ms --no-html").code,
+                shell(
+                    &place,
+                    "kurabe run session sqlite: --rounds 2 --requests 20 --records 50 --payload 1k"
+                )
+                .code,
                 Some(0)
             );
         }

@@ -41,7 +41,7 @@ pub struct Shown {
     pub statements: Vec<Statement>,
     pub units: Vec<Unit>,
     pub units_not_listed: u64,
-    /// From the first request's second on, in at most [`COURSE`] steps.
+    /// From the first request on, in at most 240 steps.
     pub course: Vec<Course>,
 }
 

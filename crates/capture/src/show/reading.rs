@@ -398,7 +398,10 @@ mod tests {
         let second = 1_000_000_000;
         let shown = |keys: &[(u64, u64)], time_ns| -> Vec<(f64, u64)> {
             let seconds = keys.iter().map(|(second, requests)| (*second, one(*requests))).collect();
-            course(&seconds, 1, time_ns).iter().map(|at| (at.seconds, at.requests)).collect()
+            course(&seconds, 1, time_ns)
+                .iter()
+                .map(|at| ((at.seconds * 1e3).round() / 1e3, at.requests))
+                .collect()
         };
         assert_eq!(shown(&[(0, 10), (1, 6)], second + second * 6 / 10), [(1.0, 10), (0.6, 6)]);
         assert_eq!(shown(&[(0, 10), (1, 1)], second + second / 10), [(1.1, 11)]);
