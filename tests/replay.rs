@@ -26,7 +26,7 @@ fn requests(place: &Place, path: &str) -> u64 {
     shown(place, path)["requests"].as_u64().unwrap()
 }
 
-fn replay(place: &Place, path: &str, rest: &[&str]) -> Answer {
+pub(crate) fn replay(place: &Place, path: &str, rest: &[&str]) -> Answer {
     let brief = ["--rounds", "1", "--no-html"];
     place.run(&[&["run", "replay", path], rest, &brief].concat())
 }

@@ -1,7 +1,8 @@
 //! Rows of an answer: their checksum, and the values among them that a server makes.
 //!
 //! A *moment* of the server's clock has no part in a checksum: another server's clock shows another time. Moments, and keys that
-//! a statement made (`RETURNING`), are given besides, so that a replay knows its own value of each.
+//! a statement made (`RETURNING`), are given besides, so that a replay knows its own value of each. What a volatile function gave
+//! has no part in it either.
 
 use crate::moment::Spans;
 use crate::view::Exchange;
@@ -21,8 +22,9 @@ const LONGEST_MADE: usize = 64;
 const MOST_MADE: usize = 4 << 10;
 /// Of how many values of rows that were read UUIDs are given.
 const UUIDS: usize = 4;
-/// What stands for a moment in a checksum, and for a number or a UUID in a loose one.
+/// What stands for a moment in a checksum, for what a volatile function gave, and for a number or a UUID in a loose one.
 const MOMENT: &[u8] = b"\xffmoment";
+const VOLATILE: &[u8] = b"\xffvolatile";
 const KEY: &[u8] = b"\xffkey";
 
 /// How the values of a row are divided.
@@ -142,6 +144,8 @@ pub(crate) struct Digest {
     layout: Layout,
     spans: Spans,
     order: Ordered,
+    /// Columns that have no part in it, since time or chance makes their values.
+    volatile: Vec<usize>,
     makes_keys: bool,
     /// The bytes of a row of which it is not known whether it is too long to be divided, and the checksum if it is.
     row: Vec<u8>,
@@ -172,6 +176,7 @@ pub struct Rows {
     layout: Layout,
     spans: Spans,
     order: Ordered,
+    volatile: Vec<usize>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -201,6 +206,7 @@ impl Digest {
             layout: Layout::Whole,
             spans: Spans::default(),
             order: if is_ordered { Ordered::All } else { Ordered::Not },
+            volatile: Vec::new(),
             makes_keys: false,
             row: Vec::new(),
             long: Some(START),
@@ -228,14 +234,15 @@ impl Digest {
                 places.map_or(Ordered::All, Ordered::By)
             }
         };
+        let (volatile, makes_keys) = made_by(text, dialect);
         let kept = keeps_rows.then(|| Rows {
             layout: layout.clone(),
             spans,
             order: order.clone(),
+            volatile: volatile.clone(),
             ..Rows::default()
         });
-        let makes_keys = makes_keys(text, dialect);
-        Self { layout, spans, order, makes_keys, long: None, kept, ..Self::new(false) }
+        Self { layout, spans, order, volatile, makes_keys, long: None, kept, ..Self::new(false) }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -256,8 +263,9 @@ impl Digest {
         let value = text.strip_suffix(b"\r\n").unwrap_or(text);
         if spans.have(value) {
             self.push(MOMENT);
-            self.made.push(value.to_vec());
-            self.made.truncate(MOST_MADE / LONGEST_MADE);
+            if are_all(&self.made) {
+                self.made.push(value.to_vec());
+            }
         } else {
             self.push(text);
         }
@@ -273,7 +281,7 @@ impl Digest {
         let (mut hash, mut loose, mut keys) = (START, START, Vec::new());
         let size: usize = self.made.iter().map(Vec::len).sum();
         let mut left = MOST_MADE.saturating_sub(size);
-        let (spans, order, makes_keys, made) = (self.spans, &self.order, self.makes_keys, &mut self.made);
+        let Self { spans, order, volatile, makes_keys, made, .. } = self;
         let put = |column: usize, value: &[u8]| {
             if let Ordered::By(columns) = order
                 && columns.contains(&column)
@@ -281,18 +289,27 @@ impl Digest {
                 keys.extend_from_slice(&(value.len() as u32).to_be_bytes());
                 keys.extend_from_slice(value);
             }
-            let is_moment = spans.have(value);
+            // What a function gave is never a time of the recording.
+            let is_volatile = volatile.contains(&column);
+            let is_moment = if is_volatile { spans.own().have(value) } else { spans.have(value) };
             let is_made =
-                is_moment || makes_keys && is_key(value) || made.len() < UUIDS && uuid(value).is_some();
+                is_moment || *makes_keys && is_key(value) || made.len() < UUIDS && uuid(value).is_some();
             if is_made && value.len() <= left.min(LONGEST_MADE) {
                 left -= value.len();
                 made.push(value.to_vec());
             }
-            if is_moment { Put::Mark(MOMENT) } else { Put::Itself }
+            if is_volatile {
+                Put::Mark(VOLATILE)
+            } else if is_moment {
+                Put::Mark(MOMENT)
+            } else {
+                Put::Itself
+            }
         };
         self.layout.written(&row, put, |bytes| hash = hashed(hash, bytes));
-        let put = |_, value: &[u8]| {
-            if spans.have(value) || is_key(value) { Put::Mark(KEY) } else { Put::Itself }
+        let put = |column, value: &[u8]| {
+            let is_left_out = volatile.contains(&column) || spans.have(value) || is_key(value);
+            if is_left_out { Put::Mark(KEY) } else { Put::Itself }
         };
         self.layout.written(&row, put, |bytes| loose = hashed(loose, bytes));
         self.add(hash, loose, &keys);
@@ -344,6 +361,11 @@ impl Digest {
     }
 }
 
+/// Whether the values that a server made, and that are given with an answer, are all that it has of them.
+pub fn are_all(made: &[Vec<u8>]) -> bool {
+    made.iter().map(Vec::len).sum::<usize>() + LONGEST_MADE <= MOST_MADE
+}
+
 /// The place of the only column of a name.
 fn only(columns: &[String], key: &str) -> Option<usize> {
     let mut found = columns.iter().enumerate().filter(|(_, name)| name.eq_ignore_ascii_case(key));
@@ -369,6 +391,23 @@ impl Rows {
             Ordered::All => false,
             Ordered::By(columns) => columns.iter().any(|column| is_one(*column)),
         }
+    }
+
+    /// Whether the rows have an order, and no two of them are equal in its keys.
+    pub fn have_one_order(&self) -> bool {
+        let Ordered::By(keys) = &self.order else { return false };
+        let (mut before, mut is_one) = (None, true);
+        self.each(|row| {
+            let mut values: Vec<(usize, Vec<u8>)> = Vec::new();
+            let _ = self.layout.values(row, |column, _, at| {
+                if keys.contains(&column) {
+                    values.push((column, row.get(at).unwrap_or_default().to_vec()));
+                }
+            });
+            is_one &= before.as_ref() != Some(&values);
+            before = Some(values);
+        });
+        is_one
     }
 
     /// Whether two rows that follow each other have the same values in this number of last columns.
@@ -399,6 +438,7 @@ impl Rows {
             layout: self.layout.clone(),
             spans: self.spans,
             order: self.order.clone(),
+            volatile: self.volatile.clone(),
             long: None,
             ..Digest::new(false)
         };
@@ -442,24 +482,29 @@ pub fn uuid(value: &[u8]) -> Option<[u8; 16]> {
     u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
 }
 
-/// Whether numbers and UUIDs in the answer to a statement may be keys that the server made for it.
-fn makes_keys(text: &str, dialect: Dialect) -> bool {
-    let words = ["returning", "nextval", "currval", "lastval", "insert_id", "uuid"];
-    let may = |word: &&str| {
+/// The columns of the answer to a statement whose values time or chance makes, and whether numbers and UUIDs in it may be keys that
+/// the server made for it.
+fn made_by(text: &str, dialect: Dialect) -> (Vec<usize>, bool) {
+    // Most statements have no call, and no word that is one.
+    let words = ["returning", "current", "local", "user", "utc", "xmin", "xmax", "ctid", "now'"];
+    let has = |word: &&str| {
         text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
     };
-    if !words.iter().any(may) {
-        return false;
+    if !text.contains(['(', '@']) && !words.iter().any(has) {
+        return (Vec::new(), false);
     }
     let statement = Statement::read(text, dialect);
-    match statement.first() {
+    let varies = statement.varies() == Some(Varies::Values);
+    let volatile = if varies { statement.volatile_columns().unwrap_or_default() } else { Vec::new() };
+    let makes_keys = match statement.first() {
         Some(first)
             if ["insert", "merge", "replace", "with"].iter().any(|word| first.eq_ignore_ascii_case(word)) =>
         {
             statement.tokens().iter().any(|token| token.is("returning"))
         }
-        _ => statement.varies() == Some(Varies::Values),
-    }
+        _ => varies,
+    };
+    (volatile, makes_keys)
 }
 
 #[cfg(test)]
