@@ -66,9 +66,13 @@ impl Guard {
                 Request::Close(Target::Portal(name)) => drop(self.portals.remove(name)),
                 Request::Describe(_) => {}
                 Request::Sync => answers.syncs += 1,
-                Request::Other if header.tag == frontend::FLUSH => {}
+                Request::Other(frontend::FLUSH, _) => {}
                 // A call of a function by its number, data of COPY.
-                Request::FunctionCall | Request::CopyEnd | Request::Other => {
+                Request::FunctionCall(_)
+                | Request::CopyData(_)
+                | Request::CopyDone
+                | Request::CopyFail(_)
+                | Request::Other(..) => {
                     let what = "a read-only session sends statements only";
                     return Err(Error::new(ErrorKind::ReadOnly, what));
                 }
