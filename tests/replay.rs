@@ -82,7 +82,8 @@ fn writes_of_sessions_are_replayed_in_an_order_that_keeps_their_answers() {
     // Statements that need no index wait for the processors of those that do.
     let (changed, other) = (ratio("SELECT abalance"), ratio("INSERT INTO pgbench_history"));
     assert!(changed > 3.0 && changed > other, "{changed} and {other}: {report:#}");
-    assert_eq!(metric(own[0], "volatile answers"), Some(1.0), "{report:#}");
+    // `random()` and `pg_sleep()`, whose values are not compared.
+    assert_eq!(metric(own[0], "volatile answers"), Some(2.0), "{report:#}");
     // These statements are in no other transactions: one takes as long as they do, a SELECT, and what begins and ends it.
     let parts = [
         "UPDATE pgbench_accounts", "UPDATE pgbench_tellers", "UPDATE pgbench_branches",

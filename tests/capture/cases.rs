@@ -216,7 +216,7 @@ fn application_does_not_notice_that_the_file_cannot_be_written() {
     let args = ["capture", server.url(), "-o", &path, "--", "sh", "-ec", &run];
     let output = place.command_after("trap '' XFSZ; ulimit -f 16", &args).output().unwrap();
     let answer = Answer::of(&output);
-    assert!(answer.code != Some(0) && answer.out.contains("3002"), "{answer:?}");
+    assert!(answer.code != Some(0) && answer.err.contains("\n3002\n"), "{answer:?}");
     assert!(answer.err.contains("could not be written to its end"), "{answer:?}");
     place.run(&["capture", "show", &path]).success();
 }

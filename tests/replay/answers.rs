@@ -228,8 +228,10 @@ fn planted_wrong_value_of_each_type_is_found_also_beside_a_call_of_a_clock() {
             script += &format!(
                 "SELECT id, v FROM t{n} ORDER BY id;\nSELECT now(), v AS random FROM t{n} WHERE id = 2;\n"
             );
-            // A table into which rows are inserted at the same time.
-            script += &format!("INSERT INTO t{n} VALUES (3, {value});\nDELETE FROM t{n} WHERE id = 3;\n");
+            // A table into which rows are inserted at the same time, but none with a time of the server's.
+            if *value != "now()" {
+                script += &format!("INSERT INTO t{n} VALUES (3, {value});\nDELETE FROM t{n} WHERE id = 3;\n");
+            }
         }
         let Some(_) = sql(&server, "", &made) else { continue };
         let place = Place::new();

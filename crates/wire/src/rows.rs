@@ -146,7 +146,7 @@ pub(crate) struct Digest {
     order: Ordered,
     /// Columns that have no part in it, since time or chance makes their values.
     volatile: Vec<usize>,
-    makes_keys: bool,
+    keys: Keys,
     /// The bytes of a row of which it is not known whether it is too long to be divided, and the checksum if it is.
     row: Vec<u8>,
     long: Option<u64>,
@@ -207,7 +207,7 @@ impl Digest {
             spans: Spans::default(),
             order: if is_ordered { Ordered::All } else { Ordered::Not },
             volatile: Vec::new(),
-            makes_keys: false,
+            keys: Keys::None,
             row: Vec::new(),
             long: Some(START),
             sum: 0,
@@ -234,7 +234,7 @@ impl Digest {
                 places.map_or(Ordered::All, Ordered::By)
             }
         };
-        let (volatile, makes_keys) = made_by(text, dialect);
+        let (volatile, keys) = made_by(text, dialect);
         let kept = keeps_rows.then(|| Rows {
             layout: layout.clone(),
             spans,
@@ -242,7 +242,7 @@ impl Digest {
             volatile: volatile.clone(),
             ..Rows::default()
         });
-        Self { layout, spans, order, volatile, makes_keys, long: None, kept, ..Self::new(false) }
+        Self { layout, spans, order, volatile, keys, long: None, kept, ..Self::new(false) }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -281,7 +281,7 @@ impl Digest {
         let (mut hash, mut loose, mut keys) = (START, START, Vec::new());
         let size: usize = self.made.iter().map(Vec::len).sum();
         let mut left = MOST_MADE.saturating_sub(size);
-        let Self { spans, order, volatile, makes_keys, made, .. } = self;
+        let Self { spans, order, volatile, keys: made_keys, made, .. } = self;
         let put = |column: usize, value: &[u8]| {
             if let Ordered::By(columns) = order
                 && columns.contains(&column)
@@ -292,8 +292,9 @@ impl Digest {
             // What a function gave is never a time of the recording.
             let is_volatile = volatile.contains(&column);
             let is_moment = if is_volatile { spans.own().have(value) } else { spans.have(value) };
+            let may_be_key = *made_keys == Keys::All || *made_keys == Keys::Volatile && is_volatile;
             let is_made =
-                is_moment || *makes_keys && is_key(value) || made.len() < UUIDS && uuid(value).is_some();
+                is_moment || may_be_key && is_key(value) || made.len() < UUIDS && uuid(value).is_some();
             if is_made && value.len() <= left.min(LONGEST_MADE) {
                 left -= value.len();
                 made.push(value.to_vec());
@@ -393,21 +394,9 @@ impl Rows {
         }
     }
 
-    /// Whether the rows have an order, and no two of them are equal in its keys.
-    pub fn have_one_order(&self) -> bool {
-        let Ordered::By(keys) = &self.order else { return false };
-        let (mut before, mut is_one) = (None, true);
-        self.each(|row| {
-            let mut values: Vec<(usize, Vec<u8>)> = Vec::new();
-            let _ = self.layout.values(row, |column, _, at| {
-                if keys.contains(&column) {
-                    values.push((column, row.get(at).unwrap_or_default().to_vec()));
-                }
-            });
-            is_one &= before.as_ref() != Some(&values);
-            before = Some(values);
-        });
-        is_one
+    /// Whether the rows have an order.
+    pub fn are_ordered(&self) -> bool {
+        self.order != Ordered::Not
     }
 
     /// Whether two rows that follow each other have the same values in this number of last columns.
@@ -482,29 +471,41 @@ pub fn uuid(value: &[u8]) -> Option<[u8; 16]> {
     u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
 }
 
-/// The columns of the answer to a statement whose values time or chance makes, and whether numbers and UUIDs in it may be keys that
-/// the server made for it.
-fn made_by(text: &str, dialect: Dialect) -> (Vec<usize>, bool) {
-    // Most statements have no call, and no word that is one.
-    let words = ["returning", "current", "local", "user", "utc", "xmin", "xmax", "ctid", "now'"];
-    let has = |word: &&str| {
-        text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+/// In which columns numbers and UUIDs may be keys that the server made for a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keys {
+    None,
+    All,
+    Volatile,
+}
+
+/// The columns of the answer to a statement whose values time or chance makes, and in which keys may be.
+fn made_by(text: &str, dialect: Dialect) -> (Vec<usize>, Keys) {
+    let has = |words: &[&str]| {
+        let is_there = |word: &&str| {
+            text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+        };
+        words.iter().any(is_there)
     };
-    if !text.contains(['(', '@']) && !words.iter().any(has) {
-        return (Vec::new(), false);
+    // Most statements have no call, and no word that is one.
+    let bare = ["returning", "current", "local", "user", "utc", "xmin", "xmax", "ctid", "now'"];
+    if !text.contains(['(', '@']) && !has(&bare) {
+        return (Vec::new(), Keys::None);
     }
     let statement = Statement::read(text, dialect);
     let varies = statement.varies() == Some(Varies::Values);
-    let volatile = if varies { statement.volatile_columns().unwrap_or_default() } else { Vec::new() };
-    let makes_keys = match statement.first() {
-        Some(first)
-            if ["insert", "merge", "replace", "with"].iter().any(|word| first.eq_ignore_ascii_case(word)) =>
-        {
-            statement.tokens().iter().any(|token| token.is("returning"))
+    let volatile = if varies { statement.volatile_columns() } else { None };
+    let inserts = ["insert", "merge", "replace", "with"];
+    let keys = match statement.first() {
+        Some(first) if inserts.iter().any(|word| first.eq_ignore_ascii_case(word)) => {
+            let is_told = statement.tokens().iter().any(|token| token.is("returning"));
+            if is_told { Keys::All } else { Keys::None }
         }
-        _ => varies,
+        _ if volatile.is_some() => Keys::Volatile,
+        _ if varies && has(&["nextval", "currval", "lastval", "insert_id", "uuid"]) => Keys::All,
+        _ => Keys::None,
     };
-    (volatile, makes_keys)
+    (volatile.unwrap_or_default(), keys)
 }
 
 #[cfg(test)]
@@ -574,6 +575,22 @@ mod tests {
         );
         assert_ne!(one.value(), of("2026-11-28 21:57:44.12+00", "y").value());
         assert_ne!(one.value(), of("2025-11-28 21:50:00.12+00", "x").value());
+    }
+
+    #[test]
+    fn columns_beside_a_volatile_one_have_their_part_in_a_checksum() {
+        let of = |at: &str, value: &str| {
+            let text = "SELECT now(), v AS random FROM t WHERE id = 2";
+            digest(text, &[], &[&[at, value]]).value()
+        };
+        let one = of("2020-01-01 00:00:00+00", "5");
+        assert_eq!(one, of("2021-01-01 00:00:07+00", "5"));
+        assert_ne!(one, of("2020-01-01 00:00:00+00", "6"));
+        assert_ne!(one >> 32, of("2021-01-01 00:00:00+00", "7") >> 32);
+        // Only what the function gave is a key that the server made.
+        let made = |text: &str| digest(text, &[], &[&["8", "7"]]).made;
+        assert_eq!(made("SELECT v, nextval('s') FROM t"), [b"7".to_vec()]);
+        assert!(made("SELECT now(), v FROM t").contains(&b"8".to_vec()));
     }
 
     #[test]

@@ -277,8 +277,8 @@ impl Bound {
                 return Times::Other;
             }
         }
-        // Times in the places of others.
-        let is_wrong = !is_first && answer.kept.as_ref().is_some_and(Rows::have_one_order);
+        // Times in the places of others, unless rows are equal in what they are ordered by.
+        let is_wrong = !is_first && answer.kept.as_ref().is_some_and(Rows::are_ordered);
         if is_wrong { Times::Other } else { Times::First }
     }
 

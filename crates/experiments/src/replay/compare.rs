@@ -107,11 +107,14 @@ impl Compared {
                 .into_iter()
                 .flatten()
                 .any(|code| CONFLICTS.contains(&code.as_str()));
-        let varies = varies(&text, traffic, sent, answer).or_else(|| {
-            // Numbers that a client was told are followed.
-            let for_numbers = sent.made.is_empty() && traffic.raced_for_numbers(unit);
-            (may_race && (traffic.raced(unit) || for_numbers)).then_some(Varies::Raced)
-        });
+        let varies = varies(&text, traffic, sent, answer);
+        // A time in the place of another is not that of the same row elsewhere.
+        let varies =
+            varies.filter(|varies| times != Times::Other || *varies != Varies::Order).or_else(|| {
+                // Numbers that a client was told are followed.
+                let for_numbers = sent.made.is_empty() && traffic.raced_for_numbers(unit);
+                (may_race && (traffic.raced(unit) || for_numbers)).then_some(Varies::Raced)
+            });
         let is_reordered =
             is_followed && request.digest >> 32 == answer.digest >> 32 && !traffic.family.has_commands();
         let varies = varies.or_else(|| (is_reordered && may_have_ties()).then_some(Varies::Part));
