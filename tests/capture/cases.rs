@@ -140,9 +140,9 @@ fn transaction_that_repeats_one_statement_is_one_transaction() {
         let mut query = |text: &str| postgres(session, &message(b'Q', &[text.as_bytes(), b"\0"]));
         for n in 0..10 {
             query("begin");
-            (1..=20).for_each(|id| {
-                drop(query(&format!("update orders set state = 'x' where id = {}", 20 * n + id)))
-            });
+            for id in 20 * n + 1..=20 * n + 20 {
+                query(&format!("update orders set state = 'x' where id = {id}"));
+            }
             query("commit");
         }
     });

@@ -4,6 +4,7 @@ use super::{captured, replay, report};
 use crate::servers::common::{has_program, sql};
 use crate::support::Place;
 use kurabe_testbed::testing;
+use std::fmt::Write as _;
 
 /// Statements whose names, literals and comments are those of functions and clauses. `"` stands for the quote of names.
 const STATEMENTS: &str = r#"
@@ -222,15 +223,18 @@ fn planted_wrong_value_of_each_type_is_found_also_beside_a_call_of_a_clock() {
         let types: Vec<_> = TYPES.iter().chain(more).collect();
         let (mut made, mut script) = (String::new(), String::new());
         for (n, (kind, value, _)) in types.iter().enumerate() {
-            made += &format!(
+            let _ = write!(
+                made,
                 "CREATE TABLE t{n} (id int PRIMARY KEY, v {kind}); INSERT INTO t{n} VALUES (1, {value}), (2, {value}); "
             );
-            script += &format!(
+            let _ = write!(
+                script,
                 "SELECT id, v FROM t{n} ORDER BY id;\nSELECT now(), v AS random FROM t{n} WHERE id = 2;\n"
             );
             // A table into which rows are inserted at the same time, but none with a time of the server's.
             if *value != "now()" {
-                script += &format!("INSERT INTO t{n} VALUES (3, {value});\nDELETE FROM t{n} WHERE id = 3;\n");
+                let _ =
+                    write!(script, "INSERT INTO t{n} VALUES (3, {value});\nDELETE FROM t{n} WHERE id = 3;\n");
             }
         }
         let Some(_) = sql(&server, "", &made) else { continue };
@@ -302,7 +306,7 @@ fn any_statements(count: usize) -> String {
             "true".to_owned(),
         ][below(4) as usize]
             .clone();
-        script += &match below(10) {
+        let next = match below(10) {
             0..5 => format!("SELECT {columns} FROM {table} WHERE {filter}{order};\n"),
             5..7 => {
                 format!("INSERT INTO {table} (a, b, e) VALUES ({key}, 'uuid {text}', {n}.5){returning};\n")
@@ -318,6 +322,7 @@ fn any_statements(count: usize) -> String {
                 "BEGIN;\n".to_owned()
             }
         };
+        script.push_str(&next);
     }
     script + if is_open { "COMMIT;\n" } else { "" }
 }

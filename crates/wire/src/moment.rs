@@ -30,6 +30,7 @@ impl Spans {
     }
 
     /// These spans without that of a recording.
+    #[must_use]
     pub fn own(self) -> Self {
         Self { spans: [None, self.spans[1]] }
     }

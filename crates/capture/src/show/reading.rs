@@ -226,7 +226,7 @@ impl Reading {
             first.to_lowercase()
         } else {
             let sum = digest(&SHA1_FOR_LEGACY_USE_ONLY, given(0)?);
-            let sum: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+            let sum = sum.as_ref().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
             if self.scripts.len() < STATEMENTS {
                 let line = first.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
                 self.scripts.entry(sum.clone()).or_insert_with(|| line.chars().take(LINE).collect());
@@ -353,7 +353,8 @@ impl Reading {
             if let (Some(command), Some(checksum), Some(key)) = (words.next(), words.next(), words.next()) {
                 let short: String = checksum.chars().take(8).collect();
                 let script = self.scripts.get(checksum).unwrap_or(&short);
-                statement.text = format!("{command} {script} {key}").trim_end().to_owned();
+                let shown = format!("{command} {script} {key}");
+                shown.trim_end().clone_into(&mut statement.text);
             }
         }
         shown.units_not_listed = self.work.not_listed;

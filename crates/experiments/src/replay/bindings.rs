@@ -113,7 +113,7 @@ impl Bindings {
             } else if is_text
                 && has_texts
                 && (recorded != own || !sent.names.is_empty())
-                && !uuid(recorded).is_some_and(|uuid| traffic.fixed.contains(&uuid))
+                && uuid(recorded).is_none_or(|uuid| !traffic.fixed.contains(&uuid))
             {
                 learnt.is_first |= bound.text(recorded, own, &sent.names, is_made);
             } else if let (Some(source), Some(from), Some(to)) =

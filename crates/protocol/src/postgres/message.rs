@@ -114,7 +114,9 @@ fn push(out: &mut Vec<u8>, tag: u8, parts: &[&[u8]]) {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     out.push(tag);
     out.extend((length as u32 + 4).to_be_bytes());
-    parts.iter().for_each(|part| out.extend_from_slice(part));
+    for part in parts {
+        out.extend_from_slice(part);
+    }
 }
 
 /// Numbers of types (OIDs): a count of two bytes, and four bytes each.

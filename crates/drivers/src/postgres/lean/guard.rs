@@ -64,9 +64,8 @@ impl Guard {
                 }
                 Request::Close(Target::Statement(name)) => drop(self.statements.remove(name)),
                 Request::Close(Target::Portal(name)) => drop(self.portals.remove(name)),
-                Request::Describe(_) => {}
+                Request::Describe(_) | Request::Other(frontend::FLUSH, _) => {}
                 Request::Sync => answers.syncs += 1,
-                Request::Other(frontend::FLUSH, _) => {}
                 // A call of a function by its number, data of COPY.
                 Request::FunctionCall(_)
                 | Request::CopyData(_)
