@@ -1,5 +1,6 @@
 //! `kurabe capture` between real clients and real servers: what it recorded is what the server counted, and what was sent.
 
+mod cases;
 mod from;
 mod model;
 mod tls;

@@ -4,6 +4,7 @@ use super::{captured, replay, report};
 use crate::servers::common::{has_program, sql};
 use crate::support::Place;
 use kurabe_testbed::testing;
+use std::fmt::Write as _;
 
 /// Statements whose names, literals and comments are those of functions and clauses. `"` stands for the quote of names.
 const STATEMENTS: &str = r#"
@@ -179,4 +180,166 @@ fn ids_of_streams_are_followed_and_a_planted_wrong_answer_is_found() {
     let answer = replayed(&["--data", &data]);
     let all = format!("{}{}", answer.out, answer.err);
     assert!(answer.code != Some(0) && all.contains("2 rows instead of 1 for 'XRANGE"), "{all}");
+}
+
+/// A column of each type, a value that was there, and another one.
+const TYPES: [(&str, &str, &str); 11] = [
+    ("int", "5", "6"),
+    ("bigint", "5000000000", "5000000001"),
+    ("numeric(12, 3)", "1.500", "1.501"),
+    ("double precision", "0.1", "0.10000001"),
+    ("varchar(60)", "'now() limit 5'", "'now() limit 6'"),
+    ("date", "'2026-11-28'", "'2026-11-29'"),
+    // Within seconds of the capture, as what its server makes, and far from it.
+    ("timestamp", "now()", "now() - interval '61' second"),
+    ("timestamp", "'2024-05-05 05:05:05'", "'2024-05-05 05:05:06'"),
+    ("boolean", "true", "false"),
+    ("time", "'05:05:05'", "'05:05:06'"),
+    ("char(36)", "'4f6c9e0a-1b2c-4d3e-8f40-51627384950a'", "'4f6c9e0a-1b2c-4d3e-8f40-51627384950b'"),
+];
+
+/// Columns that only PostgreSQL has.
+const OF_POSTGRES: [(&str, &str, &str); 5] = [
+    ("uuid", "'4f6c9e0a-1b2c-4d3e-8f40-51627384950a'", "'4f6c9e0a-1b2c-4d3e-8f40-51627384950b'"),
+    ("bytea", r"'\x00ff'", r"'\x00fe'"),
+    ("jsonb", r#"'{"now": [1, 2]}'"#, r#"'{"now": [1, 3]}'"#),
+    ("int[]", "'{1,2}'", "'{2,1}'"),
+    ("text", "NULL", "'NULL'"),
+];
+
+#[test]
+fn planted_wrong_value_of_each_type_is_found_also_beside_a_call_of_a_clock() {
+    for (engine, client) in [
+        ("postgres", "psql -qXAt"),
+        ("mysql", "mysql --no-defaults --protocol=tcp --user=root kurabe"),
+        ("mariadb", "mysql --no-defaults --protocol=tcp --user=root kurabe"),
+    ] {
+        let Some(server) = testing::server(engine) else { continue };
+        let is_postgres = engine == "postgres";
+        if !has_program(if is_postgres { "psql" } else { "mysql" }) {
+            return;
+        }
+        let more = if is_postgres { &OF_POSTGRES[..] } else { &[] };
+        let types: Vec<_> = TYPES.iter().chain(more).collect();
+        let (mut made, mut script) = (String::new(), String::new());
+        for (n, (kind, value, _)) in types.iter().enumerate() {
+            let _ = write!(
+                made,
+                "CREATE TABLE t{n} (id int PRIMARY KEY, v {kind}); INSERT INTO t{n} VALUES (1, {value}), (2, {value}); "
+            );
+            let _ = write!(
+                script,
+                "SELECT id, v FROM t{n} ORDER BY id;\nSELECT now(), v AS random FROM t{n} WHERE id = 2;\n"
+            );
+            // A table into which rows are inserted at the same time, but none with a time of the server's.
+            if *value != "now()" {
+                let _ =
+                    write!(script, "INSERT INTO t{n} VALUES (3, {value});\nDELETE FROM t{n} WHERE id = 3;\n");
+            }
+        }
+        let Some(_) = sql(&server, "", &made) else { continue };
+        let place = Place::new();
+        let file = place.file("types.sql", script);
+        let path = captured(&place, engine, &server, &format!("{client} < '{file}' > out"));
+        replay(&place, &path, &[server.url(), "--write"]).success();
+        for (n, (kind, value, other)) in types.iter().enumerate() {
+            let kept =
+                format!("CREATE TABLE kept AS SELECT * FROM t{n}; UPDATE t{n} SET v = {other} WHERE id = 2");
+            sql(&server, "", &kept).unwrap();
+            let answer = replay(&place, &path, &[server.url(), "--write"]);
+            let all = format!("{}{}", answer.out, answer.err);
+            let said = |text: &str| all.contains(&format!("for '{text}"));
+            assert!(answer.code != Some(0) && all.contains("2 of "), "{engine}: {kind} {value}: {all}");
+            assert!(
+                said(&format!("SELECT id, v FROM t{n}")) && said("SELECT now(), v"),
+                "{engine}: {kind}: {all}"
+            );
+            let undo = format!("DELETE FROM t{n}; INSERT INTO t{n} SELECT * FROM kept; DROP TABLE kept");
+            sql(&server, "", &undo).unwrap();
+        }
+        replay(&place, &path, &[server.url(), "--write"]).success();
+    }
+}
+
+#[test]
+fn times_that_were_exchanged_are_found() {
+    let Some(server) = testing::server("postgres") else { return };
+    if !has_program("psql") {
+        return;
+    }
+    let made = "CREATE TABLE visit (id int PRIMARY KEY, at timestamptz); \
+                INSERT INTO visit VALUES (1, now()), (2, now() + interval '1 second')";
+    let Some(_) = sql(&server, "", made) else { return };
+    let place = Place::new();
+    let path =
+        captured(&place, "visits", &server, "psql -qXAtc 'SELECT id, at FROM visit ORDER BY id' > out");
+    replay(&place, &path, &[server.url()]).success();
+    let exchanged = "UPDATE visit SET id = 3 WHERE id = 1; UPDATE visit SET id = 1 WHERE id = 2; UPDATE visit SET id = 2 WHERE id = 3";
+    sql(&server, "", exchanged).unwrap();
+    let answer = replay(&place, &path, &[server.url()]);
+    let all = format!("{}{}", answer.out, answer.err);
+    assert!(answer.code != Some(0) && all.contains("another time for 'SELECT id, at"), "{all}");
+}
+
+/// Statements of an application, by chance.
+fn any_statements(count: usize) -> String {
+    let mut rng = kurabe_stats::Rng::new(55);
+    let mut script = String::new();
+    let mut is_open = false;
+    for n in 0..count {
+        let mut below = |most: u64| rng.below(most);
+        let (id, key, text) = (below(60) + 1, below(20), below(9));
+        let table = ["shop", "uuid_log"][below(2) as usize];
+        let order =
+            ["", " ORDER BY id", " ORDER BY a DESC, id", " ORDER BY b, a, id LIMIT 5", " ORDER BY at, id"]
+                [below(5) as usize];
+        let columns = [
+            "*", "id, a, b", "at, a", "d, id", "count(*), max(a), sum(e)", "now(), id, e",
+            "random() < 2, b, id",
+        ][below(7) as usize];
+        let order = if columns.starts_with("count") { "" } else { order };
+        let returning = ["", " RETURNING id", " RETURNING *", " RETURNING d, at, a"][below(4) as usize];
+        let filter = [
+            format!("a = {key}"),
+            format!("id = {id}"),
+            format!("b LIKE '%{text}' AND a > {key}"),
+            "true".to_owned(),
+        ][below(4) as usize]
+            .clone();
+        let next = match below(10) {
+            0..5 => format!("SELECT {columns} FROM {table} WHERE {filter}{order};\n"),
+            5..7 => {
+                format!("INSERT INTO {table} (a, b, e) VALUES ({key}, 'uuid {text}', {n}.5){returning};\n")
+            }
+            7 => format!("UPDATE {table} SET a = a + 1, at = now() WHERE id = {id}{returning};\n"),
+            8 => format!("DELETE FROM {table} WHERE id = {id}{returning};\n"),
+            _ if is_open => {
+                is_open = false;
+                ["COMMIT;\n", "ROLLBACK;\n"][below(2) as usize].to_owned()
+            }
+            _ => {
+                is_open = true;
+                "BEGIN;\n".to_owned()
+            }
+        };
+        script.push_str(&next);
+    }
+    script + if is_open { "COMMIT;\n" } else { "" }
+}
+
+#[test]
+fn no_wrong_answer_is_invented_on_an_equal_server() {
+    let Some(server) = testing::server("postgres") else { return };
+    if !has_program("psql") {
+        return;
+    }
+    let columns = "(id serial PRIMARY KEY, a int, b text, e numeric, at timestamptz DEFAULT clock_timestamp(), \
+                   d uuid DEFAULT gen_random_uuid())";
+    let schema = format!("CREATE TABLE shop {columns}; CREATE TABLE uuid_log {columns};");
+    let Some(_) = sql(&server, "", &schema) else { return };
+    let place = Place::that_starts_servers();
+    let dump = place.file("dump.sql", &schema);
+    let file = place.file("any.sql", any_statements(10_000));
+    let path = captured(&place, "any", &server, &format!("psql -qXAtf '{file}' > out"));
+    replay(&place, &path, &["up:postgres", "--data", &dump]).success();
 }

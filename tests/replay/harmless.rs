@@ -3,7 +3,7 @@
 
 use super::*;
 use kurabe_capture::file::{self, About, Known};
-use kurabe_capture::record::{Parameter, Record, Request, Value as Recorded};
+use kurabe_capture::record::{Parameter, Record, Request};
 use kurabe_testbed::StartOptions;
 use kurabe_wire::view::{Step, Transaction};
 use std::path::Path;
@@ -40,12 +40,7 @@ fn made(place: &Place, protocol: &str, said: &[(&str, &str)], requests: &[Made<'
     for (number, made) in (0..).zip(requests) {
         let template = made.template.replace('¿', "\0");
         records.push(Record::Statement { number, template });
-        let parameter = |(kind, value): &(u32, &str)| Parameter {
-            chosen: false,
-            kind: *kind,
-            binary: false,
-            value: Recorded::Bytes(value.as_bytes().to_vec()),
-        };
+        let parameter = |(kind, value): &(u32, &str)| Parameter::of(*kind, false, value.as_bytes());
         let request = Request {
             at: 1_000 * number,
             time: Some(500),

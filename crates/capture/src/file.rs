@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// The first line.
 const MAGIC: &[u8] = b"kurabe capture 2\n";
+/// The same of the first version, which has the same records, but other checksums of rows, and none of the values that a server made.
+const OLD: &[u8] = b"kurabe capture 1\n";
 const KIND: &[u8] = b"kurabe capture ";
 /// The size of a block's header.
 const HEADER: usize = 20;
@@ -36,6 +38,9 @@ pub struct About {
     pub began_ms: u64,
     /// The version of the program.
     pub kurabe: String,
+    /// Whether its checksums of rows are those of the first version, to which none of today's compares.
+    #[serde(skip)]
+    pub has_old_checksums: bool,
 }
 
 /// What is known beside the requests, the most first.
@@ -149,7 +154,7 @@ pub struct Ending {
 /// Reads a capture, and gives each record to `each`, with what the capture is of.
 ///
 /// # Errors
-/// If it is no capture, one of another version, or a block is damaged; or if it has many more records than bytes.
+/// If it is no capture, one of a later version, or a block is damaged; or if it has many more records than bytes.
 pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About, Ending)> {
     let wrong = |why: String| Error::new(ErrorKind::Environment, format!("{}: {why}", path.display()));
     let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
@@ -159,10 +164,10 @@ pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About,
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
     let mut first = vec![0; MAGIC.len()];
     let got = fill(&mut file, &mut first).map_err(unreadable)?;
-    if got < MAGIC.len() || first != MAGIC {
+    if got < MAGIC.len() || first != MAGIC && first != OLD {
         let version = String::from_utf8_lossy(first.strip_prefix(KIND).unwrap_or_default()).trim().to_owned();
         return Err(if first.starts_with(KIND) && got == MAGIC.len() {
-            wrong(format!("it is a capture of version {version:?}, and this program reads version 2"))
+            wrong(format!("it is a capture of version {version:?}, and this program reads 1 and 2"))
         } else {
             wrong("it is not a capture".to_owned()).hint("kurabe capture TARGET -o FILE makes one")
         });
@@ -203,7 +208,8 @@ pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About,
         }
         let records = zstd::bulk::decompress(&block, size as usize).map_err(|_| damaged())?;
         let Some(about) = &about else {
-            about = Some(serde_json::from_slice(&records).map_err(|_| damaged())?);
+            let own: About = serde_json::from_slice(&records).map_err(|_| damaged())?;
+            about = Some(About { has_old_checksums: first == OLD, ..own });
             at += (HEADER + block.len()) as u64;
             continue;
         };
@@ -253,17 +259,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn records() -> Vec<Record> {
-        let parameter = |value| Parameter { chosen: false, kind: 23, binary: true, value };
+        let parameter = |value| Parameter::of(23, true, value);
         let request = Request {
             connection: 3,
             at: 5_000,
             time: Some(0),
             literals: vec!["'x'".to_owned()],
-            parameters: vec![
-                parameter(Value::Null),
-                parameter(Value::Dropped),
-                parameter(Value::Bytes(vec![0, 7])),
-            ],
+            parameters: vec![parameter(Value::Null), parameter(Value::Dropped), parameter(vec![0, 7].into())],
             error: Some("23505".to_owned()),
             rows: 2,
             digest: u64::MAX,
@@ -329,6 +331,8 @@ mod tests {
                 Err(error) => assert!(end < 200, "{end}: {error}"),
             }
         }
+        std::fs::write(&path, [OLD, &bytes[17..]].concat()).unwrap();
+        assert!(read(&path, |_, _| ()).unwrap().0.has_old_checksums && all(&path).unwrap().0 == records());
         std::fs::write(&path, [b"kurabe capture 9\n", &bytes[17..]].concat()).unwrap();
         assert!(all(&path).unwrap_err().to_string().contains("version \"9\""));
     }

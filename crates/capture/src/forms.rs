@@ -243,12 +243,7 @@ mod tests {
         let (two, _) = of("UPDATE t SET a = a + 5, b='x' WHERE c=7", Dialect::Postgres, Vec::new());
         assert_eq!(one, two);
         assert_eq!(values, [Value::Int(-5), text("it's"), Value::Int(7)]);
-        let parameter = |kind, binary, bytes: &[u8]| Parameter {
-            chosen: false,
-            kind,
-            binary,
-            value: Bytes::Bytes(bytes.to_vec()),
-        };
+        let parameter = |kind, binary, bytes: &[u8]| Parameter::of(kind, binary, bytes);
         let parameters = vec![parameter(23, true, &[255, 255, 255, 254]), parameter(0, false, b"12")];
         let (key, values) = of("SELECT \"$1\", $2, $1 - 1", Dialect::Postgres, parameters);
         assert_eq!(key, "SELECT \"$1\", \0?, \0? - \0");
@@ -263,12 +258,7 @@ mod tests {
 
     #[test]
     fn values_of_mongodb_are_numbers_and_texts() {
-        let parameter = |kind, bytes: &[u8]| Parameter {
-            chosen: false,
-            kind,
-            binary: kind != 2,
-            value: Bytes::Bytes(bytes.to_vec()),
-        };
+        let parameter = |kind, bytes: &[u8]| Parameter::of(kind, kind != 2, bytes);
         let text = |text: &str| Value::Text(text.into());
         let template =
             "find items {\"filter\": {\"$a?\": [?], \"b\": ?, \"c\": ?, \"d\": ?, \"e\": ?, \"f\": ?}}";
@@ -279,7 +269,7 @@ mod tests {
             parameter(2, b"x"),
             parameter(7, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xff]),
             parameter(16, &(-7_i32).to_le_bytes()),
-            Parameter { chosen: false, kind: 10, binary: true, value: Bytes::Null },
+            Parameter::of(10, true, Bytes::Null),
             parameter(0, b"0x1"),
         ];
         let values = form.values(&Request { parameters, ..Request::default() }, Dialect::Mongodb);

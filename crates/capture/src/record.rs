@@ -1,5 +1,6 @@
 //! The records of a capture, and their bytes: numbers are LEB128, texts have their length before them.
 
+pub use kurabe_wire::view::{Parameter, Value};
 use kurabe_wire::view::{Step, Transaction};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,27 +85,6 @@ pub struct Request {
     pub digest: u64,
     /// The transaction afterwards.
     pub transaction: Transaction,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// The type by its number in the protocol; 0 if the client left it to the server, which did not say what it chose.
-    pub kind: u32,
-    /// Whether the server has chosen the type, whose number another server may not know.
-    pub chosen: bool,
-    /// Whether it is in the protocol's binary format.
-    pub binary: bool,
-    pub value: Value,
-}
-
-/// A parameter's value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
-    Null,
-    /// Not kept.
-    Dropped,
-    /// Its bytes, or what stands for them.
-    Bytes(Vec<u8>),
 }
 
 /// Appends records to the bytes of a block. Times are differences to the one before.

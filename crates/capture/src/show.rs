@@ -156,7 +156,7 @@ impl Shown {
 mod tests {
     use super::*;
     use crate::file::Blocks;
-    use crate::record::{Parameter, Record, Request, Value as Bytes, Writer};
+    use crate::record::{Parameter, Record, Request, Writer};
     use kurabe_stats::Rng;
     use kurabe_wire::view::{Step, Transaction};
 
@@ -177,12 +177,12 @@ mod tests {
         for number in 0..REQUESTS {
             at += 5_000 + rng.below(20_000);
             let key = 1 + rng.below(100_000);
-            let value = Bytes::Bytes(key.to_string().into_bytes());
+            let value = key.to_string().into_bytes();
             let request = Request {
                 connection: number % 8,
                 at,
                 time: Some(50_000 + rng.below(100_000)),
-                parameters: vec![Parameter { chosen: false, kind: 23, binary: false, value }],
+                parameters: vec![Parameter::of(23, false, value)],
                 rows: 1,
                 digest: kurabe_stats::mix(1, key),
                 step: Step::Execute,
@@ -202,5 +202,47 @@ mod tests {
         let draws: Vec<_> = shown.units.iter().flat_map(|unit| unit.draws.values()).collect();
         assert!(draws.iter().all(|draw| draw.starts_with("uniform")) && draws.len() == 1, "{draws:?}");
         assert!(size <= 60 * REQUESTS, "{size}");
+    }
+    #[test]
+    fn scripts_are_told_apart_by_their_first_lines_and_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("scripts.capture");
+        let about = About { protocol: "redis".to_owned(), ..About::default() };
+        let script = "\n-- takes a job\nreturn redis.call('lpop', KEYS[1])";
+        // As sha1sum says.
+        let sum = "b77c1409c24a696aec22ddda0a3cad706d09a509";
+        let mut records = vec![Record::Open { connection: 0, at: 0, said: Vec::new() }];
+        for (number, template) in ["EVAL ?", "EVALSHA ?"].into_iter().enumerate() {
+            records.push(Record::Statement { number: number as u64, template: template.to_owned() });
+        }
+        for (at, (statement, words)) in [
+            (1, [sum, "1", "bull:mail:7"]),
+            (0, [script, "1", "bull:mail:8"]),
+            (1, [sum, "1", "bull:mail:9"]),
+            (1, ["0123456789ABCDEF0123456789abcdef01234567", "0", "x"]),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let parameter = |word: &str| Parameter::of(0, false, word.as_bytes());
+            records.push(Record::Request(Box::new(Request {
+                at: at as u64 * 100,
+                time: Some(10),
+                statement,
+                parameters: words.map(parameter).to_vec(),
+                ..Request::default()
+            })));
+        }
+        crate::file::write(&path, &about, &records).unwrap();
+        let shown = show(&path).unwrap();
+        let mut found: Vec<_> =
+            shown.statements.iter().filter(|one| one.calls > 0).map(|one| (&*one.text, one.calls)).collect();
+        found.sort_unstable();
+        let expected = [
+            ("EVAL -- takes a job bull:mail:?", 1),
+            ("EVALSHA -- takes a job bull:mail:?", 2),
+            ("EVALSHA 01234567", 1),
+        ];
+        assert_eq!(found, expected);
     }
 }

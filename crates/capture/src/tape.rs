@@ -300,6 +300,7 @@ impl Taped {
                     self.exchange(*exchange);
                     continue;
                 }
+                Event::FileWanted { .. } => continue,
                 Event::Client(said) => {
                     // A setting may be a password as well as a name.
                     let shown = |(name, value): (String, String)| {
@@ -345,22 +346,19 @@ impl Taped {
     fn exchange(&mut self, exchange: Exchange) {
         let (template, literals, is_secret) = self.keeps(&exchange.text, self.shared.values);
         let Shared { values, hasher, has_words, .. } = &*self.shared;
-        let given = || exchange.parameters.iter().filter_map(|one| one.value.as_deref());
+        let given = || exchange.parameters.iter().filter_map(Parameter::bytes);
         let is_secret = is_secret || *has_words && command_has_secret(given());
         let literal = |literal: &String| looks_random(literal.trim_matches(['\'', '"']).as_bytes());
         let is_suspect = !is_secret
             && *values == Values::Keep
             && (given().any(looks_random) || literals.iter().any(literal));
-        let value = |parameter: kurabe_wire::view::Parameter| {
-            let value = match parameter.value {
-                None => Value::Null,
-                Some(_) if is_secret || *values == Values::Drop => Value::Dropped,
-                Some(bytes) if *values == Values::Hash => {
-                    Value::Bytes(hasher.parameter(&bytes, parameter.binary))
-                }
-                Some(bytes) => Value::Bytes(bytes),
+        let kept = |mut one: Parameter| {
+            one.value = match one.value {
+                Value::Bytes(_) if is_secret || *values == Values::Drop => Value::Dropped,
+                Value::Bytes(bytes) if *values == Values::Hash => hasher.parameter(&bytes, one.binary).into(),
+                other => other,
             };
-            Parameter { kind: parameter.kind, chosen: parameter.chosen, binary: parameter.binary, value }
+            one
         };
         let made = if is_secret || *values != Values::Keep { Vec::new() } else { exchange.made };
         let began = exchange.began.map_or(0, |began| self.shared.at(began));
@@ -371,7 +369,7 @@ impl Taped {
             statement: 0,
             literals,
             step: exchange.step,
-            parameters: exchange.parameters.into_iter().map(value).collect(),
+            parameters: exchange.parameters.into_iter().map(kept).collect(),
             formats: exchange.formats,
             limit: exchange.limit,
             goes_on: exchange.goes_on,

@@ -5,7 +5,7 @@ use crate::forms::{Form, Piece, Value};
 use crate::show::work::{Call, Kind};
 use crate::units::{Leaf, leaves};
 use kurabe_core::units::count;
-use kurabe_protocol::sql::Token;
+use kurabe_protocol::sql::columns_of_values;
 use kurabe_wire::statement::GAP;
 use std::collections::{BTreeMap, HashMap};
 
@@ -243,82 +243,24 @@ fn difference(column: &Column<'_>, values: &[(usize, usize, &Value)], within: Op
 
 /// A name for each value of a form: the column that it is compared with or written to.
 fn names(form: &Form) -> Vec<String> {
+    const RESERVED: [&str; 6] = ["client_id", "clients", "now", "random_seed", "default_seed", "scale"];
     let template = form.template();
-    let tokens = form.tokens(&template);
-    let columns = columns(&tokens);
-    let name = |column: Option<String>| {
-        let name = column.unwrap_or_default();
-        let is_reserved = name.starts_with("rows_")
-            || ["client_id", "clients", "now", "random_seed", "default_seed", "scale"]
-                .contains(&name.as_str());
+    let columns = columns_of_values(&form.tokens(&template), |token| token.is_mark(GAP));
+    let name = |(_, column): (usize, &str)| {
+        let name = plain(&column.to_lowercase()).trim_start_matches('_').to_owned();
         match name.starts_with(|c: char| c.is_ascii_lowercase()) {
-            true if is_reserved => format!("{name}_value"),
+            true if name.starts_with("rows_") || RESERVED.contains(&name.as_str()) => format!("{name}_value"),
             true => name,
             false => "value".to_owned(),
         }
     };
-    let slots = tokens.iter().enumerate().filter(|(_, token)| token.is_mark(GAP));
-    slots.map(|(at, _)| name(columns.of_value(&tokens, at))).collect()
-}
-
-/// The columns of the rows that a statement inserts.
-struct Columns {
-    /// `None` if it inserts no rows with values.
-    names: Option<Vec<String>>,
-    /// Of each token, the place of its value in its row.
-    places: HashMap<usize, usize>,
-}
-
-fn columns(tokens: &[Token<'_>]) -> Columns {
-    let mut found = Columns { names: None, places: HashMap::new() };
-    let begins = tokens.first().is_some_and(|first| first.is_one_of(&["insert", "put", "replace"]));
-    let values = tokens.iter().position(|token| token.is_one_of(&["values", "value"]));
-    let Some(values) = values.filter(|_| begins) else { return found };
-    let list = tokens.iter().take(values).skip_while(|token| !token.is_mark('('));
-    found.names = Some(list.filter_map(Token::name).map(|name| plain(&name.to_lowercase())).collect());
-    let (mut depth, mut place) = (0_usize, 0);
-    for (at, token) in tokens.iter().enumerate().skip(values + 1) {
-        if token.is_mark('(') {
-            depth += 1;
-            place = if depth == 1 { 0 } else { place };
-        } else if token.is_mark(')') {
-            depth = depth.saturating_sub(1);
-        } else if depth == 1 && token.is_mark(',') {
-            place += 1;
-        } else if depth == 0 && !token.is_mark(',') {
-            // What follows the rows is about other columns.
-            break;
-        }
-        found.places.insert(at, place);
-    }
-    found
-}
-
-impl Columns {
-    /// The column of the value at a place, if it has a name.
-    fn of_value(&self, tokens: &[Token<'_>], at: usize) -> Option<String> {
-        match (&self.names, self.places.get(&at)) {
-            (Some(names), Some(place)) => names.get(*place).cloned(),
-            _ => last_column(tokens.get(..at)?),
-        }
-    }
+    columns.into_iter().map(name).collect()
 }
 
 /// A name without quotes and the table before it.
 pub(crate) fn plain(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or_default();
     last.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect()
-}
-
-/// The last of these that may be a column's name.
-fn last_column(tokens: &[Token<'_>]) -> Option<String> {
-    const WORDS: [&str; 12] =
-        ["and", "or", "in", "like", "between", "not", "is", "any", "case", "when", "then", "else"];
-    // Operators of MongoDB, such as `"$gt"`, say nothing about the value.
-    let names = tokens.iter().rev().filter_map(Token::name).filter(|name| !name.starts_with('$'));
-    names
-        .map(|name| plain(&name.to_lowercase()).trim_start_matches('_').to_owned())
-        .find(|name| !WORDS.contains(&name.as_str()) && name.starts_with(|c: char| c.is_ascii_lowercase()))
 }
 
 impl Value {

@@ -50,6 +50,16 @@ impl<'a> Line<'a> {
     }
 }
 
+/// Appends a request: an array of words.
+pub fn push(out: &mut Vec<u8>, words: &[&[u8]]) {
+    out.extend(format!("*{}\r\n", words.len()).bytes());
+    for word in words {
+        out.extend(format!("${}\r\n", word.len()).bytes());
+        out.extend_from_slice(word);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
 /// A whole number.
 #[inline]
 pub fn number(word: &[u8]) -> Option<i64> {

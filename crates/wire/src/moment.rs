@@ -29,6 +29,12 @@ impl Spans {
         self.spans != [None; 2] && moments(value).into_iter().flatten().any(|at| self.has(at))
     }
 
+    /// These spans without that of a recording.
+    #[must_use]
+    pub fn own(self) -> Self {
+        Self { spans: [None, self.spans[1]] }
+    }
+
     fn has(&self, at: i64) -> bool {
         self.spans.iter().flatten().any(|[from, to]| {
             let distance = at.saturating_sub(*from);

@@ -35,6 +35,11 @@ impl<R> UntilStop<R> {
         Self { reader: Some(reader), start: None }
     }
 
+    /// What follows does not begin with TLS.
+    pub(crate) fn begin(&mut self) {
+        self.start = None;
+    }
+
     /// Whether it is not known yet whether TLS begins.
     pub(crate) fn is_pending(&self) -> bool {
         self.start.is_some()

@@ -1,7 +1,8 @@
 //! Rows of an answer: their checksum, and the values among them that a server makes.
 //!
 //! A *moment* of the server's clock has no part in a checksum: another server's clock shows another time. Moments, and keys that
-//! a statement made (`RETURNING`), are given besides, so that a replay knows its own value of each.
+//! a statement made (`RETURNING`), are given besides, so that a replay knows its own value of each. What a volatile function gave
+//! has no part in it either.
 
 use crate::moment::Spans;
 use crate::view::Exchange;
@@ -21,8 +22,9 @@ const LONGEST_MADE: usize = 64;
 const MOST_MADE: usize = 4 << 10;
 /// Of how many values of rows that were read UUIDs are given.
 const UUIDS: usize = 4;
-/// What stands for a moment in a checksum, and for a number or a UUID in a loose one.
+/// What stands for a moment in a checksum, for what a volatile function gave, and for a number or a UUID in a loose one.
 const MOMENT: &[u8] = b"\xffmoment";
+const VOLATILE: &[u8] = b"\xffvolatile";
 const KEY: &[u8] = b"\xffkey";
 
 /// How the values of a row are divided.
@@ -142,7 +144,9 @@ pub(crate) struct Digest {
     layout: Layout,
     spans: Spans,
     order: Ordered,
-    makes_keys: bool,
+    /// Columns that have no part in it, since time or chance makes their values.
+    volatile: Vec<usize>,
+    keys: Keys,
     /// The bytes of a row of which it is not known whether it is too long to be divided, and the checksum if it is.
     row: Vec<u8>,
     long: Option<u64>,
@@ -172,6 +176,7 @@ pub struct Rows {
     layout: Layout,
     spans: Spans,
     order: Ordered,
+    volatile: Vec<usize>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -201,7 +206,8 @@ impl Digest {
             layout: Layout::Whole,
             spans: Spans::default(),
             order: if is_ordered { Ordered::All } else { Ordered::Not },
-            makes_keys: false,
+            volatile: Vec::new(),
+            keys: Keys::None,
             row: Vec::new(),
             long: Some(START),
             sum: 0,
@@ -228,14 +234,15 @@ impl Digest {
                 places.map_or(Ordered::All, Ordered::By)
             }
         };
+        let (volatile, keys) = made_by(text, dialect);
         let kept = keeps_rows.then(|| Rows {
             layout: layout.clone(),
             spans,
             order: order.clone(),
+            volatile: volatile.clone(),
             ..Rows::default()
         });
-        let makes_keys = makes_keys(text, dialect);
-        Self { layout, spans, order, makes_keys, long: None, kept, ..Self::new(false) }
+        Self { layout, spans, order, volatile, keys, long: None, kept, ..Self::new(false) }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -256,8 +263,9 @@ impl Digest {
         let value = text.strip_suffix(b"\r\n").unwrap_or(text);
         if spans.have(value) {
             self.push(MOMENT);
-            self.made.push(value.to_vec());
-            self.made.truncate(MOST_MADE / LONGEST_MADE);
+            if are_all(&self.made) {
+                self.made.push(value.to_vec());
+            }
         } else {
             self.push(text);
         }
@@ -273,7 +281,7 @@ impl Digest {
         let (mut hash, mut loose, mut keys) = (START, START, Vec::new());
         let size: usize = self.made.iter().map(Vec::len).sum();
         let mut left = MOST_MADE.saturating_sub(size);
-        let (spans, order, makes_keys, made) = (self.spans, &self.order, self.makes_keys, &mut self.made);
+        let Self { spans, order, volatile, keys: made_keys, made, .. } = self;
         let put = |column: usize, value: &[u8]| {
             if let Ordered::By(columns) = order
                 && columns.contains(&column)
@@ -281,18 +289,28 @@ impl Digest {
                 keys.extend_from_slice(&(value.len() as u32).to_be_bytes());
                 keys.extend_from_slice(value);
             }
-            let is_moment = spans.have(value);
+            // What a function gave is never a time of the recording.
+            let is_volatile = volatile.contains(&column);
+            let is_moment = if is_volatile { spans.own().have(value) } else { spans.have(value) };
+            let may_be_key = *made_keys == Keys::All || *made_keys == Keys::Volatile && is_volatile;
             let is_made =
-                is_moment || makes_keys && is_key(value) || made.len() < UUIDS && uuid(value).is_some();
+                is_moment || may_be_key && is_key(value) || made.len() < UUIDS && uuid(value).is_some();
             if is_made && value.len() <= left.min(LONGEST_MADE) {
                 left -= value.len();
                 made.push(value.to_vec());
             }
-            if is_moment { Put::Mark(MOMENT) } else { Put::Itself }
+            if is_volatile {
+                Put::Mark(VOLATILE)
+            } else if is_moment {
+                Put::Mark(MOMENT)
+            } else {
+                Put::Itself
+            }
         };
         self.layout.written(&row, put, |bytes| hash = hashed(hash, bytes));
-        let put = |_, value: &[u8]| {
-            if spans.have(value) || is_key(value) { Put::Mark(KEY) } else { Put::Itself }
+        let put = |column, value: &[u8]| {
+            let is_left_out = volatile.contains(&column) || spans.have(value) || is_key(value);
+            if is_left_out { Put::Mark(KEY) } else { Put::Itself }
         };
         self.layout.written(&row, put, |bytes| loose = hashed(loose, bytes));
         self.add(hash, loose, &keys);
@@ -344,6 +362,11 @@ impl Digest {
     }
 }
 
+/// Whether the values that a server made, and that are given with an answer, are all that it has of them.
+pub fn are_all(made: &[Vec<u8>]) -> bool {
+    made.iter().map(Vec::len).sum::<usize>() + LONGEST_MADE <= MOST_MADE
+}
+
 /// The place of the only column of a name.
 fn only(columns: &[String], key: &str) -> Option<usize> {
     let mut found = columns.iter().enumerate().filter(|(_, name)| name.eq_ignore_ascii_case(key));
@@ -369,6 +392,11 @@ impl Rows {
             Ordered::All => false,
             Ordered::By(columns) => columns.iter().any(|column| is_one(*column)),
         }
+    }
+
+    /// Whether the rows have an order.
+    pub fn are_ordered(&self) -> bool {
+        self.order != Ordered::Not
     }
 
     /// Whether two rows that follow each other have the same values in this number of last columns.
@@ -399,6 +427,7 @@ impl Rows {
             layout: self.layout.clone(),
             spans: self.spans,
             order: self.order.clone(),
+            volatile: self.volatile.clone(),
             long: None,
             ..Digest::new(false)
         };
@@ -442,24 +471,41 @@ pub fn uuid(value: &[u8]) -> Option<[u8; 16]> {
     u128::from_str_radix(&digits, 16).ok().map(u128::to_be_bytes)
 }
 
-/// Whether numbers and UUIDs in the answer to a statement may be keys that the server made for it.
-fn makes_keys(text: &str, dialect: Dialect) -> bool {
-    let words = ["returning", "nextval", "currval", "lastval", "insert_id", "uuid"];
-    let may = |word: &&str| {
-        text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+/// In which columns numbers and UUIDs may be keys that the server made for a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keys {
+    None,
+    All,
+    Volatile,
+}
+
+/// The columns of the answer to a statement whose values time or chance makes, and in which keys may be.
+fn made_by(text: &str, dialect: Dialect) -> (Vec<usize>, Keys) {
+    let has = |words: &[&str]| {
+        let is_there = |word: &&str| {
+            text.as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+        };
+        words.iter().any(is_there)
     };
-    if !words.iter().any(may) {
-        return false;
+    // Most statements have no call, and no word that is one.
+    let bare = ["returning", "current", "local", "user", "utc", "xmin", "xmax", "ctid", "now'"];
+    if !text.contains(['(', '@']) && !has(&bare) {
+        return (Vec::new(), Keys::None);
     }
     let statement = Statement::read(text, dialect);
-    match statement.first() {
-        Some(first)
-            if ["insert", "merge", "replace", "with"].iter().any(|word| first.eq_ignore_ascii_case(word)) =>
-        {
-            statement.tokens().iter().any(|token| token.is("returning"))
+    let varies = statement.varies() == Some(Varies::Values);
+    let volatile = if varies { statement.volatile_columns() } else { None };
+    let inserts = ["insert", "merge", "replace", "with"];
+    let keys = match statement.first() {
+        Some(first) if inserts.iter().any(|word| first.eq_ignore_ascii_case(word)) => {
+            let is_told = statement.tokens().iter().any(|token| token.is("returning"));
+            if is_told { Keys::All } else { Keys::None }
         }
-        _ => statement.varies() == Some(Varies::Values),
-    }
+        _ if volatile.is_some() => Keys::Volatile,
+        _ if varies && has(&["nextval", "currval", "lastval", "insert_id", "uuid"]) => Keys::All,
+        _ => Keys::None,
+    };
+    (volatile.unwrap_or_default(), keys)
 }
 
 #[cfg(test)]
@@ -529,6 +575,22 @@ mod tests {
         );
         assert_ne!(one.value(), of("2026-11-28 21:57:44.12+00", "y").value());
         assert_ne!(one.value(), of("2025-11-28 21:50:00.12+00", "x").value());
+    }
+
+    #[test]
+    fn columns_beside_a_volatile_one_have_their_part_in_a_checksum() {
+        let of = |at: &str, value: &str| {
+            let text = "SELECT now(), v AS random FROM t WHERE id = 2";
+            digest(text, &[], &[&[at, value]]).value()
+        };
+        let one = of("2020-01-01 00:00:00+00", "5");
+        assert_eq!(one, of("2021-01-01 00:00:07+00", "5"));
+        assert_ne!(one, of("2020-01-01 00:00:00+00", "6"));
+        assert_ne!(one >> 32, of("2021-01-01 00:00:00+00", "7") >> 32);
+        // Only what the function gave is a key that the server made.
+        let made = |text: &str| digest(text, &[], &[&["8", "7"]]).made;
+        assert_eq!(made("SELECT v, nextval('s') FROM t"), [b"7".to_vec()]);
+        assert!(made("SELECT now(), v FROM t").contains(&b"8".to_vec()));
     }
 
     #[test]

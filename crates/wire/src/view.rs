@@ -4,7 +4,7 @@ use crate::bounded::Size;
 pub use crate::moment::{Spans, Watch, moment, moment_like};
 use crate::reader::{Stop, UntilStop};
 pub(crate) use crate::rows::Digest;
-pub use crate::rows::{COMPLETE, Rows, uuid};
+pub use crate::rows::{COMPLETE, Rows, are_all, uuid};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -27,6 +27,9 @@ pub trait View: Send {
     /// Says since when the connection is watched. Without it no time is one of the server's clock.
     fn watch(&mut self, watch: Watch);
 
+    /// Reads on as if the client had just been let in, under these capabilities of MySQL.
+    fn let_in(&mut self, capabilities: u32);
+
     /// The server has closed the connection, and nothing of what it sent is missing: an answer that ends so is complete.
     fn closed(&mut self, now: Instant, events: &mut Vec<Event>);
 
@@ -47,6 +50,9 @@ pub(crate) trait ReadExchanges: Send {
 
     /// See [`View::watch`].
     fn watch(&mut self, _watch: Watch) {}
+
+    /// See [`View::let_in`].
+    fn let_in(&mut self, _capabilities: u32) {}
 
     /// It cannot read on.
     fn stopped(&mut self, _events: &mut Vec<Event>) {}
@@ -79,6 +85,13 @@ impl<R: ReadExchanges> View for UntilStop<R> {
     fn watch(&mut self, watch: Watch) {
         if let Some(reader) = self.reader() {
             reader.watch(watch);
+        }
+    }
+
+    fn let_in(&mut self, capabilities: u32) {
+        self.begin();
+        if let Some(reader) = self.reader() {
+            reader.let_in(capabilities);
         }
     }
 
@@ -124,6 +137,8 @@ pub enum Event {
         /// The statement.
         of: String,
     },
+    /// The server requests a file of the client's, whose first packet has this number.
+    FileWanted { sequence: u8 },
     /// The rest cannot be read, and why.
     Unreadable(&'static str),
 }
@@ -164,16 +179,57 @@ impl Transaction {
     pub const ALL: [Self; 4] = [Self::Unknown, Self::None, Self::Open, Self::Failed];
 }
 
+/// A parameter of an execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameter {
     /// The type by its number in the protocol; 0 if the client left it to the server, which did not say what it chose.
     pub kind: u32,
-    /// Whether the server has chosen the type.
+    /// Whether the server has chosen the type, whose number another server may not know.
     pub chosen: bool,
     /// Whether it was sent in the protocol's binary format.
     pub binary: bool,
-    /// Its bytes; `None` for NULL.
-    pub value: Option<Vec<u8>>,
+    pub value: Value,
+}
+
+/// A parameter's value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Value {
+    #[default]
+    Null,
+    /// Not kept.
+    Dropped,
+    /// Its bytes, or what stands for them.
+    Bytes(Vec<u8>),
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Bytes(bytes.to_vec())
+    }
+}
+
+impl From<Option<Vec<u8>>> for Value {
+    fn from(bytes: Option<Vec<u8>>) -> Self {
+        bytes.map_or(Self::Null, Self::Bytes)
+    }
+}
+
+impl Parameter {
+    /// One whose type the client chose.
+    pub fn of(kind: u32, binary: bool, value: impl Into<Value>) -> Self {
+        Self { kind, chosen: false, binary, value: value.into() }
+    }
+
+    /// Its bytes; `None` for NULL, and for what was not kept.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        if let Value::Bytes(bytes) = &self.value { Some(bytes) } else { None }
+    }
 }
 
 /// A request and the shape of its answer.
@@ -212,6 +268,8 @@ pub struct Exchange {
     pub made: Vec<Vec<u8>>,
     /// The rows themselves, if they are to be kept.
     pub kept: Option<Rows>,
+    /// The number that the server gave to a statement that was prepared.
+    pub statement: Option<u32>,
     /// The transaction afterwards.
     pub transaction: Transaction,
 }
@@ -296,7 +354,7 @@ impl<T> Waiting<T> {
 impl Size for Exchange {
     /// About its memory: its members, its values and its text.
     fn size(&self) -> usize {
-        let values = self.parameters.iter().map(|one| one.value.as_ref().map_or(0, Vec::len) + 32);
+        let values = self.parameters.iter().map(|one| one.bytes().map_or(0, <[u8]>::len) + 32);
         200 + self.text.len() + values.sum::<usize>()
     }
 }

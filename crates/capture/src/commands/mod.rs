@@ -33,11 +33,7 @@ pub(crate) fn translate(protocol: &str, text: &str, request: &Request) -> Transl
     if protocol == "mongodb" {
         return documents::translate(text, request);
     }
-    let words: Vec<&[u8]> = request
-        .parameters
-        .iter()
-        .map(|one| if let Bytes::Bytes(bytes) = &one.value { bytes.as_slice() } else { &[] })
-        .collect();
+    let words: Vec<&[u8]> = request.parameters.iter().map(|one| one.bytes().unwrap_or_default()).collect();
     keys::translate(text.split(' ').next().unwrap_or_default(), &words)
 }
 
@@ -47,7 +43,7 @@ mod tests {
     use crate::forms::Value;
     use crate::record::Parameter;
     use kurabe_wire::registry::of_scheme;
-    use kurabe_wire::view::Event;
+    use kurabe_wire::view::{Event, Exchange};
 
     /// What a client's bytes are as statements, by the view of the protocol.
     fn told(protocol: &str, sent: &[u8]) -> Vec<Translated> {
@@ -60,15 +56,9 @@ mod tests {
             _ => None,
         });
         let told = exchanges.map(|exchange| {
-            let parameters = exchange.parameters.into_iter().map(|one| Parameter {
-                chosen: false,
-                kind: one.kind,
-                binary: one.binary,
-                value: one.value.map_or(Bytes::Null, Bytes::Bytes),
-            });
-            let request =
-                Request { parameters: parameters.collect(), cut: exchange.cut, ..Request::default() };
-            translate(protocol, &exchange.text, &request)
+            let Exchange { text, parameters, cut, .. } = *exchange;
+            let request = Request { parameters, cut, ..Request::default() };
+            translate(protocol, &text, &request)
         });
         told.collect()
     }
@@ -138,18 +128,8 @@ mod tests {
     #[test]
     fn commands_on_one_document_are_statements_on_a_row_and_others_say_why_not() {
         let told = |text: &str, values: &[i32], orders: &[&str]| {
-            let number = |n: &i32| Parameter {
-                chosen: false,
-                kind: 16,
-                binary: true,
-                value: Bytes::Bytes(n.to_le_bytes().to_vec()),
-            };
-            let order = |text: &&str| Parameter {
-                chosen: false,
-                kind: 0,
-                binary: false,
-                value: Bytes::Bytes(text.as_bytes().to_vec()),
-            };
+            let number = |n: &i32| Parameter::of(16, true, &n.to_le_bytes()[..]);
+            let order = |text: &&str| Parameter::of(0, false, text.as_bytes());
             let parameters = values.iter().map(number).chain(orders.iter().map(order)).collect();
             translate("mongodb", text, &Request { parameters, ..Request::default() })
         };

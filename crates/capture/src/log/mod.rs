@@ -16,7 +16,7 @@ use entry::{Entry, KEPT, Log, What};
 use kurabe_core::{Error, Result, sort};
 use kurabe_wire::registry::Protocol;
 use kurabe_wire::statement::Dialect;
-use kurabe_wire::view::{Event, Exchange};
+use kurabe_wire::view::{Event, Exchange, Parameter};
 use lines::Lines;
 use std::collections::HashMap;
 use std::fs;
@@ -198,8 +198,7 @@ impl Written {
 
     /// Cuts off what is too long, and counts what is missing.
     fn keep(&mut self, exchange: &mut Exchange) {
-        let values: usize =
-            exchange.parameters.iter().filter_map(|one| one.value.as_ref()).map(Vec::len).sum();
+        let values: usize = exchange.parameters.iter().filter_map(Parameter::bytes).map(<[u8]>::len).sum();
         if exchange.text.len() > KEPT || values > KEPT {
             let end = (0..=KEPT).rev().find(|at| exchange.text.is_char_boundary(*at)).unwrap_or(0);
             exchange.text.truncate(end);

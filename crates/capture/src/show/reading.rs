@@ -4,6 +4,7 @@
 use super::steps::{n_plus_one, steps};
 use super::work::{Call, Kind, Live, Work, cost};
 use super::{COURSE, Course, Shown, Statement, Unit};
+use crate::Values;
 use crate::commands;
 use crate::file::{self, About};
 use crate::forms::{Form, Value};
@@ -15,6 +16,7 @@ use kurabe_stats::histogram::Histogram;
 use kurabe_wire::statement::Dialect;
 use kurabe_wire::statement::{fingerprint, is_setup};
 use kurabe_wire::view::{Step, Transaction};
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -34,6 +36,8 @@ const STEPS: usize = 100_000;
 const FORMS: usize = 4_000;
 /// The maximum number of values of a statement: one with more is bulk data.
 const LONG: usize = 500;
+/// The maximum length of the first line of a script, and of a part of a key, in characters.
+const LINE: usize = 60;
 
 #[derive(Default)]
 struct Reading {
@@ -46,6 +50,8 @@ struct Reading {
     formed: HashMap<u64, (usize, Form)>,
     /// Of commands that are told as statements: their texts, by the template's number.
     told: Option<HashMap<u64, String>>,
+    /// The first lines of scripts of Redis, by their checksums.
+    scripts: HashMap<String, String>,
     by_form: HashMap<String, usize>,
     forms: Vec<Form>,
     sent: Sent,
@@ -187,6 +193,7 @@ impl Reading {
     fn done(&mut self, request: &Request, about: &About) -> Option<(usize, Option<Formed>)> {
         let Some(told) = self.told.as_ref().filter(|_| commands::are_told(&about.protocol)) else {
             let place = self.kinds.get(&request.statement).copied()?;
+            let place = self.script(place, request, about).unwrap_or(place);
             let formed = self.formed.get(&request.statement).filter(|_| !request.cut);
             return Some((place, formed.map(|(form, own)| (*form, own.values(request, dialect(about))))));
         };
@@ -202,6 +209,40 @@ impl Reading {
                 Some((place, None))
             }
         }
+    }
+
+    /// The kind of an execution of a script of Redis: by the script's checksum and the first key, in which parts with digits are values.
+    fn script(&mut self, place: usize, request: &Request, about: &About) -> Option<usize> {
+        let text = &self.shown.statements.get(place)?.text;
+        let is_script = ["EVAL", "SCRIPT LOAD ?"].iter().any(|start| text.starts_with(start));
+        if !is_script
+            || !["redis", "valkey"].contains(&about.protocol.as_str())
+            || about.values != Values::Keep
+        {
+            return None;
+        }
+        let command = text.split_once(" ?")?.0.to_owned();
+        let given = |at: usize| request.parameters.get(at)?.bytes();
+        let first = String::from_utf8_lossy(given(0)?);
+        let checksum = if command.starts_with("EVALSHA") {
+            first.to_lowercase()
+        } else {
+            let sum = digest(&SHA1_FOR_LEGACY_USE_ONLY, given(0)?);
+            let sum = sum.as_ref().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+            if self.scripts.len() < STATEMENTS {
+                let line = first.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+                self.scripts.entry(sum.clone()).or_insert_with(|| line.chars().take(LINE).collect());
+            }
+            sum
+        };
+        let key = given(1).filter(|count| *count != b"0").and_then(|_| given(2)).unwrap_or_default();
+        let part = |part: &[u8]| {
+            let is_value = part.iter().any(u8::is_ascii_digit) || part.len() > LINE;
+            if is_value { "?".to_owned() } else { String::from_utf8_lossy(part).into_owned() }
+        };
+        let key: Vec<_> = key.split(|byte| *byte == b':').map(part).collect();
+        let is_load = command == "SCRIPT LOAD";
+        (!is_load).then(|| self.kind(format!("{command} {checksum} {}", key.join(":")), about))
     }
 
     fn request(&mut self, request: &Request, about: &About) {
@@ -310,6 +351,15 @@ impl Reading {
         }
         let all = self.total_ns.max(1) as f64;
         let mut shown = self.shown;
+        for statement in shown.statements.iter_mut().filter(|one| one.text.starts_with("EVAL")) {
+            let mut words = statement.text.splitn(3, ' ');
+            if let (Some(command), Some(checksum), Some(key)) = (words.next(), words.next(), words.next()) {
+                let short: String = checksum.chars().take(8).collect();
+                let script = self.scripts.get(checksum).unwrap_or(&short);
+                let shown = format!("{command} {script} {key}");
+                shown.trim_end().clone_into(&mut statement.text);
+            }
+        }
         shown.units_not_listed = self.work.not_listed;
         for (statement, times) in shown.statements.iter_mut().zip(&self.times) {
             statement.share = statement.total_ns as f64 / all;

@@ -7,10 +7,10 @@
 use super::commands::Sent;
 use super::family::Family;
 use super::traffic::{Template, Traffic, Unit};
-use kurabe_capture::record::{Parameter, Request, Value};
-use kurabe_protocol::sql::{Kind, Statement, Token};
+use kurabe_capture::record::{Parameter, Request};
+use kurabe_protocol::sql::{Kind, Statement, Token, columns_of_values};
 use kurabe_wire::statement::GAP;
-use kurabe_wire::view::{Exchange, Rows, Spans, Step, moment, moment_like, uuid};
+use kurabe_wire::view::{Exchange, Rows, Spans, Step, are_all, moment, moment_like, uuid};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -31,19 +31,46 @@ pub(super) struct Bindings {
     bound: Mutex<Bound>,
 }
 
-/// What a request named, and the own value.
-type Named = (Vec<Vec<u8>>, Vec<u8>);
+/// A text of this run in place of a recorded one.
+#[derive(Debug)]
+struct OwnText {
+    /// What else the request named.
+    names: Vec<Vec<u8>>,
+    own: Vec<u8>,
+    /// Whether the server made it in this answer, and did not only give it.
+    is_made: bool,
+}
 
 #[derive(Debug, Default)]
 struct Bound {
     /// Own values by recorded ones. Numbers are those of a source: a table, or a statement.
     numbers: HashMap<(usize, i128), i128>,
     /// An id of a stream is one of others too: beside it is what else its request named.
-    texts: HashMap<Vec<u8>, Vec<Named>>,
+    texts: HashMap<Vec<u8>, Vec<OwnText>>,
     moments: HashMap<i64, i64>,
     /// Recorded values by own ones.
     recorded: HashMap<i128, Vec<(usize, i128)>>,
     recorded_texts: HashMap<Vec<u8>, Vec<u8>>,
+}
+
+/// What was learnt from an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Learnt {
+    pub(super) times: Times,
+    /// Whether it is the first to give a value that is followed: there the value itself cannot be compared.
+    pub(super) is_first: bool,
+}
+
+/// Whether times in an answer are right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Times {
+    /// They are those of the recording, or of this run in their places; or there are none.
+    #[default]
+    Same,
+    /// Some are of this run's clock, and are seen for the first time; or not all are known.
+    First,
+    /// One is of neither clock, or is in another place.
+    Other,
 }
 
 /// How an answer compares, whose values are followed.
@@ -57,38 +84,48 @@ pub(super) enum Followed {
 }
 
 impl Bindings {
-    /// Learns from an answer.
-    pub(super) fn learn(&self, traffic: &Traffic, sent: &Sent, answer: &Exchange) {
-        if sent.made.len() != answer.made.len()
-            || sent.made == answer.made && !self.is_used.load(Ordering::Relaxed)
+    /// Learns from an answer. `spans`: what counts as a time, and what is one of this run's clock.
+    pub(super) fn learn(
+        &self,
+        traffic: &Traffic,
+        sent: &Sent,
+        answer: &Exchange,
+        spans: [Spans; 2],
+    ) -> Learnt {
+        let is_same = sent.made == answer.made;
+        if answer.made.is_empty() || is_same && are_all(&answer.made) && !self.is_used.load(Ordering::Relaxed)
         {
-            return;
+            return Learnt::default();
         }
-        let template = &traffic.templates[sent.template];
-        let makes_texts = template.makes.is_some() || traffic.is_inserted(template);
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut learnt = Learnt { times: bound.times(&sent.made, answer, spans), is_first: false };
+        if sent.made.len() != answer.made.len() {
+            return learnt;
+        }
+        let (template, family) = (&traffic.templates[sent.template], traffic.family);
+        let is_made = template.makes.is_some() || sent.varies || family.is("volatile", &template.text);
+        let has_texts = is_made || family.has_commands() || traffic.is_inserted(template);
         for (recorded, own) in sent.made.iter().zip(&answer.made) {
             let is_text =
                 uuid(recorded).is_some() || recorded.contains(&b'-') && moment_like(recorded, 0).is_none();
             if let (false, Some(from), Some(to)) = (is_text, moment(recorded), moment(own)) {
                 bound.moments.insert(from, to);
             } else if is_text
-                && (makes_texts || traffic.family.has_commands())
+                && has_texts
                 && (recorded != own || !sent.names.is_empty())
+                && uuid(recorded).is_none_or(|uuid| !traffic.fixed.contains(&uuid))
             {
-                let known = bound.texts.entry(name(recorded)).or_default();
-                known.retain(|(names, _)| *names != sent.names);
-                known.push((sent.names.clone(), own.clone()));
-                bound.recorded_texts.insert(name(own), recorded.clone());
+                learnt.is_first |= bound.text(recorded, own, &sent.names, is_made);
             } else if let (Some(source), Some(from), Some(to)) =
-                (template.makes, number(recorded, traffic.family), number(own, traffic.family))
+                (template.makes, number(recorded, family), number(own, family))
             {
-                let is_mysql = traffic.family == Family::Mysql;
-                let rows = if is_mysql { answer.affected.clamp(1, ROWS) } else { 1 };
+                learnt.is_first |= from != to && bound.numbers.get(&(source, from)) != Some(&to);
+                let rows = if family == Family::Mysql { answer.affected.clamp(1, ROWS) } else { 1 };
                 (0..i128::from(rows)).for_each(|n| bound.number(source, from + n, to + n));
             }
         }
         self.is_used.store(true, Ordering::Relaxed);
+        learnt
     }
 
     /// A unit with the values of this run in place of the recorded ones.
@@ -187,14 +224,70 @@ impl Bound {
         }
     }
 
+    /// Binds a text, and says whether that is new. What the server has made is not bound anew by what it only gives.
+    fn text(&mut self, recorded: &[u8], own: &[u8], names: &[Vec<u8>], is_made: bool) -> bool {
+        let known = self.texts.entry(name(recorded)).or_default();
+        let before = known.iter().position(|text| text.names == names);
+        if before.is_some_and(|at| known[at].own == own || known[at].is_made && !is_made) {
+            return false;
+        }
+        if let Some(at) = before {
+            let former = name(&known.remove(at).own);
+            if self.recorded_texts.get(&former).is_some_and(|of| of == recorded) {
+                self.recorded_texts.remove(&former);
+            }
+        }
+        known.push(OwnText { names: names.to_vec(), own: own.to_vec(), is_made });
+        self.recorded_texts.insert(name(own), recorded.to_vec());
+        recorded != own
+    }
+
+    /// Whether a value of this run is the recorded one, or is bound to it.
+    fn is_followed(&self, recorded: &[u8], own: &[u8]) -> bool {
+        let is_text = || {
+            let known = self.texts.get(&name(recorded));
+            known.is_some_and(|known| known.iter().any(|text| text.own == own))
+        };
+        let is_moment = || match (moment(recorded), moment(own)) {
+            (Some(recorded), Some(own)) => self.moments.get(&recorded) == Some(&own),
+            _ => false,
+        };
+        recorded == own || is_moment() || is_text()
+    }
+
+    /// Whether times in an answer are right, before anything is learnt from it.
+    fn times(&self, recorded: &[Vec<u8>], answer: &Exchange, [all, own]: [Spans; 2]) -> Times {
+        let made = &answer.made;
+        let is_time = |value: &[u8]| all.have(value);
+        if !made.iter().any(|value| is_time(value)) {
+            return Times::Same;
+        }
+        let in_place = |(from, to): (&Vec<u8>, &Vec<u8>)| !is_time(to) || self.is_followed(from, to);
+        if recorded.len() == made.len() && recorded.iter().zip(made).all(in_place) {
+            return if are_all(made) { Times::Same } else { Times::First };
+        }
+        let mut left: Vec<&Vec<u8>> = recorded.iter().collect();
+        let mut is_first = false;
+        for value in made.iter().filter(|value| is_time(value)) {
+            if let Some(at) = left.iter().position(|from| self.is_followed(from, value)) {
+                left.swap_remove(at);
+            } else if own.have(value) {
+                is_first = true;
+            } else {
+                return Times::Other;
+            }
+        }
+        // Times in the places of others, unless rows are equal in what they are ordered by.
+        let is_wrong = !is_first && answer.kept.as_ref().is_some_and(Rows::are_ordered);
+        if is_wrong { Times::Other } else { Times::First }
+    }
+
     /// The value of this run in place of a recorded one, if it is another.
     fn own(&self, given: &[u8], source: Option<usize>, of: &Request, family: Family) -> Option<Vec<u8>> {
         if let Some(known) = self.texts.get(&name(given)) {
-            let is_named = |name: &Vec<u8>| {
-                of.parameters.iter().any(|one| matches!(&one.value, Value::Bytes(value) if value == name))
-            };
-            let named = known.iter().rev().find(|(names, _)| names.iter().any(is_named));
-            return named.or(known.last()).map(|(_, own)| text_like(given, own)).filter(|own| own != given);
+            let is_named = |name: &Vec<u8>| of.parameters.iter().any(|one| one.bytes() == Some(name));
+            let named = known.iter().rev().find(|text| text.names.iter().any(is_named)).or(known.last());
+            return named.map(|text| text_like(given, &text.own)).filter(|own| own != given);
         }
         if let Some(own) = source.and_then(|source| self.numbers.get(&(source, number(given, family)?))) {
             return number_like(given, *own, family);
@@ -241,10 +334,8 @@ fn values(request: &Request) -> impl Iterator<Item = (usize, Option<(&[u8], bool
         let (at, quote) = literal(text);
         (n, text.as_bytes().get(at).map(|text| (text, quote)))
     });
-    let parameters = request.parameters.iter().enumerate().map(|(n, parameter)| match &parameter.value {
-        Value::Bytes(bytes) => (PARAMETERS + n, Some((&bytes[..], false))),
-        Value::Null | Value::Dropped => (PARAMETERS + n, None),
-    });
+    let parameters = request.parameters.iter().enumerate();
+    let parameters = parameters.map(|(n, one)| (PARAMETERS + n, one.bytes().map(|value| (value, false))));
     literals.chain(parameters)
 }
 
@@ -254,7 +345,7 @@ const PARAMETERS: usize = 1 << 20;
 fn put(request: &mut Request, place: usize, value: Vec<u8>, quote: bool) {
     if let Some(place) = place.checked_sub(PARAMETERS) {
         if let Some(Parameter { value: given, .. }) = request.parameters.get_mut(place) {
-            *given = Value::Bytes(value);
+            *given = value.into();
         }
     } else if let Some(literal) = request.literals.get_mut(place) {
         let text = String::from_utf8_lossy(&value);
@@ -346,23 +437,6 @@ fn number_like(form: &[u8], number: i128, family: Family) -> Option<Vec<u8>> {
     })
 }
 
-/// Whether moments of an answer are those of the recording, or of this run's clock; `None` if it has none that differ. `all`: what
-/// counts as a moment.
-pub(super) fn moments_fit(sent: &Sent, answer: &Exchange, [all, own]: [Spans; 2]) -> Option<bool> {
-    let mut recorded: HashMap<&[u8], u32> = HashMap::new();
-    sent.made.iter().for_each(|value| *recorded.entry(value).or_default() += 1);
-    let mut take = |value: &[u8]| match recorded.get_mut(value) {
-        Some(left @ 1..) => {
-            *left -= 1;
-            true
-        }
-        _ => false,
-    };
-    let mut others = answer.made.iter().filter(|value| all.have(value) && !take(value));
-    let first = others.next()?;
-    Some(own.have(first) && others.all(|value| own.have(value)))
-}
-
 /// The values of a place.
 #[derive(Default)]
 struct Use {
@@ -447,7 +521,7 @@ pub(super) fn find(sent: &[Vec<Sent>], templates: &mut [Template], names: &[Stri
     let mut columns: HashMap<usize, HashMap<usize, String>> = HashMap::new();
     for ((template, place), known) in uses {
         let columns =
-            columns.entry(template).or_insert_with(|| columns_of_values(&templates[template].text, family));
+            columns.entry(template).or_insert_with(|| columns_of(&templates[template].text, family));
         let column = columns.get(&place).map_or("", String::as_str);
         let name = |source: usize| tables.get(&source).map_or("", |table| table.as_str());
         let own = &templates[template].tables;
@@ -480,8 +554,8 @@ fn is_named_after(column: &str, table: &str) -> bool {
     words.filter(|word| word.len() > 2).any(|word| column.contains(word))
 }
 
-/// The column of each value of a template, in lower case: the one to which it is compared or set, or the word before it.
-fn columns_of_values(text: &str, family: Family) -> HashMap<usize, String> {
+/// The column of each value of a template, in lower case.
+fn columns_of(text: &str, family: Family) -> HashMap<usize, String> {
     /// What stands for the first literal, which no statement has.
     const LITERAL: usize = 990_000_000;
     let mut literals = LITERAL..;
@@ -493,46 +567,22 @@ fn columns_of_values(text: &str, family: Family) -> HashMap<usize, String> {
         })
         .collect();
     let statement = Statement::read(&text, family.dialect().sql());
-    let tokens = statement.tokens();
-    let is_insert = statement
-        .first()
-        .is_some_and(|first| ["insert", "replace"].iter().any(|word| first.eq_ignore_ascii_case(word)));
-    // Rows are lists of values, or columns that are arrays.
-    let is_rows = |token: &Token<'_>| is_insert && token.is_one_of(&["unnest", "value", "values"]);
-    let listed = tokens
-        .iter()
-        .take_while(|token| !is_rows(token) && !token.is("select"))
-        .skip_while(|token| !token.is_mark('('));
-    let listed: Vec<&str> = listed.filter_map(Token::name).collect();
-    let (mut found, mut parameters, mut last) = (HashMap::new(), PARAMETERS.., "");
-    // How deep parentheses and brackets are, how deep a row is and whether by arrays, and the place in it.
-    let (mut depth, mut row, mut at_row) = (0, None, 0);
-    for token in tokens {
-        let number = token.text.trim_start_matches('$').parse::<usize>().ok();
-        let place = match (token.kind, number) {
-            (Kind::Number, Some(literal)) if literal >= LITERAL => Some(literal - LITERAL),
-            (Kind::Parameter, Some(number)) => number.checked_sub(1).map(|number| PARAMETERS + number),
-            (Kind::Parameter, None) => parameters.next(),
-            _ => None,
+    let number = |token: &Token<'_>| token.text.trim_start_matches('$').parse::<usize>().ok();
+    let is_value = |token: &Token<'_>| match token.kind {
+        Kind::Number => number(token).is_some_and(|literal| literal >= LITERAL),
+        kind => kind == Kind::Parameter,
+    };
+    let mut parameters = PARAMETERS..;
+    let place = |(at, column): (usize, &str)| {
+        let token = statement.tokens().get(at)?;
+        let place = match (token.kind, number(token)) {
+            (Kind::Number, literal) => literal? - LITERAL,
+            (_, Some(number)) => PARAMETERS + number.checked_sub(1)?,
+            (_, None) => parameters.next()?,
         };
-        if let Some(place) = place {
-            let is_of_row = row.is_some_and(|(of, by_arrays)| depth == of || by_arrays && depth > of);
-            let of_row = listed.get(at_row).filter(|_| is_of_row);
-            found.insert(place, of_row.unwrap_or(&last).to_lowercase());
-        } else if is_rows(token) {
-            row = Some((depth + 1, token.is("unnest")));
-        } else if token.is_mark('(') || token.is_mark('[') {
-            depth += 1;
-            at_row = if row.is_some_and(|(of, _)| depth == of) { 0 } else { at_row };
-        } else if token.is_mark(')') || token.is_mark(']') {
-            depth -= 1;
-        } else if token.is_mark(',') && row.is_some_and(|(of, _)| depth == of) {
-            at_row += 1;
-        } else if let Some(name) = token.name().filter(|_| !token.is_one_of(&["all", "any", "in", "not"])) {
-            last = name;
-        }
-    }
-    found
+        Some((place, column.to_lowercase()))
+    };
+    columns_of_values(statement.tokens(), is_value).into_iter().filter_map(place).collect()
 }
 
 #[cfg(test)]
@@ -554,6 +604,7 @@ mod tests {
             inserts,
             is_left_out: false,
             is_setup: false,
+            has_volatile_columns: false,
             tables,
             family: FAMILY,
             makes: None,
@@ -563,12 +614,7 @@ mod tests {
 
     /// A request of a template with parameters, answered at once.
     fn sent(template: usize, at: u64, parameters: &[&str], made: &[&str]) -> Sent {
-        let parameter = |text: &&str| Parameter {
-            kind: 0,
-            chosen: false,
-            binary: false,
-            value: Value::Bytes(text.as_bytes().to_vec()),
-        };
+        let parameter = |text: &&str| Parameter::of(0, false, text.as_bytes());
         let parameters = parameters.iter().map(parameter).collect();
         Sent {
             request: Request { at, time: Some(0), step: Step::Bound, parameters, ..Request::default() },
@@ -632,30 +678,12 @@ mod tests {
     }
 
     #[test]
-    fn column_of_a_value_is_the_one_to_which_it_is_compared_or_set() {
-        for (text, expected) in [
-            (
-                "INSERT INTO t (a, b) VALUES (\0, $1), (\0, lower($2))",
-                &[(0, "a"), (1, "a"), (PARAMETERS, "b"), (PARAMETERS + 1, "lower")][..],
-            ),
-            (
-                "INSERT INTO t (a, b) SELECT * FROM UNNEST((ARRAY[\0, \0])::int[], ARRAY[\0, $1])",
-                &[(0, "a"), (1, "a"), (2, "b"), (PARAMETERS, "b")],
-            ),
-            (
-                "UPDATE t SET \"Aa\" = \0, b = b + \0 WHERE t.c_id IN (\0, \0)",
-                &[(0, "aa"), (1, "b"), (2, "c_id"), (3, "c_id")],
-            ),
-            ("SELECT a FROM t WHERE b > $1 LIMIT \0", &[(0, "limit"), (PARAMETERS, "b")]),
-        ] {
-            let mut found: Vec<_> = columns_of_values(text, FAMILY).into_iter().collect();
-            found.sort();
-            assert_eq!(
-                found,
-                expected.iter().map(|(place, name)| (*place, (*name).to_owned())).collect::<Vec<_>>(),
-                "{text}"
-            );
-        }
+    fn column_of_a_value_is_known_by_its_place() {
+        let text = "INSERT INTO t (a, \"Bb\") VALUES (\0, $2), (\0, lower($1))";
+        let mut found: Vec<_> = columns_of(text, FAMILY).into_iter().collect();
+        found.sort();
+        let expected = [(0, "a"), (1, "a"), (PARAMETERS, "lower"), (PARAMETERS + 1, "bb")];
+        assert_eq!(found, expected.map(|(place, name)| (place, name.to_owned())));
     }
 
     #[test]
@@ -679,7 +707,7 @@ mod tests {
         assert_eq!(bound.own(&7_i16.to_be_bytes(), Some(0), &none, FAMILY).unwrap(), 8_i16.to_be_bytes());
         let [recorded, own] =
             ["4f6c9e0a-1b2c-4d3e-8f40-51627384950a", "00000000-1b2c-4d3e-8f40-51627384950a"];
-        bound.texts.insert(name(recorded.as_bytes()), vec![(Vec::new(), own.as_bytes().to_vec())]);
+        assert!(bound.text(recorded.as_bytes(), own.as_bytes(), &[], true));
         assert_eq!(bound.own(recorded.as_bytes(), None, &none, FAMILY).unwrap(), own.as_bytes());
         assert_eq!(
             bound.own(&uuid(recorded.as_bytes()).unwrap(), None, &none, FAMILY),
@@ -698,8 +726,9 @@ mod tests {
         assert!(bound.own(b"7", Some(0), &none, FAMILY).is_none() && bound.recorded[&8].is_empty());
         // The same id in two streams.
         let id = b"1795903064500-0";
-        let known = |key: &[u8], own: &[u8]| (vec![key.to_vec()], own.to_vec());
-        bound.texts.insert(id.to_vec(), vec![known(b"a", b"1-0"), known(b"b", b"2-0")]);
+        for (key, own) in [(&b"a"[..], &b"1-0"[..]), (b"b", b"2-0")] {
+            assert!(bound.text(id, own, &[key.to_vec()], true));
+        }
         let of = sent(0, 0, &["a", "1795903064500-0"], &[]).request;
         assert_eq!(bound.own(id, None, &of, Family::Redis).unwrap(), b"1-0");
         let mut request = Request { literals: vec!["'a'".to_owned()], ..Request::default() };

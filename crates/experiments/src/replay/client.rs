@@ -3,12 +3,14 @@
 use super::commands::{PIECE, Sent};
 use super::family::Family;
 use super::mongodb::Cursors;
-use super::mysql::packet;
 use super::traffic::{Traffic, Unit};
 use super::{http, memcached, mongodb, mysql, postgres, redis};
 use crate::prelude::*;
 use kurabe_core::driver::RawMessages;
-use kurabe_protocol::mysql::message::{self, command};
+use kurabe_protocol::mysql::frame;
+use kurabe_protocol::mysql::message::command;
+use kurabe_protocol::postgres::message::Request;
+use kurabe_protocol::resp;
 use kurabe_protocol::sql::with_order_keys;
 use kurabe_wire::registry::of_scheme;
 use kurabe_wire::view::{Event, Exchange, Step, Transaction, View, Watch};
@@ -48,30 +50,13 @@ impl<'a> Client<'a> {
         let kept = None;
         let mut client =
             Self { traffic, view, prepared, portals, cursors, database, number, out, events, kept };
-        client.begin(messages.flags());
+        client.view.let_in(messages.flags());
         Ok(client)
     }
 
     /// Says when answers begin, for the times in them.
     pub(super) fn watch(&mut self, watch: Watch) {
         self.view.watch(watch);
-    }
-
-    /// Tells the view that the login is over.
-    fn begin(&mut self, flags: u32) {
-        let now = Instant::now();
-        let Self { view, events, .. } = self;
-        if self.traffic.family == Family::Postgres {
-            view.sent(b"\0\0\0\x09\0\x03\0\0\0", now, events);
-        } else if self.traffic.family == Family::Mysql {
-            let [a, b, c, d] = flags.to_le_bytes();
-            let greeting = [&[10, 0][..], &[0; 13], &[a, b, 0, 0, 0, c, d, 0], &[0; 10]].concat();
-            let response = [&[a, b, c, d][..], &[0; 30]].concat();
-            view.received(&packet(0, &greeting), now, events);
-            view.sent(&packet(1, &response), now, events);
-            view.received(&packet(2, &[0; 7]), now, events);
-        }
-        events.clear();
     }
 
     /// Executes statements that make the session as the recorded client had it.
@@ -83,13 +68,13 @@ impl<'a> Client<'a> {
                     return Ok(());
                 }
                 // MYSQL_OPTION_MULTI_STATEMENTS_ON.
-                self.out.extend(packet(0, &[command::SET_OPTION, 0, 0]));
+                frame::push(&mut self.out, 0, &[command::SET_OPTION, 0, 0]);
                 return self.exchange(messages, 1, &[]).map(drop);
             }
             Family::Memcached | Family::Http | Family::Mongodb => return Ok(()),
             Family::Redis => {
                 // What clients speak unless they ask for another; servers before 6 know no other.
-                self.out.extend(b"*2\r\n$5\r\nHELLO\r\n$1\r\n2\r\n");
+                resp::push(&mut self.out, &[b"HELLO", b"2"]);
                 return self.exchange(messages, 1, &[]).map(drop);
             }
         }
@@ -117,7 +102,7 @@ impl<'a> Client<'a> {
             // Right whatever standard_conforming_strings is.
             let quoted = |text: &str| format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
             let text = format!("SELECT pg_catalog.set_config({}, {}, false)", quoted(&name), quoted(&value));
-            postgres::push_text(&mut self.out, &text);
+            Request::Query(text.as_bytes()).write(&mut self.out);
             let answer = self.exchange(messages, 1, &[])?;
             if let Some(code) = answer.first().and_then(|answer| answer.error.as_ref()) {
                 let what = format!("the server refused the setting {name} of the recorded client ({code})");
@@ -174,7 +159,7 @@ impl<'a> Client<'a> {
         }
         let is_text = |sent: &Sent| sent.request.step == Step::Text;
         if self.traffic.family == Family::Postgres && !unit.requests.iter().all(is_text) {
-            postgres::message(&mut self.out, b'S', b"");
+            Request::Sync.write(&mut self.out);
         }
         Ok(())
     }
@@ -211,8 +196,8 @@ impl<'a> Client<'a> {
         let mut sent = sent.clone();
         if is_text {
             match family {
-                Family::Postgres => postgres::push_text(&mut self.out, &text),
-                _ => self.out.extend(packet(0, &[&[command::QUERY], text.as_bytes()].concat())),
+                Family::Postgres => Request::Query(text.as_bytes()).write(&mut self.out),
+                _ => frame::push(&mut self.out, 0, &[&[command::QUERY], text.as_bytes()].concat()),
             }
         } else {
             sent.types =
@@ -220,7 +205,7 @@ impl<'a> Client<'a> {
             (sent.request.step, sent.request.limit, sent.request.goes_on) = (Step::Bound, 0, false);
             sent.request.formats.truncate(usize::from(sent.request.formats.len() == 1));
             postgres::push(&mut self.out, &text, &sent, &mut self.prepared, &mut self.portals)?;
-            postgres::message(&mut self.out, b'S', b"");
+            Request::Sync.write(&mut self.out);
         }
         let answers = self.exchange(messages, 1, &[])?;
         let rows =
@@ -263,46 +248,37 @@ impl<'a> Client<'a> {
         &mut self,
         messages: &mut dyn RawMessages,
         count: usize,
-        data: &[u8],
+        mut data: &[u8],
     ) -> Result<Vec<Exchange>> {
-        let Self { traffic, view, prepared, out, events, kept, .. } = self;
+        let Self { view, prepared, out, events, kept, .. } = self;
         view.sent(out, Instant::now(), events);
         let mut answers: Vec<Exchange> = Vec::with_capacity(count);
-        // The start of an answer of MySQL: header, kind, number of a statement.
-        let mut head: Vec<u8> = Vec::new();
         messages.exchange_raw(out, &mut |piece, more| {
             let now = Instant::now();
-            if traffic.family == Family::Mysql && head.len() < 9 {
-                head.extend(piece.iter().take(9 - head.len()));
-            }
             view.received(piece, now, events);
             if let Some(kept) = kept {
                 kept.extend_from_slice(piece);
             }
-            if head.get(4) == Some(&message::answer::LOCAL_INFILE) {
-                let mut sequence = head[3];
-                for piece in data.chunks(PIECE).chain([&[][..]]) {
-                    sequence = sequence.wrapping_add(1);
-                    more.extend(packet(sequence, piece));
-                }
-                view.sent(more, now, events);
-                // Only the first answer asks for it.
-                head[4] = 0;
-            }
-            for event in events.drain(..) {
+            for event in std::mem::take(events) {
                 match event {
                     Event::Exchange(answer) => answers.push(*answer),
                     Event::Unreadable(why) => return Err(Error::new(ErrorKind::Protocol, why)),
+                    Event::FileWanted { mut sequence } => {
+                        // Only the first answer asks for it.
+                        for piece in std::mem::take(&mut data).chunks(PIECE).chain([&[][..]]) {
+                            frame::push(more, sequence, piece);
+                            sequence = sequence.wrapping_add(1);
+                        }
+                        view.sent(more, now, events);
+                    }
                     _ => {}
                 }
             }
             Ok(answers.len() >= count)
         })?;
         out.clear();
-        if let (Some(answer), Some([_, _, _, _, 0, number @ ..])) = (answers.first(), head.first_chunk::<9>())
-            && answer.step == Step::Prepare
-        {
-            prepared.insert(answer.text.clone(), u32::from_le_bytes(*number));
+        if let Some((answer, number)) = answers.first().and_then(|answer| Some((answer, answer.statement?))) {
+            prepared.insert(answer.text.clone(), number);
         }
         Ok(answers)
     }

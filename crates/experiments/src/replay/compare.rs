@@ -1,6 +1,6 @@
 //! Compares answers with those that were recorded.
 
-use super::bindings::{Bindings, Followed, moments_fit};
+use super::bindings::{Bindings, Followed, Learnt, Times};
 use super::commands::Sent;
 use super::family::Family;
 use super::metrics::Varies;
@@ -11,7 +11,7 @@ use kurabe_capture::record::Request;
 use kurabe_core::Error;
 use kurabe_core::sort;
 use kurabe_protocol::sql::{self, Statement};
-use kurabe_wire::view::{Exchange, Rows, Spans, Step, uuid};
+use kurabe_wire::view::{Exchange, Step, uuid};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -64,42 +64,41 @@ impl Compared {
         unit: &Unit,
         (sent, answer): (&Sent, &Exchange),
         other_counts: bool,
-        (bindings, spans): (&Bindings, [Spans; 2]),
+        (bindings, learnt): (&Bindings, Learnt),
         may_have_ties: impl FnOnce() -> bool,
     ) {
         self.answers += 1;
         self.changes += answer.affected;
         let request = &sent.request;
-        let moments = moments_fit(sent, answer, spans);
+        let about = &traffic.about;
+        let has_times = about.known == Known::All && !about.has_old_checksums;
+        let times = if has_times { learnt.times } else { Times::Same };
         let differs = difference(request, traffic, answer, other_counts)
-            .or_else(|| (moments == Some(false)).then(|| "another time".to_owned()));
+            .or_else(|| (times == Times::Other).then(|| "another time".to_owned()));
         let text = traffic.text(sent);
-        let of_clock = || match varies(&text, traffic, sent, answer) {
-            Some(Varies::Volatile) => Varies::Volatile,
-            _ => Varies::Part,
+        // Why values of an answer that does not differ may have been left out.
+        let left_out = |is_first: bool| {
+            let is_volatile = traffic.templates[sent.template].has_volatile_columns && answer.rows > 0;
+            let is_first = is_first || times == Times::First;
+            let is_of_clock = || varies(&text, traffic, sent, answer) == Some(Varies::Volatile);
+            match (is_volatile || is_first && is_of_clock(), is_first) {
+                (true, _) => Some(Varies::Volatile),
+                (_, true) => Some(Varies::Part),
+                _ => None,
+            }
         };
         let Some(differs) = differs else {
             let is_partial = is_partial(request, traffic, answer).then_some(Varies::Part);
-            if let Some(varies) = moments.map(|_| of_clock()).or(is_partial) {
-                *self.varies.entry(varies).or_default() += 1;
-            }
+            self.vary(left_out(false).or(is_partial));
             return;
         };
         let is_followed = request.rows == answer.rows
             && request.affected == answer.affected
             && request.error == answer.error;
-        if let Some(rows) = answer.kept.as_ref().filter(|_| is_followed && moments != Some(false)) {
+        if let Some(rows) = answer.kept.as_ref().filter(|_| is_followed && times != Times::Other) {
             match bindings.follow(rows, request.digest, traffic.family) {
-                Followed::Equal => {
-                    if moments.is_some() {
-                        *self.varies.entry(of_clock()).or_default() += 1;
-                    }
-                    return;
-                }
-                Followed::Reordered => {
-                    *self.varies.entry(Varies::Order).or_default() += 1;
-                    return;
-                }
+                Followed::Equal => return self.vary(left_out(learnt.is_first)),
+                Followed::Reordered => return self.vary(Some(Varies::Order)),
                 Followed::Not => {}
             }
         }
@@ -108,17 +107,19 @@ impl Compared {
                 .into_iter()
                 .flatten()
                 .any(|code| CONFLICTS.contains(&code.as_str()));
-        let varies = varies(&text, traffic, sent, answer).or_else(|| {
-            // Numbers that a client was told are followed.
-            let for_numbers = sent.made.is_empty() && traffic.raced_for_numbers(unit);
-            (may_race && (traffic.raced(unit) || for_numbers)).then_some(Varies::Raced)
-        });
+        let varies = varies(&text, traffic, sent, answer);
+        // A time in the place of another is not that of the same row elsewhere.
+        let varies =
+            varies.filter(|varies| times != Times::Other || *varies != Varies::Order).or_else(|| {
+                // Numbers that a client was told are followed.
+                let for_numbers = sent.made.is_empty() && traffic.raced_for_numbers(unit);
+                (may_race && (traffic.raced(unit) || for_numbers)).then_some(Varies::Raced)
+            });
         let is_reordered =
             is_followed && request.digest >> 32 == answer.digest >> 32 && !traffic.family.has_commands();
         let varies = varies.or_else(|| (is_reordered && may_have_ties()).then_some(Varies::Part));
-        if let Some(varies) = varies {
-            *self.varies.entry(varies).or_default() += 1;
-            return;
+        if varies.is_some() {
+            return self.vary(varies);
         }
         self.wrong += 1;
         if answer.error.as_deref() == Some(ABORTED) {
@@ -131,6 +132,13 @@ impl Compared {
             (0, format!("{differs} for '{shown}'"))
         });
         *count += 1;
+    }
+
+    /// An answer is right, although something of it may differ.
+    fn vary(&mut self, varies: Option<Varies>) {
+        if let Some(varies) = varies {
+            *self.varies.entry(varies).or_default() += 1;
+        }
     }
 
     /// The wrong answers, by statement with one example each.
@@ -192,7 +200,8 @@ fn difference(
     if recorded.affected != answer.affected && !other_counts {
         return Some(format!("{} rows changed instead of {}", answer.affected, recorded.affected));
     }
-    (recorded.digest != answer.digest).then(|| format!("other values in {} rows", answer.rows.max(1)))
+    let differs = recorded.digest != answer.digest && !traffic.about.has_old_checksums;
+    differs.then(|| format!("other values in {} rows", answer.rows.max(1)))
 }
 
 /// Whether nothing is known of a body but that it is there, since it is compressed or has several parts.
@@ -203,7 +212,8 @@ fn is_packed(recorded: &Request, traffic: &Traffic, answer: &Exchange) -> bool {
 /// Whether an answer that does not differ was compared in part only.
 fn is_partial(recorded: &Request, traffic: &Traffic, answer: &Exchange) -> bool {
     let has_rows = traffic.about.known == Known::All && recorded.error.is_none();
-    has_rows && (is_packed(recorded, traffic, answer) || recorded.affected != answer.affected)
+    let is_old = traffic.about.has_old_checksums && recorded.rows > 0;
+    has_rows && (is_old || is_packed(recorded, traffic, answer) || recorded.affected != answer.affected)
 }
 
 /// Why the answer may be right.
@@ -238,20 +248,22 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
         return (family == Family::Redis && waits && has_timed_out).then_some(Varies::Raced);
     }
     let statement = Statement::read(text, family.dialect().sql());
+    let template = &traffic.templates[sent.template];
+    // Columns of time and chance have no part in checksums of rows that were divided into values.
+    let is_without = || !template.is_setup && answer.kept.is_some() && statement.volatile_columns().is_some();
     match statement.varies() {
         Some(sql::Varies::Rows) => return Some(Varies::Volatile),
-        Some(sql::Varies::Values) if same_count => return Some(Varies::Volatile),
+        Some(sql::Varies::Values) if same_count && !is_without() => return Some(Varies::Volatile),
         _ => {}
     }
     // The lowest quarter is that of the rows without numbers and UUIDs.
     let same_rest = recorded.digest & 0xffff == answer.digest & 0xffff;
-    let template = &traffic.templates[sent.template];
     match (same_count, same_rows) {
         // Of rows that are ordered by the server's clock, those of one moment have no order.
         (true, true) => (!statement.is_ordered() || !sent.made.is_empty()).then_some(Varies::Order),
         (true, false) => {
             let has_unknown = traffic.has_unknown_numbers(template)
-                || traffic.is_inserted(template) && answer.kept.as_ref().is_some_and(has_uuids);
+                || traffic.is_inserted(template) && has_more_uuids(answer);
             let is_partial = statement.has_open_limit() || traffic.stored.are_read_by(&statement);
             (is_partial || same_rest && has_unknown).then_some(Varies::Part)
         }
@@ -259,9 +271,11 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
     }
 }
 
-/// Whether a column of the rows has UUIDs.
-fn has_uuids(rows: &Rows) -> bool {
-    let mut found = false;
-    rows.values(|_, value| found |= uuid(value).is_some());
-    found
+/// Whether the rows have more UUIDs than are given with an answer, and followed.
+fn has_more_uuids(answer: &Exchange) -> bool {
+    let mut count = 0;
+    if let Some(rows) = &answer.kept {
+        rows.values(|_, value| count += usize::from(uuid(value).is_some()));
+    }
+    count > answer.made.iter().filter(|value| uuid(value).is_some()).count()
 }

@@ -1,7 +1,7 @@
 //! Requests of CouchDB: <https://docs.couchdb.org/en/stable/api/index.html>.
 
 use super::commands::{Sent, divides, value};
-use kurabe_capture::record::{Parameter, Request, Value as Recorded};
+use kurabe_capture::record::{Parameter, Request};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_wire::resource::{CHOSEN_ID, FIELDS, Place, has_id};
 
@@ -33,9 +33,9 @@ pub(super) fn is_malformed(text: &str, request: &Request) -> bool {
     let path = target.split('?').next().unwrap_or_default().to_ascii_lowercase();
     let is_step = |part: &str| [".", ".."].contains(&part.replace("%2e", ".").as_str());
     let is_field = |one: &&Parameter| one.kind != 0 && one.kind != CHOSEN_ID;
-    let ends = |one: &Parameter| match &one.value {
-        Recorded::Bytes(bytes) => bytes.iter().any(|byte| divides(*byte) && ![b' ', b'\t'].contains(byte)),
-        _ => false,
+    let ends = |one: &Parameter| {
+        let bytes = one.bytes().unwrap_or_default();
+        bytes.iter().any(|byte| divides(*byte) && ![b' ', b'\t'].contains(byte))
     };
     !target.starts_with('/')
         || target.bytes().any(divides)
@@ -73,9 +73,8 @@ pub(super) fn is_volatile(text: &str, recorded: &Request) -> bool {
     let is_conditional = recorded.parameters.iter().any(|one| Some(one.kind) == field("If-None-Match"));
     let is_info = place.method != "POST" && place.document.is_none() && place.endpoint.is_empty();
     let makes = place.makes_document() || place.endpoint == "_bulk_docs";
-    let is_id = |one: &Parameter| match &one.value {
-        Recorded::Bytes(body) => one.kind == CHOSEN_ID || one.kind == 0 && has_id(body),
-        _ => false,
+    let is_id = |one: &Parameter| {
+        one.bytes().is_some_and(|body| one.kind == CHOSEN_ID || one.kind == 0 && has_id(body))
     };
     let has_id = recorded.parameters.iter().any(is_id);
     is_stale || is_conditional || is_info || VOLATILE.contains(&place.endpoint) || makes && !has_id
@@ -164,12 +163,7 @@ mod tests {
     #[test]
     fn request_that_holds_another_one_is_malformed() {
         let request = |kind, value: &str| {
-            let parameter = Parameter {
-                chosen: false,
-                kind,
-                binary: false,
-                value: Recorded::Bytes(value.as_bytes().to_vec()),
-            };
+            let parameter = Parameter::of(kind, false, value.as_bytes());
             Request { parameters: vec![parameter], ..Request::default() }
         };
         let other = "x\r\n\r\nDELETE /shop HTTP/1.1";
@@ -210,12 +204,7 @@ mod tests {
 
     #[test]
     fn request_is_sent_with_its_fields_and_the_length_of_its_body() {
-        let parameter = |kind, text: &str| Parameter {
-            chosen: false,
-            kind,
-            binary: false,
-            value: Recorded::Bytes(text.as_bytes().to_vec()),
-        };
+        let parameter = |kind, text: &str| Parameter::of(kind, false, text.as_bytes());
         let sent = |parameters| Sent {
             request: Request { parameters, ..Request::default() },
             template: 0,

@@ -1,6 +1,6 @@
 //! One replay of a capture: a task for each lane of connections, which sends what was recorded and compares the answers.
 
-use super::bindings::Bindings;
+use super::bindings::{Bindings, Learnt};
 use super::cached::{Cached, Counts, Versions};
 use super::client::Client;
 use super::commands::Sent;
@@ -246,9 +246,11 @@ impl Shared<'_> {
                 }
             };
             self.check_refused(unit, &answers)?;
-            for (sent, answer) in unit.requests.iter().zip(&answers) {
-                self.bindings.learn(traffic, sent, answer);
-            }
+            let spans = |answer: &Exchange| [watch, self.watch].map(|watch| watch.spans(answer.began));
+            let pairs = unit.requests.iter().zip(&answers);
+            let learnt: Vec<Learnt> = pairs
+                .map(|(sent, answer)| self.bindings.learn(traffic, sent, answer, spans(answer)))
+                .collect();
             self.versions.answered(traffic, unit, &answers, &mut changed);
             self.order.answered(unit);
             let ends = answers.iter().filter_map(|answer| answer.ended).max();
@@ -268,7 +270,7 @@ impl Shared<'_> {
                     seen.all.record(time);
                 }
                 let before = seen.compared.wrong;
-                let of = (&self.bindings, [watch, self.watch].map(|watch| watch.spans(answer.began)));
+                let of = (&self.bindings, learnt[place]);
                 let may_have_ties = || {
                     let messages = session.raw_messages().ok();
                     messages.is_none_or(|messages| {

@@ -1,9 +1,9 @@
 //! Commands of memcached: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>.
 
 use super::commands::{self, Sent, command, divides, values};
-use kurabe_capture::record::{Parameter, Request, Value as Recorded};
+use kurabe_capture::record::{Parameter, Request};
 use kurabe_core::Result;
-use kurabe_protocol::memcached::place_of_size;
+use kurabe_protocol::memcached::{self as protocol, place_of_size};
 
 /// A request with one answer, after those that have none.
 pub(super) const SYNC: &[u8] = b"version\r\n";
@@ -21,10 +21,8 @@ pub(super) fn keys(text: &str, sent: &Sent) -> impl Iterator<Item = String> {
         "stats" | "version" | "mn" => (0, 0),
         _ => (0, 1),
     };
-    sent.request.parameters.iter().skip(first).take(count).filter_map(|one| match &one.value {
-        Recorded::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-        _ => None,
-    })
+    let given = sent.request.parameters.iter().skip(first).take(count).filter_map(Parameter::bytes);
+    given.map(|key| String::from_utf8_lossy(key).into_owned())
 }
 
 /// Flags of a meta get that change nothing: neither a time to live, nor whether an item is there, nor who may write it again.
@@ -50,32 +48,17 @@ pub(super) fn writes(text: &str, request: &Request) -> Option<String> {
 pub(super) fn is_malformed(text: &str, request: &Request) -> bool {
     let has_value = place_of_size(command(text).as_bytes()).is_some();
     let words = request.parameters.len().saturating_sub(usize::from(has_value));
-    let divides = |one: &Parameter| match &one.value {
-        Recorded::Bytes(bytes) => bytes.iter().any(|byte| divides(*byte)),
-        _ => false,
-    };
+    let divides = |one: &Parameter| one.bytes().unwrap_or_default().iter().any(|byte| divides(*byte));
     command(text).bytes().any(commands::divides) || request.parameters.iter().take(words).any(divides)
 }
 
-/// Appends a request: its line, and its value, whose size is in the line.
+/// Appends a request.
 pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
-    let mut given = values(&sent.request)?;
-    let place = place_of_size(command(text).as_bytes());
-    let value = place.and_then(|_| given.pop());
-    let size = value.map_or_else(String::new, |value| value.len().to_string());
-    if let Some(place) = place {
-        given.insert(place.min(given.len()), size.as_bytes());
-    }
-    out.extend(command(text).bytes());
-    for word in given.into_iter().chain(is_quiet(text).then_some(&b"noreply"[..])) {
-        out.push(b' ');
-        out.extend(word);
-    }
-    out.extend(b"\r\n");
-    if let Some(value) = value {
-        out.extend(value);
-        out.extend(b"\r\n");
-    }
+    let mut words = values(&sent.request)?;
+    let command = command(text).as_bytes();
+    let value = if place_of_size(command).is_some() { words.pop() } else { None };
+    words.extend(is_quiet(text).then_some(&b"noreply"[..]));
+    protocol::push(out, command, &words, value);
     Ok(())
 }
 
@@ -110,12 +93,7 @@ mod tests {
             ("ma", &["a"], false, false),
             ("shutdown", &[], false, false),
         ] {
-            let parameter = |word: &&str| Parameter {
-                chosen: false,
-                kind: 0,
-                binary: false,
-                value: Recorded::Bytes(word.as_bytes().to_vec()),
-            };
+            let parameter = |word: &&str| Parameter::of(0, false, word.as_bytes());
             let request = Request { parameters: given.iter().map(parameter).collect(), ..Request::default() };
             let found = Family::Memcached.effects(text, text).0.or_else(|| writes(text, &request));
             assert_eq!(found.is_none(), reads, "{text} {given:?}: {found:?}");

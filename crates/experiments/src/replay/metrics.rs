@@ -20,7 +20,7 @@ pub(super) const CACHED: Metric =
 pub(super) const VARIES: [Metric; 4] = [
     count(
         "volatile answers",
-        "answers that differ where the statement asks for time, random numbers, sequences or the server's state",
+        "answers of which values are not compared, as the statement asks for time, random numbers, sequences or the server's state",
     ),
     count("reordered answers", "answers with the same rows in another order"),
     count("raced answers", "answers that differ where a change was committed at the same time"),

@@ -3,9 +3,9 @@
 use super::commands;
 use super::commands::Sent;
 use super::metrics::Varies;
-use kurabe_capture::record::{Parameter, Request, Value};
+use kurabe_capture::record::Request;
 use kurabe_core::{Error, Result};
-use kurabe_wire::mongodb::{self, QUIET};
+use kurabe_wire::mongodb::{self, QUIET, cursor};
 use kurabe_wire::view::{COMPLETE, Exchange};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -28,8 +28,7 @@ pub(super) struct Cursors(Mutex<HashMap<i64, i64>>);
 impl Cursors {
     /// Notes the cursor that an answer opened, in place of the recorded one.
     pub(super) fn opened(&self, sent: &Sent, answer: &Exchange) {
-        let own = answer.parameters.iter().map(|one| (one.kind, one.value.as_deref()));
-        if let (Some(recorded), Some(own)) = (cursor(&sent.request.parameters), mongodb::cursor(own)) {
+        if let (Some(recorded), Some(own)) = (cursor(&sent.request.parameters), cursor(&answer.parameters)) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(recorded, own);
         }
     }
@@ -66,7 +65,7 @@ impl Recorded {
         place: usize,
     ) -> Option<(bool, Option<u64>)> {
         let (mut goes_on, mut since) = (false, None);
-        for cursor in mongodb::cursors(text, given(&request.parameters)) {
+        for cursor in mongodb::cursors(text, &request.parameters) {
             let opened = self.0.get_mut(&cursor)?;
             goes_on |= opened.place != place;
             opened.is_shared |= opened.place != place;
@@ -78,23 +77,6 @@ impl Recorded {
         }
         Some((goes_on, since))
     }
-}
-
-fn given(parameters: &[Parameter]) -> impl Iterator<Item = (u32, Option<&[u8]>)> {
-    parameters.iter().map(|one| match &one.value {
-        Value::Bytes(bytes) => (one.kind, Some(bytes.as_slice())),
-        _ => (one.kind, None),
-    })
-}
-
-/// The cursor that was opened.
-fn cursor(parameters: &[Parameter]) -> Option<i64> {
-    mongodb::cursor(given(parameters))
-}
-
-/// The database that a request names.
-pub(super) fn database(parameters: &[Parameter]) -> Option<&[u8]> {
-    mongodb::database(given(parameters))
 }
 
 /// Fields that store what a command reads, or have the server execute a program.
@@ -146,10 +128,8 @@ pub(super) fn others(text: &str, sent: &Sent) -> Vec<String> {
         .filter(|_| command == "aggregate")
         .filter(|field| COLLECTIONS.contains(&field.name.as_ref()));
     values
-        .filter_map(|field| match &sent.request.parameters.get(field.value?)?.value {
-            Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-            _ => None,
-        })
+        .filter_map(|field| sent.request.parameters.get(field.value?)?.bytes())
+        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
         .collect()
 }
 
@@ -192,9 +172,9 @@ pub(super) fn push(
     database: &str,
     cursors: &Cursors,
 ) -> Result<()> {
-    let values: Vec<_> = given(&sent.request.parameters).collect();
     let own = text.strip_suffix(QUIET).unwrap_or(text);
-    let message = mongodb::message(own, &values, number, database, &|cursor| cursors.get(cursor));
+    let message =
+        mongodb::message(own, &sent.request.parameters, number, database, &|cursor| cursors.get(cursor));
     let mut message = message.ok_or_else(|| {
         Error::usage(format!("the values of a request do not fit its text in the capture: {text}"))
     })?;

@@ -2,7 +2,7 @@
 
 use super::commands::{PIECE, Sent, value};
 use crate::prelude::*;
-use kurabe_protocol::postgres::frame::frontend;
+use kurabe_protocol::postgres::message::{Bind, Request, Target, Types};
 use kurabe_protocol::sql::{Dialect, Statement, first_word};
 use kurabe_wire::view::Step;
 use std::collections::{HashMap, HashSet};
@@ -40,7 +40,7 @@ fn removes_all(text: &str) -> bool {
     matches!(words[..], ["discard" | "deallocate", "all"] | ["deallocate", "prepare", "all"])
 }
 
-/// Message formats: PostgreSQL manual, "Frontend/Backend Protocol: Message Formats".
+/// Appends the messages of a request.
 pub(super) fn push(
     out: &mut Vec<u8>,
     text: &str,
@@ -48,17 +48,16 @@ pub(super) fn push(
     prepared: &mut HashMap<String, u32>,
     portals: &mut HashMap<String, u32>,
 ) -> Result<()> {
+    let too_many = || Error::usage("a request has more than 65,535 parameters");
     let request = &sent.request;
-    let parse = |out: &mut Vec<u8>, name: &str, types: &[u32]| {
-        let mut body = [name.as_bytes(), b"\0", text.as_bytes(), b"\0"].concat();
-        push_count(&mut body, types.len())?;
-        body.extend(types.iter().flat_map(|kind| kind.to_be_bytes()));
-        message(out, frontend::PARSE, &body);
-        Ok(())
+    let types = Types::written(&sent.types).ok_or_else(too_many)?;
+    let parse = |out: &mut Vec<u8>, name: &str| {
+        let (name, text, types) = (name.as_bytes(), text.as_bytes(), Types::after_count(&types));
+        Request::Parse { name, text, types }.write(out);
     };
     let name = match request.step {
         Step::Text => {
-            push_text(out, text);
+            Request::Query(text.as_bytes()).write(out);
             push_data(out, text, sent);
             if removes_all(text) {
                 prepared.clear();
@@ -70,64 +69,39 @@ pub(super) fn push(
             let known = prepared.get(text).copied();
             let name = format!("r{}", known.unwrap_or(next));
             if known.is_some() {
-                message(out, frontend::CLOSE, &[b"S", name.as_bytes(), b"\0"].concat());
+                Request::Close(Target::Statement(name.as_bytes())).write(out);
             }
-            parse(out, &name, &sent.types)?;
+            parse(out, &name);
             prepared.insert(text.to_owned(), known.unwrap_or(next));
             return Ok(());
         }
         Step::Execute => prepared.get(text).map_or_else(String::new, |number| format!("r{number}")),
         Step::Bound => {
-            parse(out, "", &sent.types)?;
+            parse(out, "");
             String::new()
         }
     };
     // One whose rows are fetched in parts outlives other executions.
     let known = portals.get(text).copied();
     let number = known.unwrap_or(portals.len() as u32);
-    let portal = if request.limit > 0 || request.goes_on { format!("c{number}\0") } else { "\0".to_owned() };
-    let execute = [portal.as_bytes(), &request.limit.to_be_bytes()].concat();
+    let portal = if request.limit > 0 || request.goes_on { format!("c{number}") } else { String::new() };
+    let (portal, statement) = (portal.as_bytes(), name.as_bytes());
+    let execute = Request::Execute { portal, limit: request.limit };
     if request.goes_on && known.is_some() {
-        message(out, frontend::EXECUTE, &execute);
+        execute.write(out);
         return Ok(());
     }
     if request.limit > 0 {
         portals.insert(text.to_owned(), number);
-        message(out, frontend::CLOSE, &[b"P", portal.as_bytes()].concat());
+        Request::Close(Target::Portal(portal)).write(out);
     }
-    let mut bind = [portal.as_bytes(), name.as_bytes(), b"\0"].concat();
-    push_count(&mut bind, request.parameters.len())?;
-    for parameter in &request.parameters {
-        bind.extend([0, u8::from(parameter.binary)]);
-    }
-    push_count(&mut bind, request.parameters.len())?;
-    for parameter in &request.parameters {
-        match value(parameter)? {
-            None => bind.extend((-1_i32).to_be_bytes()),
-            Some(bytes) => {
-                bind.extend((bytes.len() as u32).to_be_bytes());
-                bind.extend(bytes);
-            }
-        }
-    }
-    push_count(&mut bind, request.formats.len())?;
-    bind.extend(request.formats.iter().flat_map(|binary| [0, u8::from(*binary)]));
-    message(out, frontend::BIND, &bind);
-    message(out, frontend::EXECUTE, &execute);
+    let parameters: Vec<_> =
+        request.parameters.iter().map(|one| Ok((one.binary, value(one)?))).collect::<Result<_>>()?;
+    let rest = Bind::rest_of(&parameters, &request.formats).ok_or_else(too_many)?;
+    Request::Bind(Bind { portal, statement, rest: &rest }).write(out);
+    execute.write(out);
     push_data(out, text, sent);
     Ok(())
-}
-
-/// A statement as a text.
-pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
-    message(out, frontend::QUERY, &[text.as_bytes(), b"\0"].concat());
-}
-
-/// A message of PostgreSQL.
-pub(super) fn message(out: &mut Vec<u8>, kind: u8, body: &[u8]) {
-    out.push(kind);
-    out.extend((body.len() as u32 + 4).to_be_bytes());
-    out.extend(body);
 }
 
 /// Data of COPY, and its end. A server that does not want it passes over it.
@@ -135,20 +109,13 @@ fn push_data(out: &mut Vec<u8>, text: &str, sent: &Sent) {
     let data = &sent.data;
     let is_copy = first_word(text, Dialect::POSTGRES).is_some_and(|word| word.eq_ignore_ascii_case("copy"));
     if !data.is_empty() || is_copy {
-        data.chunks(PIECE).for_each(|piece| message(out, frontend::COPY_DATA, piece));
+        data.chunks(PIECE).for_each(|piece| Request::CopyData(piece).write(out));
         if sent.request.error.as_deref() == Some(CANCELED) {
-            message(out, frontend::COPY_FAIL, b"the recorded client ended it\0");
+            Request::CopyFail(b"the recorded client ended it").write(out);
         } else {
-            message(out, frontend::COPY_DONE, b"");
+            Request::CopyDone.write(out);
         }
     }
-}
-
-fn push_count(out: &mut Vec<u8>, count: usize) -> Result<()> {
-    let count =
-        u16::try_from(count).map_err(|_| Error::usage("a request has more than 65,535 parameters"))?;
-    out.extend(count.to_be_bytes());
-    Ok(())
 }
 
 #[cfg(test)]

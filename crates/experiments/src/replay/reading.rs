@@ -9,10 +9,11 @@ use super::{bindings, mongodb, postgres, redis, transactions};
 use crate::prelude::*;
 use kurabe_capture::Values;
 use kurabe_capture::file::{self, About};
-use kurabe_capture::record::{Parameter, Record, Request, Value};
+use kurabe_capture::record::{Parameter, Record, Request};
 use kurabe_protocol::sql;
+use kurabe_wire::mongodb::database;
 use kurabe_wire::statement::{GAP, fingerprint, is_setup};
-use kurabe_wire::view::{Step, Transaction};
+use kurabe_wire::view::{Step, Transaction, uuid};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::path::Path;
@@ -136,8 +137,14 @@ impl Reading {
         let (writes, locks) = self.family.effects(&template, &shown);
         let tables = self.family.tables(&template, &shown);
         let has_values_in_gaps = self.family.has_values_in_gaps(&template);
-        if writes.is_some() && !self.family.has_commands() {
-            self.stored.learn(&sql::Statement::read(&shown, self.family.dialect().sql()));
+        let mut has_volatile_columns = false;
+        if !self.family.has_commands() {
+            let statement = sql::Statement::read(&shown, self.family.dialect().sql());
+            has_volatile_columns = statement.varies() == Some(sql::Varies::Values)
+                && statement.volatile_columns().is_some_and(|columns| !columns.is_empty());
+            if writes.is_some() {
+                self.stored.learn(&statement);
+            }
         }
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template {
@@ -147,6 +154,7 @@ impl Reading {
             inserts: self.family.inserts(&shown),
             is_left_out: self.family.is_left_out(&template),
             is_setup: is_setup(&self.kinds[kind].text, self.family.dialect()),
+            has_volatile_columns,
             tables,
             family: self.family,
             text: template,
@@ -256,7 +264,7 @@ impl Reading {
     fn keep_one_database(&mut self) {
         let mut databases: HashMap<Option<&[u8]>, u64> = HashMap::new();
         for sent in self.sent.iter().flatten() {
-            *databases.entry(mongodb::database(&sent.request.parameters)).or_default() += 1;
+            *databases.entry(database(&sent.request.parameters)).or_default() += 1;
         }
         let own = |name: Option<&[u8]>| !matches!(name, Some(b"admin" | b"config" | b"local"));
         let most = databases.into_iter().filter(|(name, _)| own(*name));
@@ -265,7 +273,7 @@ impl Reading {
         let Self { sent, kinds, templates, requests, left_out, .. } = self;
         for sent in sent {
             sent.retain(|sent| {
-                let stays = mongodb::database(&sent.request.parameters) == most.as_deref();
+                let stays = database(&sent.request.parameters) == most.as_deref();
                 if !stays {
                     let kind = &mut kinds[templates[sent.template].kind];
                     kind.calls -= 1;
@@ -340,7 +348,7 @@ impl Reading {
         }
         let commits = order(&mut units, commits);
         let lanes = lanes(&connections);
-        let (inserted, raced_for) = insertions(&units, &templates);
+        let (inserted, raced_for, fixed) = insertions(&units, &templates);
         let (kinds, requests, left_out) = (self.kinds, self.requests, self.left_out);
         let transactions = transactions::find(&mut units, &connections, &templates, &kinds);
         Traffic {
@@ -360,21 +368,26 @@ impl Reading {
             stored: self.stored,
             inserted,
             raced_for,
+            fixed,
         }
     }
 }
 
-/// The tables into which units insert rows, and those of them whose rows may have got numbers in another order than they were
-/// sent in, without that a client was told.
-fn insertions(units: &[Unit], templates: &[Template]) -> (HashSet<String>, HashSet<String>) {
+/// The tables into which units insert rows; those of them whose rows may have got numbers in another order than they were sent in,
+/// without that a client was told; and UUIDs that were read before anything was inserted into their tables.
+fn insertions(
+    units: &[Unit],
+    templates: &[Template],
+) -> (HashSet<String>, HashSet<String>, HashSet<[u8; 16]>) {
     let mut latest: HashMap<&str, u64> = HashMap::new();
-    let (mut inserted, mut raced) = (HashSet::new(), HashSet::new());
+    let mut first: HashMap<&str, u64> = HashMap::new();
+    let mut raced = HashSet::new();
     let mut inserts: Vec<&Unit> = units.iter().filter(|unit| !unit.inserts.is_empty()).collect();
     inserts.sort_by_key(|unit| unit.at);
     for unit in inserts {
         let is_told = unit.requests.iter().all(|sent| templates[sent.template].makes.is_some());
         for table in &unit.inserts {
-            inserted.insert(table.clone());
+            first.entry(table).or_insert(unit.at);
             let latest = latest.entry(table).or_default();
             if *latest >= unit.at && !is_told {
                 raced.insert(table.clone());
@@ -382,15 +395,22 @@ fn insertions(units: &[Unit], templates: &[Template]) -> (HashSet<String>, HashS
             *latest = unit.end.max(*latest);
         }
     }
-    (inserted, raced)
+    let mut fixed = HashSet::new();
+    for unit in units {
+        for sent in unit.requests.iter().filter(|sent| !sent.made.is_empty()) {
+            let Template { tables, has_volatile_columns, .. } = &templates[sent.template];
+            let is_before = |table: &String| first.get(table.as_str()).is_none_or(|at| unit.end < *at);
+            if !has_volatile_columns && tables.iter().all(is_before) {
+                fixed.extend(sent.made.iter().filter_map(|value| uuid(value)));
+            }
+        }
+    }
+    (first.into_keys().map(str::to_owned).collect(), raced, fixed)
 }
 
 /// About how many bytes the values of a request take.
 fn held(request: &Request) -> u64 {
-    let value = |one: &Parameter| {
-        let bytes = if let Value::Bytes(bytes) = &one.value { bytes.len() } else { 0 };
-        (size_of::<Parameter>() + bytes) as u64
-    };
+    let value = |one: &Parameter| (size_of::<Parameter>() + one.bytes().map_or(0, <[u8]>::len)) as u64;
     let literals = request.literals.iter().map(|text| (size_of::<String>() + text.len()) as u64);
     request.parameters.iter().map(value).chain(literals).sum()
 }
@@ -537,12 +557,7 @@ mod tests {
     #[test]
     fn cursors_of_mongodb_are_gone_on_with_after_they_are_open_and_other_databases_left_out() {
         // As the view records them: a number, a database, a cursor that the answer opened.
-        let value = |kind, bytes: &[u8]| Parameter {
-            chosen: false,
-            kind,
-            binary: true,
-            value: Value::Bytes(bytes.to_vec()),
-        };
+        let value = |kind, bytes: &[u8]| Parameter::of(kind, true, bytes);
         let (long, shop, opened) = (
             |cursor: i64| value(18, &cursor.to_le_bytes()),
             value(256, b"shop"),

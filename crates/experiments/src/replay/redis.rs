@@ -1,27 +1,23 @@
 //! Commands of Redis and Valkey: <https://redis.io/docs/latest/commands/>.
 
 use super::commands::{Sent, values};
-use kurabe_capture::record::{Parameter, Request, Value as Recorded};
+use kurabe_capture::record::{Parameter, Request};
 use kurabe_core::Result;
+use kurabe_protocol::resp;
 
 /// Bytes of a parameter up to which it may be a key.
 const KEY: usize = 512;
 
 /// What may be keys among its parameters.
 pub(super) fn keys(sent: &Sent) -> impl Iterator<Item = String> {
-    sent.request.parameters.iter().filter_map(|one| match &one.value {
-        Recorded::Bytes(bytes) if bytes.len() <= KEY => Some(String::from_utf8_lossy(bytes).into_owned()),
-        _ => None,
-    })
+    let keys = sent.request.parameters.iter().filter_map(Parameter::bytes).filter(|key| key.len() <= KEY);
+    keys.map(|key| String::from_utf8_lossy(key).into_owned())
 }
 
 /// What a request names before the `*` in whose place the server puts an id.
 pub(super) fn named(request: &Request) -> impl Iterator<Item = Vec<u8>> {
-    let bytes = |one: &Parameter| match &one.value {
-        Recorded::Bytes(bytes) if bytes != b"*" => Some(bytes.clone()),
-        _ => None,
-    };
-    request.parameters.iter().map_while(bytes).filter(|bytes| bytes.len() <= KEY)
+    let named = request.parameters.iter().map_while(|one| one.bytes().filter(|bytes| *bytes != b"*"));
+    named.filter(|bytes| bytes.len() <= KEY).map(<[u8]>::to_vec)
 }
 
 /// The words of a request as it is sent.
@@ -58,15 +54,9 @@ pub(super) fn writes(text: &str, request: &Request) -> Option<String> {
     (!reads).then(|| format!("{} with these arguments may change keys", shown()))
 }
 
-/// Appends a request, as an array of its words.
+/// Appends a request.
 pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
-    let words = words(text, &sent.request)?;
-    out.extend(format!("*{}\r\n", words.len()).bytes());
-    for word in words {
-        out.extend(format!("${}\r\n", word.len()).bytes());
-        out.extend(word);
-        out.extend(b"\r\n");
-    }
+    resp::push(out, &words(text, &sent.request)?);
     Ok(())
 }
 
@@ -123,12 +113,7 @@ mod tests {
             // The recorder keeps some words in the text and the others as parameters.
             for own in 1..=words.len() {
                 let text = words[..own].join(" ") + &" ?".repeat(words.len() - own);
-                let parameter = |word: &&str| Parameter {
-                    chosen: false,
-                    kind: 0,
-                    binary: false,
-                    value: Recorded::Bytes(word.as_bytes().to_vec()),
-                };
+                let parameter = |word: &&str| Parameter::of(0, false, word.as_bytes());
                 let parameters = words[own..].iter().map(parameter).collect();
                 let request = Request { parameters, ..Request::default() };
                 let found =

@@ -40,6 +40,8 @@ pub(super) struct Traffic {
     /// Tables into which rows are inserted, and those of them into which several connections insert at the same time.
     pub(super) inserted: HashSet<String>,
     pub(super) raced_for: HashSet<String>,
+    /// UUIDs that were there before.
+    pub(super) fixed: HashSet<[u8; 16]>,
 }
 
 /// A statement without its values.
@@ -59,6 +61,8 @@ pub(super) struct Template {
     pub(super) is_left_out: bool,
     /// Whether it only prepares a session or a transaction.
     pub(super) is_setup: bool,
+    /// Whether time or chance makes the values of columns of its answers, and it is known of which.
+    pub(super) has_volatile_columns: bool,
     /// Tables or collections that it names.
     pub(super) tables: Vec<String>,
     /// The protocol: parameters of commands may be keys.

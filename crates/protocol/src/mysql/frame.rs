@@ -45,6 +45,20 @@ impl Header for Packet {
     }
 }
 
+/// Appends a payload in as many packets as it needs, the first of which has this number.
+pub fn push(out: &mut Vec<u8>, mut sequence: u8, payload: &[u8]) {
+    let mut pieces = payload.chunks(MAX);
+    loop {
+        let piece = pieces.next().unwrap_or_default();
+        out.extend_from_slice(&Packet { length: piece.len(), sequence }.bytes());
+        out.extend_from_slice(piece);
+        sequence = sequence.wrapping_add(1);
+        if piece.len() < MAX {
+            return;
+        }
+    }
+}
+
 /// The header of a frame around packets that may be compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compressed {

@@ -121,6 +121,30 @@ impl<'a> Command<'a> {
     }
 }
 
+/// The payload of an execution, of a client that sends no attributes: each parameter with its type, whether it is no text, and its
+/// bytes, `None` for NULL.
+pub fn execution(statement: u32, parameters: &[(u16, bool, Option<&[u8]>)]) -> Vec<u8> {
+    let mut out = [&[command::STMT_EXECUTE][..], &statement.to_le_bytes(), &[0, 1, 0, 0, 0]].concat();
+    let mut nulls = vec![0; parameters.len().div_ceil(8)];
+    for (n, _) in parameters.iter().enumerate().filter(|(_, (.., value))| value.is_none()) {
+        nulls[n / 8] |= 1 << (n % 8);
+    }
+    out.extend(nulls);
+    if !parameters.is_empty() {
+        out.push(1);
+        out.extend(parameters.iter().flat_map(|(kind, ..)| kind.to_le_bytes()));
+    }
+    for (kind, is_binary, value) in parameters {
+        let Some(value) = value else { continue };
+        // Dates and times have one byte of length.
+        if !is_binary || matches!(*kind as u8, kind::TIMESTAMP | kind::DATE..=kind::DATETIME) {
+            push_length(&mut out, value.len());
+        }
+        out.extend_from_slice(value);
+    }
+    out
+}
+
 /// The parameters of an execution (`COM_STMT_EXECUTE`): command (1), statement (4), flags (1), iterations (4), NULL bitmap,
 /// whether types follow, types, values.
 #[derive(Clone, Copy, Debug)]
@@ -340,6 +364,31 @@ mod tests {
             assert_eq!(number(&out, 0), Some((length as u64, length_width(length))), "{length}");
             assert_eq!(number(&out[..out.len() - 1], 0), None, "{length}");
         }
+    }
+
+    #[test]
+    fn parameters_that_were_written_are_read() {
+        let given: [(u16, bool, Option<&[u8]>); 4] = [
+            (kind::LONG.into(), true, Some(&[7, 0, 0, 0])),
+            (0xfd, false, None),
+            (kind::DATETIME.into(), true, Some(&[0xea, 7, 11, 28])),
+            (0xfd, false, Some(b"text")),
+        ];
+        let payload = execution(5, &given);
+        assert!(matches!(
+            Command::read(&payload, 0),
+            Some(Command::Execute { statement: 5, is_bulk: false })
+        ));
+        let (mut kinds, mut found) = (Vec::new(), Vec::new());
+        let read = Execution::of(&payload, 0).parameters(
+            4,
+            &mut kinds,
+            |_| false,
+            |_, kind, is_binary, value| {
+                found.push((kind, is_binary, value));
+            },
+        );
+        assert_eq!((read, &found[..]), (Some(()), &given[..]));
     }
 
     #[test]

@@ -20,12 +20,15 @@ pub enum Request<'a> {
         limit: u32,
     },
     Close(Target<'a>),
-    FunctionCall,
+    /// A call of a function, with its body.
+    FunctionCall(&'a [u8]),
     Sync,
-    /// The end of COPY's data, or that there is no more.
-    CopyEnd,
-    /// COPY's data, passwords, Flush, Terminate.
-    Other,
+    CopyData(&'a [u8]),
+    CopyDone,
+    /// COPY's data ends early, and why.
+    CopyFail(&'a [u8]),
+    /// Passwords, Flush, Terminate: the tag, and the body.
+    Other(u8, &'a [u8]),
 }
 
 /// What is described or closed, by its name.
@@ -39,6 +42,14 @@ impl<'a> Target<'a> {
     fn read(body: &'a [u8]) -> Self {
         let (name, _) = until_zero(body, 1);
         if body.first() == Some(&b'S') { Self::Statement(name) } else { Self::Portal(name) }
+    }
+
+    fn write(&self, tag: u8, out: &mut Vec<u8>) {
+        let (kind, name) = match self {
+            Self::Statement(name) => (b"S", name),
+            Self::Portal(name) => (b"P", name),
+        };
+        push(out, tag, &[kind, name, b"\0"]);
     }
 }
 
@@ -63,37 +74,79 @@ impl<'a> Request<'a> {
                 Self::Execute { portal, limit: word_be(body, next) }
             }
             frontend::CLOSE => Self::Close(Target::read(body)),
-            frontend::FUNCTION_CALL => Self::FunctionCall,
+            frontend::FUNCTION_CALL => Self::FunctionCall(body),
             frontend::SYNC => Self::Sync,
-            frontend::COPY_DONE | frontend::COPY_FAIL => Self::CopyEnd,
-            frontend::COPY_DATA | frontend::PASSWORD | frontend::FLUSH | frontend::TERMINATE => Self::Other,
+            frontend::COPY_DATA => Self::CopyData(body),
+            frontend::COPY_DONE => Self::CopyDone,
+            frontend::COPY_FAIL => Self::CopyFail(until_zero(body, 0).0),
+            frontend::PASSWORD | frontend::FLUSH | frontend::TERMINATE => Self::Other(tag, body),
             _ => return None,
         })
     }
+
+    /// Appends the message.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Query(text) => push(out, frontend::QUERY, &[text, b"\0"]),
+            Self::Parse { name, text, types } => {
+                push(out, frontend::PARSE, &[name, b"\0", text, b"\0", types.bytes]);
+            }
+            Self::Bind(Bind { portal, statement, rest }) => {
+                push(out, frontend::BIND, &[portal, b"\0", statement, b"\0", rest]);
+            }
+            Self::Describe(target) => target.write(frontend::DESCRIBE, out),
+            Self::Execute { portal, limit } => {
+                push(out, frontend::EXECUTE, &[portal, b"\0", &limit.to_be_bytes()]);
+            }
+            Self::Close(target) => target.write(frontend::CLOSE, out),
+            Self::FunctionCall(body) => push(out, frontend::FUNCTION_CALL, &[body]),
+            Self::Sync => push(out, frontend::SYNC, &[]),
+            Self::CopyData(data) => push(out, frontend::COPY_DATA, &[data]),
+            Self::CopyDone => push(out, frontend::COPY_DONE, &[]),
+            Self::CopyFail(why) => push(out, frontend::COPY_FAIL, &[why, b"\0"]),
+            Self::Other(tag, body) => push(out, *tag, &[body]),
+        }
+    }
 }
 
-/// Numbers of types (OIDs).
+/// Appends a message with a tag, of these parts.
+fn push(out: &mut Vec<u8>, tag: u8, parts: &[&[u8]]) {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    out.push(tag);
+    out.extend((length as u32 + 4).to_be_bytes());
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+}
+
+/// Numbers of types (OIDs): a count of two bytes, and four bytes each.
 #[derive(Clone, Copy, Debug)]
 pub struct Types<'a> {
-    count: usize,
-    types: &'a [u8],
+    bytes: &'a [u8],
 }
 
 impl<'a> Types<'a> {
-    /// A count of two bytes, and the numbers: the end of Parse, and the body of `ParameterDescription`.
+    /// The end of Parse, and the body of `ParameterDescription`.
     pub fn after_count(bytes: &'a [u8]) -> Self {
-        let count = short_be(bytes, 0).map_or(0, usize::from);
-        Self { count, types: bytes.get(2..).unwrap_or_default() }
+        Self { bytes }
     }
 
     /// Whether there are as many as the count says, and nothing else.
     pub fn is_whole(self) -> bool {
-        self.types.len() == 4 * self.count
+        let count = short_be(self.bytes, 0).map_or(0, usize::from);
+        self.bytes.get(2..).map_or(0, <[u8]>::len) == 4 * count
+    }
+
+    /// The bytes of these numbers; `None` if they are more than a message has.
+    pub fn written(numbers: &[u32]) -> Option<Vec<u8>> {
+        let count = u16::try_from(numbers.len()).ok()?.to_be_bytes();
+        Some(count.into_iter().chain(numbers.iter().flat_map(|number| number.to_be_bytes())).collect())
     }
 
     /// The numbers that are there.
     pub fn numbers(self) -> impl Iterator<Item = u32> + use<'a> {
-        self.types.as_chunks().0.iter().map(|number| u32::from_be_bytes(*number))
+        let numbers = self.bytes.get(2..).unwrap_or_default();
+        numbers.as_chunks().0.iter().map(|number| u32::from_be_bytes(*number))
     }
 }
 
@@ -102,10 +155,29 @@ impl<'a> Types<'a> {
 pub struct Bind<'a> {
     pub portal: &'a [u8],
     pub statement: &'a [u8],
-    rest: &'a [u8],
+    /// The parameters and the formats of columns, see [`parameters`](Self::parameters).
+    pub rest: &'a [u8],
 }
 
 impl<'a> Bind<'a> {
+    /// What follows the names, of these parameters, each with whether it is in binary format, and these formats of columns; `None` if
+    /// they are more than a message has.
+    pub fn rest_of(parameters: &[(bool, Option<&[u8]>)], columns: &[bool]) -> Option<Vec<u8>> {
+        let format = |binary: bool| [0, u8::from(binary)];
+        let count = u16::try_from(parameters.len()).ok()?.to_be_bytes();
+        let mut out = count.to_vec();
+        out.extend(parameters.iter().flat_map(|(binary, _)| format(*binary)));
+        out.extend(count);
+        for (_, value) in parameters {
+            let length = value.map_or(Ok(-1), |value| i32::try_from(value.len())).ok()?;
+            out.extend(length.to_be_bytes());
+            out.extend_from_slice(value.unwrap_or_default());
+        }
+        out.extend(u16::try_from(columns.len()).ok()?.to_be_bytes());
+        out.extend(columns.iter().flat_map(|binary| format(*binary)));
+        Some(out)
+    }
+
     /// Gives each parameter: whether it is in binary format, and its bytes, `None` for NULL. Returns the formats that the
     /// columns of the answer shall have, as two bytes each; `None` if the message is cut off.
     pub fn parameters(self, mut each: impl FnMut(bool, Option<&'a [u8]>)) -> Option<&'a [[u8; 2]]> {
@@ -198,6 +270,41 @@ mod tests {
         assert_eq!(read(b"\0\x01\0\x01"), (vec![(true, x.clone()), (true, None)], Some(&[BINARY][..])));
         assert_eq!(read(b"\0\x02\0\0\0\x01").0, [(false, x), (true, None)]);
         assert_eq!(read(b"\xff\xff"), (Vec::new(), None));
+    }
+
+    #[test]
+    fn message_that_is_read_is_written_to_the_same_bytes() {
+        let values: [(bool, Option<&[u8]>); 3] = [(true, Some(b"x")), (false, None), (false, Some(b""))];
+        let (rest, types) = (Bind::rest_of(&values, &[true]).unwrap(), Types::written(&[23, 0]).unwrap());
+        let mut out = Vec::new();
+        for request in [
+            Request::Query(b"SELECT 1"),
+            Request::Parse { name: b"s", text: b"SELECT $1", types: Types::after_count(&types) },
+            Request::Bind(Bind { portal: b"p", statement: b"s", rest: &rest }),
+            Request::Describe(Target::Statement(b"s")),
+            Request::Execute { portal: b"p", limit: 7 },
+            Request::Close(Target::Portal(b"p")),
+            Request::FunctionCall(b"\0\0\0\x01"),
+            Request::Sync,
+            Request::CopyData(b"1\n"),
+            Request::CopyDone,
+            Request::CopyFail(b"no"),
+            Request::Other(frontend::FLUSH, b""),
+        ] {
+            out.clear();
+            request.write(&mut out);
+            let (tag, body) = (out[0], &out[5..]);
+            assert_eq!(out[1..5], (out.len() as u32 - 1).to_be_bytes());
+            let read = Request::read(tag, body).unwrap();
+            assert_eq!(format!("{read:?}"), format!("{request:?}"));
+            let mut again = Vec::new();
+            read.write(&mut again);
+            assert_eq!(again, out);
+        }
+        let mut found = Vec::new();
+        let bind = Bind { portal: b"", statement: b"", rest: &rest };
+        let columns = bind.parameters(|binary, value| found.push((binary, value)));
+        assert_eq!((&found[..], columns), (&values[..], Some(&[BINARY][..])));
     }
 
     #[test]

@@ -136,12 +136,12 @@ impl<'a> Statement<'a> {
     }
 
     /// The token before this one.
-    fn before(&self, at: usize) -> Option<&Token<'a>> {
+    pub(super) fn before(&self, at: usize) -> Option<&Token<'a>> {
         self.tokens.get(at.checked_sub(1)?)
     }
 
     /// Whether the token is part of a name with parts before it, or names a column of an answer.
-    fn is_named(&self, at: usize) -> bool {
+    pub(super) fn is_named(&self, at: usize) -> bool {
         self.before(at).is_some_and(|before| before.is_mark('.') || before.is("as"))
     }
 
@@ -253,7 +253,7 @@ impl<'a> Statement<'a> {
     }
 
     /// Whether the value of this token depends on time, chance or the server.
-    fn is_volatile(&self, at: usize) -> bool {
+    pub(super) fn is_volatile(&self, at: usize) -> bool {
         let Some(token) = self.tokens.get(at) else { return false };
         let is_one = |name: &str, of: &[&str]| of.iter().any(|known| name.eq_ignore_ascii_case(known));
         if let Some(name) = self.called(at) {

@@ -99,12 +99,8 @@ impl Http {
     }
 
     fn head(&mut self, head: Head, now: Instant) {
-        let parameter = |(place, value): (usize, String)| Parameter {
-            chosen: false,
-            kind: place as u32 + 1,
-            value: Some(value.into_bytes()),
-            ..Parameter::default()
-        };
+        let parameter =
+            |(place, value): (usize, String)| Parameter::of(place as u32 + 1, false, value.into_bytes());
         // Some clients write `?` without a query.
         let target = head.target.strip_suffix('?').filter(|rest| !rest.contains('?'));
         let request = Exchange {
@@ -125,7 +121,7 @@ impl Http {
         if request.cut {
             request.parameters.clear();
         } else if !body.is_empty() {
-            request.parameters.insert(0, Parameter { value: Some(body), ..Parameter::default() });
+            request.parameters.insert(0, Parameter::of(0, false, body));
         }
         self.waiting.push((), request)
     }
@@ -135,7 +131,7 @@ impl Http {
     fn is_secret(&self, request: &Exchange, body: &[u8]) -> bool {
         let field = |name: &str| FIELDS.iter().position(|known| *known == name).map(|place| place as u32 + 1);
         let is_packed = request.parameters.iter().any(|one| Some(one.kind) == field("Content-Encoding"));
-        let mut parts = request.parameters.iter().filter_map(|one| one.value.as_deref()).chain([body]);
+        let mut parts = request.parameters.iter().filter_map(Parameter::bytes).chain([body]);
         // A checksum of what is read there would confirm a guess.
         let is_of_server = self.is_couchdb && Place::of(&request.text).database.starts_with('_');
         is_of_server || is_packed && !body.is_empty() || parts.any(conceal::http)
@@ -251,15 +247,10 @@ impl Http {
             let has_id = request
                 .parameters
                 .first()
-                .is_some_and(|one| one.kind == 0 && one.value.as_deref().is_none_or(resource::has_id));
+                .is_some_and(|one| one.kind == 0 && one.bytes().is_none_or(resource::has_id));
             let mut body = answer.end();
             let id = body.as_mut().and_then(Body::id).filter(|_| !has_id && !request.cut);
-            request.parameters.extend(id.map(|id| Parameter {
-                chosen: false,
-                kind: resource::CHOSEN_ID,
-                value: Some(id),
-                ..Parameter::default()
-            }));
+            request.parameters.extend(id.map(|id| Parameter::of(resource::CHOSEN_ID, false, id)));
             let (rows, digest) = body.map_or((1, 0), |body| body.end(answer.status));
             // What its bytes are made of is not known.
             let is_unknown = answer.is_packed && rows > 0;

@@ -116,7 +116,7 @@ impl Memcached {
         }
         let value = value.map(|value| value.filter(|value| !self.is_secret(value)));
         let cut = value == Some(None);
-        let parameter = |value| Parameter { value: Some(value), ..Parameter::default() };
+        let parameter = |value: Vec<u8>| Parameter::of(0, false, value);
         let values = words.into_iter().map(<[u8]>::to_vec).chain(value.flatten());
         let request = Exchange {
             text,

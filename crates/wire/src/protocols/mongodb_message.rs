@@ -1,6 +1,7 @@
 //! A message of MongoDB's protocol, made of a command's text and its values, as `mongodb_shape` has them.
 
 use super::mongodb_shape::{CURSOR, DATABASE, DEPTH, ORDER, VALUE, is_plain};
+use crate::view::Parameter;
 use kurabe_protocol::Header as _;
 use kurabe_protocol::mongodb::bson::{ARRAY, DOCUMENT, INT32, INT64, TEXT, is_kind};
 use kurabe_protocol::mongodb::frame::{LONGEST, Message, OP_MSG};
@@ -42,42 +43,42 @@ pub fn fields(text: &str) -> (&str, Option<Cow<'_, str>>, Vec<Field<'_>>) {
     (command, collection, found)
 }
 
-/// The cursor that an answer opened, from a request's parameters: kinds and bytes.
-pub fn cursor<'a>(parameters: impl IntoIterator<Item = (u32, Option<&'a [u8]>)>) -> Option<i64> {
-    let (_, value) = parameters.into_iter().find(|(kind, _)| *kind == CURSOR)?;
-    value?.try_into().ok().map(i64::from_le_bytes)
+/// The cursor that an answer opened, from a request's parameters.
+pub fn cursor(parameters: &[Parameter]) -> Option<i64> {
+    long(parameters.iter().find(|one| one.kind == CURSOR)?)
 }
 
 /// The database that a request named, from its parameters.
-pub fn database<'a>(parameters: impl IntoIterator<Item = (u32, Option<&'a [u8]>)>) -> Option<&'a [u8]> {
-    parameters.into_iter().find(|(kind, _)| *kind == DATABASE)?.1
+pub fn database(parameters: &[Parameter]) -> Option<&[u8]> {
+    parameters.iter().find(|one| one.kind == DATABASE)?.bytes()
 }
 
 /// The cursors that a `getMore` or `killCursors` names.
-pub fn cursors<'a>(text: &str, parameters: impl IntoIterator<Item = (u32, Option<&'a [u8]>)>) -> Vec<i64> {
+pub fn cursors(text: &str, parameters: &[Parameter]) -> Vec<i64> {
     let all = match text.split(' ').next() {
         Some("getMore") => 1,
         Some("killCursors") => usize::MAX,
         _ => 0,
     };
     // No cursor has number 0, which stands for a value that is none.
-    let number = |(kind, value): (u32, Option<&[u8]>)| {
-        let number = value.filter(|_| kind == u32::from(INT64)).and_then(|value| value.try_into().ok());
-        number.map_or(0, i64::from_le_bytes)
-    };
-    parameters.into_iter().filter(|(kind, _)| *kind < DATABASE).take(all).map(number).collect()
+    let number = |one: &Parameter| long(one).filter(|_| one.kind == u32::from(INT64)).unwrap_or(0);
+    parameters.iter().filter(|one| one.kind < DATABASE).take(all).map(number).collect()
+}
+
+fn long(parameter: &Parameter) -> Option<i64> {
+    parameter.bytes()?.try_into().ok().map(i64::from_le_bytes)
 }
 
 /// Makes a message of a text and its values: an `OP_MSG` with this number, for this database. `cursor` gives the number of a
 /// cursor in place of the recorded one. `None` if the values do not fit the text, or the message would be too long.
 pub fn message(
     text: &str,
-    parameters: &[(u32, Option<&[u8]>)],
+    parameters: &[Parameter],
     number: u32,
     database: &str,
     cursor: &dyn Fn(i64) -> i64,
 ) -> Option<Vec<u8>> {
-    let own = parameters.iter().position(|(kind, _)| *kind >= DATABASE).unwrap_or(parameters.len());
+    let own = parameters.iter().position(|one| one.kind >= DATABASE).unwrap_or(parameters.len());
     let (values, more) = parameters[..own].split_at_checked(slots(text))?;
     // Flags, and the kind of the only section, are 0.
     let start = Message::LENGTH + 5;
@@ -155,8 +156,8 @@ impl<'a> Reader<'a> {
 /// Writes a command.
 struct Writer<'a> {
     reader: Reader<'a>,
-    values: &'a [(u32, Option<&'a [u8]>)],
-    more: &'a [(u32, Option<&'a [u8]>)],
+    values: &'a [Parameter],
+    more: &'a [Parameter],
     out: Vec<u8>,
     cursor: &'a dyn Fn(i64) -> i64,
 }
@@ -204,12 +205,11 @@ impl Writer<'_> {
             b'?' => {
                 self.reader.at += 1;
                 let from = if is_further { &mut self.more } else { &mut self.values };
-                let ((kind, value), rest) = from.split_first()?;
+                let (one, rest) = from.split_first()?;
                 *from = rest;
-                let number = value.and_then(|value| value.try_into().ok()).map(i64::from_le_bytes);
-                match number.filter(|_| is_cursor && *kind == u32::from(INT64)) {
-                    Some(number) => self.scalar(name, *kind, Some(&(self.cursor)(number).to_le_bytes())),
-                    None => self.scalar(name, *kind, *value),
+                match long(one).filter(|_| is_cursor && one.kind == u32::from(INT64)) {
+                    Some(number) => self.scalar(name, one.kind, Some(&(self.cursor)(number).to_le_bytes())),
+                    None => self.scalar(name, one.kind, one.bytes()),
                 }
             }
             b'{' => {
@@ -229,8 +229,8 @@ impl Writer<'_> {
 
     /// The elements of a list, up to its closing bracket.
     fn list(&mut self, is_further: bool, is_cursor: bool, depth: usize) -> Option<()> {
-        let ((kind, order), more) = self.more.split_first()?;
-        let order = std::str::from_utf8(order.filter(|_| *kind == ORDER)?).ok()?;
+        let (order, more) = self.more.split_first()?;
+        let order = std::str::from_utf8(order.bytes().filter(|_| order.kind == ORDER)?).ok()?;
         self.more = more;
         let (mut shapes, mut next, mut place) = (Vec::new(), self.reader.at, 0_u64);
         for run in order.split(' ').filter(|run| !run.is_empty()) {

@@ -100,12 +100,7 @@ impl Shape {
         if shape.text.ends_with(" {}") {
             shape.text.truncate(start);
         }
-        shape.more.extend(database.map(|name| Parameter {
-            chosen: false,
-            kind: DATABASE,
-            value: Some(name.into_bytes()),
-            ..Parameter::default()
-        }));
+        shape.more.extend(database.map(|name| Parameter::of(DATABASE, false, name.into_bytes())));
         Some(shape)
     }
 
@@ -158,12 +153,7 @@ impl Shape {
     fn list<'a>(&mut self, elements: impl Iterator<Item = Element<'a>>, depth: usize, is_further: bool) {
         self.text.push('[');
         let place = self.more.len();
-        self.more.push(Parameter {
-            chosen: false,
-            kind: ORDER,
-            value: Some(Vec::new()),
-            ..Parameter::default()
-        });
+        self.more.push(Parameter::of(ORDER, false, Vec::new()));
         let mut known: HashMap<String, usize> = HashMap::new();
         let mut order: Vec<(usize, u64)> = Vec::new();
         for element in elements {
@@ -198,7 +188,7 @@ impl Shape {
         }
         let order: Vec<String> = order.iter().map(|(shape, count)| format!("{shape}x{count}")).collect();
         if let Some(first) = self.more.get_mut(place) {
-            first.value = Some(order.join(" ").into_bytes());
+            first.value = order.join(" ").into_bytes().into();
         }
         self.text.push(']');
     }
@@ -224,8 +214,7 @@ impl Shape {
                     }
                     _ => Some(element.value.to_vec()),
                 };
-                let parameter =
-                    Parameter { chosen: false, kind: u32::from(kind), binary: kind != TEXT, value };
+                let parameter = Parameter::of(kind.into(), kind != TEXT, value);
                 if is_further { self.more.push(parameter) } else { self.values.push(parameter) }
             }
         }

@@ -288,8 +288,7 @@ impl Mongodb {
             self.cursors.clear();
         }
         self.cursors.insert(answer.cursor, (asked.documents, answer.digest.clone()));
-        let value = Some(answer.cursor.to_le_bytes().to_vec());
-        request.parameters.push(Parameter { chosen: false, kind: CURSOR, binary: true, value });
+        request.parameters.push(Parameter::of(CURSOR, true, &answer.cursor.to_le_bytes()[..]));
     }
 }
 

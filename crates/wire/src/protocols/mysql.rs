@@ -48,6 +48,11 @@ impl<const MAX: usize> Requests<MAX> {
         self.packets.push(bytes);
     }
 
+    /// Reads commands from now on, under these capabilities of both ends.
+    pub(super) fn let_in(&mut self, capabilities: u32) {
+        self.agreed = Some(capabilities);
+    }
+
     /// Whether a packet has begun to arrive.
     pub(super) fn has_begun(&self) -> bool {
         self.packets.has_begun()

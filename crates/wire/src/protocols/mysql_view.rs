@@ -125,7 +125,7 @@ impl ReadExchanges for Mysql {
             };
             let Some(piece) = self.server.next("", is_row)? else { return Ok(()) };
             if let Piece::Message(message) = piece {
-                self.packet(&message.body, now, events)?;
+                self.packet(&message, now, events)?;
                 continue;
             }
             let Some((asked, request)) = self.waiting.first_mut() else { continue };
@@ -145,6 +145,11 @@ impl ReadExchanges for Mysql {
 
     fn watch(&mut self, watch: Watch) {
         self.watch = Some(watch);
+    }
+
+    fn let_in(&mut self, capabilities: u32) {
+        self.requests.let_in(capabilities);
+        (self.has_greeted, self.has_started) = (true, true);
     }
 
     fn end(&mut self, events: &mut Vec<Event>) {
@@ -175,9 +180,15 @@ fn digest(
 
 impl Mysql {
     /// A packet of the server that is no row.
-    fn packet(&mut self, payload: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+    fn packet(
+        &mut self,
+        message: &Framed<Packet>,
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Stop> {
+        let payload = &message.body[..];
         if self.has_started {
-            return self.answer(payload, now, events);
+            return self.answer(payload, message.header.sequence, now, events);
         }
         if std::mem::replace(&mut self.has_greeted, true) {
             self.has_started = payload.first() == Some(&answer::OK);
@@ -314,7 +325,7 @@ impl Mysql {
             let execution = Execution::of(payload, self.requests.agreed());
             execution.parameters(count, kinds, is_sent, |place, kind, binary, bytes| {
                 let value = long.values.remove(&(place as u16)).or_else(|| bytes.map(<[u8]>::to_vec));
-                exchange.parameters.push(Parameter { chosen: false, kind: kind.into(), binary, value });
+                exchange.parameters.push(Parameter::of(kind.into(), binary, value));
             })
         });
         exchange.cut |= read.is_none() || long.is_cut;
@@ -323,7 +334,13 @@ impl Mysql {
         }
     }
 
-    fn answer(&mut self, payload: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+    fn answer(
+        &mut self,
+        payload: &[u8],
+        sequence: u8,
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Stop> {
         let deprecates = self.has(capability::DEPRECATE_EOF);
         let first = payload.first().copied().unwrap_or_default();
         let Some((Asked { code, .. }, request)) = self.waiting.first_mut() else {
@@ -348,6 +365,7 @@ impl Mysql {
                     parameters: Some(prepared.parameters.into()),
                     ..Statement::default()
                 };
+                request.statement = Some(prepared.statement);
                 self.statements.insert(prepared.statement, statement);
                 let ends = |count: u16| u64::from(count) + u64::from(count > 0 && !deprecates);
                 let left = ends(prepared.columns) + ends(prepared.parameters);
@@ -365,7 +383,10 @@ impl Mysql {
                 };
                 self.complete(Some(status), now, events);
             }
-            Stage::First if first == answer::LOCAL_INFILE => self.requests.sends_file = true,
+            Stage::First if first == answer::LOCAL_INFILE => {
+                self.requests.sends_file = true;
+                events.push(Event::FileWanted { sequence: sequence.wrapping_add(1) });
+            }
             Stage::First => {
                 self.columns = Default::default();
                 let (columns, at) = number(payload, 0).ok_or(NO_ANSWER)?;

@@ -157,9 +157,13 @@ impl Postgres {
             }
             message::Request::Close(Target::Statement(name)) => self.statements.remove(&name.to_vec()),
             message::Request::Close(Target::Portal(name)) => self.portals.remove(&name.to_vec()),
-            message::Request::FunctionCall => request(at, FUNCTION_CALL.to_owned(), Step::Text, false),
+            message::Request::FunctionCall(_) => request(at, FUNCTION_CALL.to_owned(), Step::Text, false),
             message::Request::Sync => self.begins = None,
-            message::Request::Describe(_) | message::Request::CopyEnd | message::Request::Other => {}
+            message::Request::Describe(_)
+            | message::Request::CopyData(_)
+            | message::Request::CopyDone
+            | message::Request::CopyFail(_)
+            | message::Request::Other(..) => {}
         }
         Ok(())
     }

@@ -137,6 +137,10 @@ impl ReadExchanges for Postgres {
         self.watch = Some(watch);
     }
 
+    fn let_in(&mut self, _: u32) {
+        (self.requests, self.has_started) = (Requests::Messages(Frames::default()), true);
+    }
+
     fn end(&mut self, events: &mut Vec<Event>) {
         events.append(&mut self.done);
         self.waiting.end(Expected::is_request, events);
@@ -211,21 +215,21 @@ impl Postgres {
                 };
                 self.expect(Expected::Short(before))
             }
-            Request::FunctionCall => {
+            Request::FunctionCall(_) => {
                 self.ask(Exchange { text: FUNCTION_CALL.to_owned(), ..Exchange::default() }, now)
             }
             Request::Sync => {
                 self.began = None;
                 self.expect(Expected::Sync)
             }
-            Request::CopyEnd => {
+            Request::CopyDone | Request::CopyFail(_) => {
                 // While it copies in, the server passes over Sync.
                 while self.waiting.pop_last(|one| matches!(one, Expected::Sync)).is_some() {}
                 self.has_copied = true;
                 self.began = None;
                 Ok(())
             }
-            Request::Other => {
+            Request::CopyData(_) | Request::Other(..) => {
                 self.began = None;
                 Ok(())
             }
@@ -246,7 +250,7 @@ impl Postgres {
                 0 => (kind(&described), true),
                 said => (said, false),
             };
-            parameters.push(Parameter { kind, chosen, binary, value: value.map(<[u8]>::to_vec) });
+            parameters.push(Parameter { chosen, ..Parameter::of(kind, binary, value.map(<[u8]>::to_vec)) });
         });
         bound.cut |= columns.is_none();
         bound.formats = columns.into_iter().flatten().map(|format| *format == [0, 1]).collect();

@@ -124,7 +124,7 @@ impl Redis {
         if !given.is_empty() {
             text.push_str(" ?");
         }
-        let parameter = |word: &Vec<u8>| Parameter { value: Some(word.clone()), ..Parameter::default() };
+        let parameter = |word: &Vec<u8>| Parameter::of(0, false, word.clone());
         let request = Exchange {
             text,
             parameters: given.iter().map(parameter).collect(),

@@ -273,7 +273,7 @@ fn has_places(text: &str) -> bool {
 /// much longer; `longest` is the length of the longest one so far that has none.
 fn is_cut(text: &str, parameters: Option<&[Parameter]>, longest: &mut usize) -> bool {
     let Some(parameters) = parameters else { return has_places(text) };
-    let values = || parameters.iter().filter_map(|one| one.value.as_deref());
+    let values = || parameters.iter().filter_map(Parameter::bytes);
     let (ends, whole): (Vec<&[u8]>, Vec<&[u8]>) = values().partition(|value| value.ends_with(b"..."));
     *longest = whole.iter().map(|value| value.len()).fold(*longest, usize::max);
     // A character of several bytes is left out whole.
@@ -301,7 +301,7 @@ fn parameters(detail: &str) -> Option<Vec<Parameter>> {
                 (Some(quoted[..at].replace("''", "'").into_bytes()), &quoted[at + 1..])
             }
         };
-        found.push(Parameter { chosen: false, kind: 0, binary: false, value });
+        found.push(Parameter::of(0, false, value));
         match after.strip_prefix(", ") {
             Some(next) => rest = next,
             None => return Some(found),

@@ -64,11 +64,14 @@ impl Guard {
                 }
                 Request::Close(Target::Statement(name)) => drop(self.statements.remove(name)),
                 Request::Close(Target::Portal(name)) => drop(self.portals.remove(name)),
-                Request::Describe(_) => {}
+                Request::Describe(_) | Request::Other(frontend::FLUSH, _) => {}
                 Request::Sync => answers.syncs += 1,
-                Request::Other if header.tag == frontend::FLUSH => {}
                 // A call of a function by its number, data of COPY.
-                Request::FunctionCall | Request::CopyEnd | Request::Other => {
+                Request::FunctionCall(_)
+                | Request::CopyData(_)
+                | Request::CopyDone
+                | Request::CopyFail(_)
+                | Request::Other(..) => {
                     let what = "a read-only session sends statements only";
                     return Err(Error::new(ErrorKind::ReadOnly, what));
                 }

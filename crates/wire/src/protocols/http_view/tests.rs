@@ -72,8 +72,8 @@ fn requests_have_their_values_and_answers_their_shape() {
     ];
     assert_eq!(shown, expected);
     assert!(all[0].cut && !all[1].cut && all[6].cut && all[8].ended.is_none());
-    let body = Parameter { value: Some(b"{\"a\": 1}".to_vec()), ..Parameter::default() };
-    let matched = Parameter { chosen: false, kind: 6, value: Some(b"1-x".to_vec()), ..Parameter::default() };
+    let body = Parameter::of(0, false, &b"{\"a\": 1}"[..]);
+    let matched = Parameter::of(6, false, &b"1-x"[..]);
     assert_eq!(all[1].parameters, [body, matched]);
     assert!(!all[2].pipelined && all[3].pipelined && all[4].pipelined);
     assert_eq!((all[4].error.as_deref(), all[6].digest), (Some("404"), 0));
@@ -121,7 +121,7 @@ fn id_that_the_server_chose_is_kept() {
             "HTTP/1.1 201 Created\r\nContent-Length: 30\r\n\r\n{\"ok\":true,\"id\":\"a\",\"rev\":\"1\"}";
         let events = seen(&[asked(&request), told(answer)], 3);
         let parameters = &exchanges(&events)[0].parameters;
-        parameters.iter().map(|one| (one.kind, one.value.clone().unwrap())).collect::<Vec<_>>()
+        parameters.iter().map(|one| (one.kind, one.bytes().unwrap().to_vec())).collect::<Vec<_>>()
     };
     let body = |text: &str| (0, text.as_bytes().to_vec());
     assert_eq!(of("{}"), [body("{}"), (resource::CHOSEN_ID, b"a".to_vec())]);

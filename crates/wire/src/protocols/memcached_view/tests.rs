@@ -60,7 +60,7 @@ fn requests_have_their_words_and_answers_their_shape() {
     assert_eq!(shown, expected);
     assert!(all[0].cut && all[1].cut && !all[2].cut);
     assert!(all[4].pipelined && all[5].pipelined && !all[3].pipelined);
-    assert_eq!(all[2].parameters[3].value.as_deref(), Some(&b"1\r\n2"[..]));
+    assert_eq!(all[2].parameters[3].bytes(), Some(&b"1\r\n2"[..]));
     assert!(matches!(whole.last(), Some(Event::Unreadable(_))), "{whole:?}");
 }
 

@@ -1,6 +1,6 @@
 //! Any commands, and any bytes.
 
-use super::tests::{V, bytes, conversation, given, int, op_msg, seen, text};
+use super::tests::{V, bytes, conversation, int, op_msg, seen, text};
 use super::*;
 use crate::mongodb::{cursors, message};
 use crate::view::tests::exchanges;
@@ -50,7 +50,7 @@ proptest! {
             let events = seen(&[(true, request.clone())], usize::MAX >> 1);
             let one = exchanges(&events)[0];
             prop_assert!(!one.cut, "{}", one.text);
-            let again = message(&one.text, &given(one), 5, "shop", &|cursor| cursor);
+            let again = message(&one.text, &one.parameters, 5, "shop", &|cursor| cursor);
             // A number that is 1 is written as one of 32 bits.
             let is_one = matches!(own, V::Int(1) | V::Long(1) | V::Bool(true)) || matches!(own, V::Double(one) if one as i64 == 1);
             prop_assert!(is_one || again.as_ref() == Some(&request), "{}\n{again:?}\n{request:?}", one.text);
@@ -62,10 +62,11 @@ proptest! {
         text in "(find|getMore|killCursors|\"a\")( a| \"b\"| of| )?[\\[\\]{}?\", a:]{0,20}",
         values in prop::collection::vec((prop_oneof![Just(0_u32), 0_u32..260], prop::option::of("[0-9a]{0,20}")), 0..6),
     ) {
-        let values: Vec<_> = values.iter().map(|(kind, value)| (*kind, value.as_ref().map(String::as_bytes))).collect();
+        let value = |(kind, value): (u32, Option<String>)| Parameter::of(kind, true, value.map(String::into_bytes));
+        let values: Vec<Parameter> = values.into_iter().map(value).collect();
         let made = message(&text, &values, 1, "d", &|cursor| cursor);
         prop_assert!(made.is_none_or(|made| made.len() <= LONGEST));
-        let _ = (fields(&text), cursors(&text, values));
+        let _ = (fields(&text), cursors(&text, &values));
     }
 }
 
@@ -110,7 +111,7 @@ mod fuzz {
             assert_eq!(seen(&conversation, 1), whole);
             for one in exchanges(&whole).into_iter().filter(|one| !one.cut) {
                 let text = one.text.trim_end_matches(QUIET);
-                let made = message(text, &given(one), 1, "d", &|cursor| cursor);
+                let made = message(text, &one.parameters, 1, "d", &|cursor| cursor);
                 let Some(made) = made else { continue };
                 let again = seen(&[(true, made)], usize::MAX >> 1);
                 assert_eq!(exchanges(&again)[0].text, text, "{one:?}");

@@ -92,10 +92,6 @@ pub(super) fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event>
     seen_of(Mongodb::default(), conversation, piece)
 }
 
-pub(super) fn given(one: &Exchange) -> Vec<(u32, Option<&[u8]>)> {
-    one.parameters.iter().map(|one| (one.kind, one.value.as_deref())).collect()
-}
-
 /// A command on the database `shop`.
 fn asks(number: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
     asked(number, &[fields, &[("$db", text("shop"))]].concat())
@@ -193,8 +189,8 @@ fn requests_have_their_shape_and_values_and_answers_their_rows() {
         all[11].cut && all[11].ended.is_none() && all[..11].iter().all(|one| !one.cut && one.ended.is_some())
     );
     assert!(is_setup(&all[0].text, Dialect::Mongodb) && !is_setup(&all[5].text, Dialect::Mongodb));
-    assert_eq!((cursor(given(all[3])), cursors(&all[4].text, given(all[4]))), (Some(77), vec![77]));
-    assert_eq!(database(given(all[3])), Some(&b"shop"[..]));
+    assert_eq!((cursor(&all[3].parameters), cursors(&all[4].text, &all[4].parameters)), (Some(77), vec![77]));
+    assert_eq!(database(&all[3].parameters), Some(&b"shop"[..]));
     // An answer's own code is an error only if it is no success.
     let modify = asks(1, &[("findAndModify", text("items")), ("new", V::Bool(true))]);
     let change = of(&[("n", int(1)), ("updatedExisting", V::Bool(true))]);

@@ -100,12 +100,8 @@ fn requests_are_seen_with_values_and_the_shapes_of_their_answers() {
             ("COM_PING".to_owned(), Step::Text, 0, 0, None, Transaction::Unknown),
         ]
     );
-    let parameter = |kind, binary, value: Option<&[u8]>| Parameter {
-        chosen: false,
-        kind,
-        binary,
-        value: value.map(<[u8]>::to_vec),
-    };
+    let parameter =
+        |kind, binary, value: Option<&[u8]>| Parameter::of(kind, binary, value.map(<[u8]>::to_vec));
     assert_eq!(found[2].parameters, [parameter(3, true, Some(&[5, 0, 0, 0])), parameter(0xfd, false, None)]);
     assert!(found.iter().all(|one| !one.cut && !one.pipelined) && found[6].ended.is_none());
 }
@@ -125,7 +121,7 @@ fn parameter_in_pieces_is_whole_or_said_to_be_cut_and_reset_forgets_it() {
         said.push((false, packets(&[b"\0\x01\0\x02\0\0\0"])));
         let events = seen(&said, 60_000);
         let last = exchanges(&events).last().map(|one| (*one).clone()).unwrap();
-        (last.cut, last.parameters.get(1).and_then(|one| one.value.clone()))
+        (last.cut, last.parameters.get(1).and_then(Parameter::bytes).map(<[u8]>::to_vec))
     };
     let half = vec![b'x'; KEPT / 2];
     let twice = |count: usize| (0..count).map(|_| piece_of(&half)).collect::<Vec<_>>();
@@ -143,7 +139,7 @@ fn parameter_in_pieces_is_whole_or_said_to_be_cut_and_reset_forgets_it() {
     said.push((false, packets(&[b"\0\x01\0\x02\0\0\0"])));
     let events = seen(&said, usize::MAX);
     let last = exchanges(&events).last().map(|one| (*one).clone()).unwrap();
-    assert_eq!((last.cut, last.parameters[1].value.as_deref()), (false, Some(&b"short"[..])));
+    assert_eq!((last.cut, last.parameters[1].bytes()), (false, Some(&b"short"[..])));
 }
 
 #[test]

@@ -105,11 +105,11 @@ fn requests_are_seen_with_values_and_the_shapes_of_their_answers() {
         ]
     );
     let parameters = [
-        Parameter { chosen: false, kind: 23, binary: true, value: Some(vec![0, 0, 0, 7]) },
-        Parameter { chosen: true, kind: 25, binary: true, value: None },
+        Parameter::of(23, true, vec![0, 0, 0, 7]),
+        Parameter { chosen: true, ..Parameter::of(25, true, None) },
     ];
     assert_eq!(found[2].parameters, parameters);
-    let untyped = Parameter { chosen: true, kind: 0, binary: false, value: Some(b"x".to_vec()) };
+    let untyped = Parameter { chosen: true, ..Parameter::of(0, false, b"x".to_vec()) };
     assert_eq!((&found[4].parameters[..], found.iter().any(|one| one.cut)), (&[untyped][..], false));
     assert!(found[5].pipelined && !found[4].pipelined && found[6].ended.is_none());
 }
@@ -212,7 +212,7 @@ fn copy_in_the_extended_protocol_has_its_data_and_what_follows_is_read() {
             Event::Exchange(one) => Some(one.text.clone()),
             Event::Data { of, .. } => Some(format!("data of {of}")),
             Event::Unreadable(why) => Some((*why).to_owned()),
-            Event::Client(_) => None,
+            Event::Client(_) | Event::FileWanted { .. } => None,
         })
         .collect();
     assert_eq!(shown, ["SELECT a FROM t", "data of COPY t FROM STDIN", "COPY t FROM STDIN", "SELECT 1"]);

@@ -101,10 +101,7 @@ fn requests_that_are_never_answered_are_kept_up_to_a_limit() {
     assert!(matches!(events.last(), Some(Event::Unreadable(_))) && kept < 263_000, "{kept}");
     let large = [&b"*2\r\n$3\r\nGET\r\n$1000000\r\n"[..], &vec![b'x'; 1_000_000], b"\r\n"].concat();
     let events = seen_of(Redis::default(), &[(true, large.repeat(40))], 1 << 16);
-    let bytes: usize = exchanges(&events)
-        .iter()
-        .flat_map(|one| &one.parameters)
-        .map(|one| one.value.as_ref().unwrap().len())
-        .sum();
+    let bytes: usize =
+        exchanges(&events).iter().flat_map(|one| &one.parameters).map(|one| one.bytes().unwrap().len()).sum();
     assert!(exchanges(&events).len() == 40 && (10_000_000..=WAITING).contains(&bytes), "{bytes}");
 }
