@@ -82,7 +82,7 @@ pub(crate) struct Statement {
     /// The most rows that one call gave or changed.
     pub(crate) most_rows: u64,
     pub(crate) share: f64,
-    total_ns: u64,
+    pub(crate) total_ns: u64,
     p50_ns: Option<u64>,
     p99_ns: Option<u64>,
     /// Why a model cannot have it.
@@ -106,7 +106,7 @@ pub(crate) struct Unit {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     draws: BTreeMap<String, String>,
     /// Whether a loop of reads follows another statement.
-    n_plus_one: bool,
+    pub(crate) n_plus_one: bool,
 }
 
 /// A part of a unit of work.

@@ -26,6 +26,7 @@ use kurabe_engine::prepare::target::{Restart, Restrict, SecondInstance, Target};
 use shared::{REUSED, restricting, start_twice};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 use throwaway::{announce, not_started_url, options_of, restarting};
 
 pub use direct::{OpenedOne, null, open_one};
@@ -148,7 +149,7 @@ impl Opened {
         let OpenOptions { durability, connections, .. } = *open_options;
         let twice = open_options.second_instance(at);
         let (mut own, mut restart, mut restrict, mut second) = (None, None, None, None);
-        let mut reused = false;
+        let (mut reused, mut changed) = (false, Duration::ZERO);
         let dry = open_options.dry && (url.scheme == UP || url.scheme == STACK);
         // The class is that of the stack's database, which was opened with it.
         let durability = durability.filter(|_| url.scheme != STACK);
@@ -180,7 +181,9 @@ impl Opened {
                 announce(&url, reporter);
             }
             let (started, other) = start_twice(&url, &options, twice, shared, cpu_partition)?;
-            setup::load_all(setup.as_deref(), &url, [Some(&started), other.as_ref()], reporter)?;
+            let change = open_options.changes.get(at).and_then(Option::as_deref);
+            changed =
+                setup::load_all(setup.as_deref(), change, &url, [Some(&started), other.as_ref()], reporter)?;
             let server = Arc::clone(&started.server);
             reused = started.reused;
             own = Some(Arc::clone(&server));
@@ -245,6 +248,7 @@ impl Opened {
             ..Target::new(name, driver, facts)
         });
         self.reached.push(reached);
+        self.changed.push(changed);
         self.second_reached.push(second_reached);
         Ok(())
     }
