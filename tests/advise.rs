@@ -12,17 +12,16 @@ const SHOP: &str = "CREATE TABLE orders (id int PRIMARY KEY, customer int NOT NU
     CREATE INDEX orders_customer ON orders (customer);\
     CREATE INDEX item_note ON item (note);\
     INSERT INTO orders SELECT n, n % 500, n % 97 FROM generate_series(1, 5000) n;\
-    INSERT INTO item SELECT n, n % 5000, n % 31, md5(n::text) FROM generate_series(1, 60000) n;\
+    INSERT INTO item SELECT n, n % 20000, n % 31, md5(n::text) FROM generate_series(1, 200000) n;\
     ANALYZE;";
 
-/// What the application asks: orders of a customer, their items, and new items.
+/// What the application asks: orders of a customer, their items, and now and then a new item.
 fn traffic(times: u32) -> String {
     let one = |n: u32| {
-        let id = 100_000 + n;
-        format!(
-            "SELECT * FROM orders WHERE customer = {n};\nSELECT * FROM item WHERE order_id = {n};\n\
-             INSERT INTO item VALUES ({id}, {n}, 1, 'new {n}');\n"
-        )
+        let read =
+            format!("SELECT * FROM orders WHERE customer = {n};\nSELECT * FROM item WHERE order_id = {n};\n");
+        let write = format!("INSERT INTO item VALUES ({}, {n}, 1, 'new {n}');\n", 1_000_000 + n);
+        if n % 20 == 0 { read + &write } else { read }
     };
     (1..=times).map(one).collect()
 }
@@ -37,7 +36,7 @@ fn missing_index_is_proposed_confirmed_and_serves_the_statement_when_it_is_made(
     let place = Place::that_starts_servers();
     let data = place.file("shop.sql", SHOP);
     sql(&server, "", SHOP).unwrap();
-    let script = place.file("traffic.sql", traffic(40));
+    let script = place.file("traffic.sql", traffic(80));
     let capture = captured(&place, "shop.capture", &[], server.url(), &format!("psql -qXf {script}"));
     let file = place.at("advice.sql");
     let answer = place.run(&[
@@ -67,7 +66,7 @@ fn missing_index_is_proposed_confirmed_and_serves_the_statement_when_it_is_made(
     let create = script.lines().find(|line| line.contains("CREATE INDEX")).unwrap();
     sql(&server, "", create).unwrap();
     let plan = sql(&server, "", "EXPLAIN SELECT * FROM item WHERE order_id = 7").unwrap();
-    assert!(plan.contains(gain["label"].as_str().map(|_| "item_order_id").unwrap()), "{plan}");
+    assert!(plan.contains("item_order_id_idx"), "{plan}");
 }
 
 #[test]
@@ -91,7 +90,7 @@ fn long_text_column_of_mariadb_gets_an_index_of_its_beginning() {
     let Some(server) = testing::server("mariadb") else { return };
     let place = Place::that_starts_servers();
     let tables = "CREATE TABLE page (id int PRIMARY KEY, path text NOT NULL, body varchar(100) NOT NULL);\
-        INSERT INTO page SELECT seq, concat('/', md5(seq)), md5(seq + 1) FROM seq_1_to_30000;";
+        INSERT INTO page SELECT seq, concat('/', md5(seq)), md5(seq + 1) FROM seq_1_to_100000;";
     let data = place.file("pages.sql", tables);
     sql(&server, "", tables).unwrap();
     let one = |n: u32| format!("SELECT body FROM page WHERE path = '/{n:032x}';\n");

@@ -10,146 +10,64 @@ use super::run::{Kurabe, need};
 use crate::shell::{self, Outcome};
 use std::fs;
 
+/// A plant a line.
+const PLANTS: &str = include_str!("advise.txt");
+
+/// The tables, by name.
+const TABLES: [(&str, &str); 5] = [
+    (
+        "items",
+        "CREATE TABLE item (id int PRIMARY KEY, order_id int NOT NULL, state int NOT NULL, at int NOT NULL, name text NOT NULL);\
+        INSERT INTO item SELECT n, n % 20000, n % 20, n * 7919 % 200003, md5(n::text) FROM generate_series(1, 200000) n;",
+    ),
+    (
+        "items of mariadb",
+        "CREATE TABLE item (id int PRIMARY KEY, order_id int NOT NULL, state int NOT NULL, at int NOT NULL, name text NOT NULL);\
+        INSERT INTO item SELECT seq, seq % 20000, seq % 20, seq * 7919 % 200003, md5(seq) FROM seq_1_to_200000;",
+    ),
+    (
+        "indexed",
+        "CREATE TABLE item (id int PRIMARY KEY, order_id int NOT NULL, note text);\
+        INSERT INTO item SELECT n, n % 20000, md5(n::text) FROM generate_series(1, 200000) n;\
+        CREATE INDEX item_order ON item (order_id);",
+    ),
+    (
+        "written",
+        "CREATE TABLE entry (id int PRIMARY KEY, a text, b text);\
+        INSERT INTO entry SELECT n, md5(n::text), md5((n + 1)::text) FROM generate_series(1, 200000) n;\
+        CREATE INDEX entry_a ON entry (a, b); CREATE INDEX entry_b ON entry (b, a);",
+    ),
+    (
+        "wide",
+        "CREATE TABLE wide (id int PRIMARY KEY, k int NOT NULL, pad text NOT NULL);\
+        INSERT INTO wide SELECT n, n * 7919 % 200003, repeat(md5(n::text), 4) FROM generate_series(1, 200000) n;",
+    ),
+];
+
 /// A plant: tables, what is asked, and what must be found.
-struct Plant {
-    name: &'static str,
+struct Plant<'a> {
+    name: &'a str,
     /// The unchanged server.
-    url: &'static str,
-    tables: &'static str,
-    /// Statements; `{n}` is the number of the pass.
-    asked: &'static str,
+    url: &'a str,
+    tables: &'a str,
     passes: u32,
     /// A part of what is a gain; empty: nothing is.
-    wanted: &'static str,
+    wanted: &'a str,
+    /// Statements; `{n}` is the number of the pass.
+    asked: &'a str,
 }
 
-const ITEMS: &str = "CREATE TABLE item (id int PRIMARY KEY, order_id int NOT NULL, state int NOT NULL, at int NOT NULL, name text NOT NULL);\
-    INSERT INTO item SELECT n, n % 20000, n % 20, n * 7919 % 200003, md5(n::text) FROM generate_series(1, 200000) n;";
-const ITEMS_OF_MARIADB: &str = "CREATE TABLE item (id int PRIMARY KEY, order_id int NOT NULL, state int NOT NULL, at int NOT NULL, name text NOT NULL);\
-    INSERT INTO item SELECT seq, seq % 20000, seq % 20, seq * 7919 % 200003, md5(seq) FROM seq_1_to_200000;";
-const INDEXED: &str = "CREATE TABLE item (id int PRIMARY KEY, order_id int NOT NULL, note text);\
-    INSERT INTO item SELECT n, n % 20000, md5(n::text) FROM generate_series(1, 200000) n;\
-    CREATE INDEX item_order ON item (order_id);";
-const WRITTEN: &str = "CREATE TABLE entry (id int PRIMARY KEY, a text, b text);\
-    INSERT INTO entry SELECT n, md5(n::text), md5((n + 1)::text) FROM generate_series(1, 200000) n;\
-    CREATE INDEX entry_a ON entry (a, b); CREATE INDEX entry_b ON entry (b, a);";
-const WIDE: &str = "CREATE TABLE wide (id int PRIMARY KEY, k int NOT NULL, pad text NOT NULL);\
-    INSERT INTO wide SELECT n, n * 7919 % 200003, repeat(md5(n::text), 4) FROM generate_series(1, 200000) n;";
-
-const PLANTS: [Plant; 14] = [
-    Plant {
-        name: "one column",
-        url: "up:postgres",
-        tables: ITEMS,
-        asked: "SELECT * FROM item WHERE order_id = {n};",
-        passes: 60,
-        wanted: "(order_id",
-    },
-    Plant {
-        name: "several columns",
-        url: "up:postgres",
-        tables: ITEMS,
-        asked: "SELECT * FROM item WHERE state = {n} % 20 AND at BETWEEN {n} AND {n} + 500;",
-        passes: 60,
-        wanted: "(state, at",
-    },
-    Plant {
-        name: "order",
-        url: "up:postgres",
-        tables: ITEMS,
-        asked: "SELECT id FROM item ORDER BY at, id LIMIT 10 OFFSET {n};",
-        passes: 40,
-        wanted: "(at",
-    },
-    Plant {
-        name: "expression",
-        url: "up:postgres",
-        tables: ITEMS,
-        asked: "SELECT id FROM item WHERE lower(name) = md5('{n}');",
-        passes: 40,
-        wanted: "(lower(name)",
-    },
-    Plant {
-        name: "partial",
-        url: "up:postgres",
-        tables: ITEMS,
-        asked: "SELECT id FROM item WHERE state = 7 AND at < {n};",
-        passes: 60,
-        wanted: "item (",
-    },
-    Plant {
-        name: "unused index",
-        url: "up:postgres",
-        tables: WRITTEN,
-        asked: "INSERT INTO entry SELECT 1000000 + {n} * 1000 + g, md5((g * {n})::text), md5(g::text) FROM generate_series(1, 500) g;",
-        passes: 60,
-        wanted: "DROP INDEX",
-    },
-    Plant {
-        name: "sort that spills",
-        url: "up:postgres?work_mem=256kB",
-        tables: WIDE,
-        asked: "SELECT count(*) FROM (SELECT pad, k FROM wide WHERE id > {n} ORDER BY pad, k OFFSET 0) s;",
-        passes: 10,
-        wanted: "work_mem",
-    },
-    Plant {
-        name: "price of random reads",
-        url: "up:postgres?random_page_cost=400",
-        tables: INDEXED,
-        asked: "SELECT count(note) FROM item WHERE order_id IN ({n}, {n} + 1, {n} + 2);",
-        passes: 60,
-        wanted: "random_page_cost",
-    },
-    Plant {
-        name: "JIT of short statements",
-        url: "up:postgres?jit_above_cost=0&jit_inline_above_cost=0&jit_optimize_above_cost=0",
-        tables: INDEXED,
-        asked: "SELECT count(note), max(note), min(id) FROM item WHERE order_id = {n} AND id > 5;",
-        passes: 40,
-        wanted: "jit",
-    },
-    Plant {
-        name: "one column of MariaDB",
-        url: "up:mariadb",
-        tables: ITEMS_OF_MARIADB,
-        asked: "SELECT * FROM item WHERE order_id = {n};",
-        passes: 40,
-        wanted: "(order_id",
-    },
-    Plant {
-        name: "prefix",
-        url: "up:mariadb",
-        tables: ITEMS_OF_MARIADB,
-        asked: "SELECT id FROM item WHERE name = md5({n});",
-        passes: 40,
-        wanted: "(name(32)",
-    },
-    Plant {
-        name: "order of MariaDB",
-        url: "up:mariadb",
-        tables: ITEMS_OF_MARIADB,
-        asked: "SELECT id, at FROM item WHERE state = {n} % 20 ORDER BY at, id LIMIT 10;",
-        passes: 40,
-        wanted: "(state, at",
-    },
-    Plant {
-        name: "nothing helps",
-        url: "up:postgres",
-        tables: INDEXED,
-        asked: "SELECT * FROM item WHERE order_id = {n}; SELECT * FROM item WHERE id = {n};",
-        passes: 200,
-        wanted: "",
-    },
-    Plant {
-        name: "nothing helps a writer",
-        url: "up:postgres",
-        tables: INDEXED,
-        asked: "INSERT INTO item VALUES (1000000 + {n}, {n}, 'x'); UPDATE item SET note = 'y' WHERE id = {n};",
-        passes: 200,
-        wanted: "",
-    },
-];
+impl<'a> Plant<'a> {
+    fn read(line: &'a str) -> Option<Self> {
+        let [name, url, tables, passes, wanted, asked] =
+            *line.splitn(6, '|').map(str::trim).collect::<Vec<_>>().as_slice()
+        else {
+            return None;
+        };
+        let (_, tables) = TABLES.iter().find(|(known, _)| *known == tables)?;
+        Some(Self { name, url, tables, passes: passes.parse().ok()?, wanted, asked })
+    }
+}
 
 pub fn run(args: &[String]) -> Outcome {
     let options = Variables::read(args, &[("plants", "all"), ("budget", "3m")])?;
@@ -157,9 +75,11 @@ pub fn run(args: &[String]) -> Outcome {
     need("mariadb", "mariadb-client")?;
     let kurabe = Kurabe::build("advise")?;
     let named = options.get("plants");
-    let is_wanted = |plant: &&Plant| named == "all" || named.split(',').any(|name| name.trim() == plant.name);
+    let is_wanted =
+        |plant: &&Plant<'_>| named == "all" || named.split(',').any(|name| name.trim() == plant.name);
     let (mut found, mut all) = (0, 0);
-    for plant in PLANTS.iter().filter(is_wanted) {
+    let plants: Vec<Plant<'_>> = PLANTS.lines().filter_map(Plant::read).collect();
+    for plant in plants.iter().filter(is_wanted) {
         let gains = advise(&kurabe, plant, options.get("budget"))?;
         let is_found = if plant.wanted.is_empty() {
             gains.is_empty()
@@ -174,7 +94,7 @@ pub fn run(args: &[String]) -> Outcome {
 }
 
 /// The lines of what gains.
-fn advise(kurabe: &Kurabe, plant: &Plant, budget: &str) -> Result<Vec<String>, String> {
+fn advise(kurabe: &Kurabe, plant: &Plant<'_>, budget: &str) -> Result<Vec<String>, String> {
     let file = |name: &str, text: &str| {
         let path = kurabe.scratch.join(name);
         fs::write(&path, text)
