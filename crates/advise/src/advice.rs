@@ -54,7 +54,7 @@ pub struct Gain {
     pub costs: Option<String>,
 }
 
-/// A statement, and its share of the time before and after, from 0 to 1.
+/// A statement, and its time before and after as shares of the time of all requests before, from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Moved {
     pub statement: String,
@@ -78,6 +78,8 @@ pub enum Why {
     Refused(String),
     /// It changes an answer.
     WrongAnswer(String),
+    /// It was chosen, and the search ended before its confirmation did.
+    Unconfirmed,
     /// Its trial was not promising; the factor is how many times as fast it was there.
     NotPromising(f64),
     /// The confirmation does not tell it from the unchanged server.
@@ -128,7 +130,8 @@ impl Advice {
                 (State::Faulty(Fault::Refused(why)), _) => Why::Refused(why.clone()),
                 (State::Faulty(Fault::Answer(why)), _) => Why::WrongAnswer(why.clone()),
                 (State::Tried(factor), _) => Why::NotPromising(*factor),
-                (State::NotTried | State::Chosen, _) => Why::NoTime,
+                (State::Chosen, _) => Why::Unconfirmed,
+                (State::NotTried, _) => Why::NoTime,
             };
             let (label, sql) = (proposal.change.label(), proposal.change.script(bench.engine));
             advice.others.push(Other { label, sql, why });
@@ -231,16 +234,11 @@ impl Answer<'_> {
 
     /// The statement that takes less time than before by the most.
     fn most(&self, laps: &Laps) -> Option<Moved> {
-        let ((before, all_before), (after, all_after)) =
-            (self.mean_times(self.base)?, self.mean_times(laps)?);
+        let ((before, all), (after, _)) = (self.mean_times(self.base)?, self.mean_times(laps)?);
         let saved = |at: &usize| before[*at] - after[*at];
         let at = (0..before.len()).max_by(|one, other| saved(one).total_cmp(&saved(other)))?;
         let statement = self.bench.reports.statements.get(at)?.text.clone();
-        (saved(&at) > 0.0).then(|| Moved {
-            statement,
-            before: before[at] / all_before,
-            after: after[at] / all_after,
-        })
+        (saved(&at) > 0.0).then(|| Moved { statement, before: before[at] / all, after: after[at] / all })
     }
 
     /// How many times as long the reported statements that write take, if that can be told from 1.

@@ -128,12 +128,12 @@ fn gains(advice: &Advice, width: usize) -> Vec<String> {
             )
         })
     };
-    let moved = widest(&most).max("most of it (share of the time)".len());
+    let moved = widest(&most).max("most of it, of the time before".len());
     let line = |a: &str, b: &str, c: &str, d: &str| {
         format!("{a:<label$}  {b:<faster$}  {c:<moved$}  {d}").trim_end().to_owned()
     };
     let row = |gain: &&Gain| line(&cut(&gain.label, label), &factor(gain.faster), &most(gain), &costs(gain));
-    std::iter::once(line("", "all requests", "most of it (share of the time)", "costs"))
+    std::iter::once(line("", "all requests", "most of it, of the time before", "costs"))
         .chain(all.iter().map(row))
         .collect()
 }
@@ -156,6 +156,7 @@ fn others(others: &[Other], width: usize) -> Vec<String> {
     list("No gain that can be told from none", &|why| {
         matches!(why, Why::NotPromising(_) | Why::NotConfirmed(_))
     });
+    list("Promising, and not confirmed", &|why| matches!(why, Why::Unconfirmed));
     list("Slower", &|why| matches!(why, Why::Slower(_)));
     list("Not tried, no time left (--budget)", &|why| matches!(why, Why::NoTime));
     for one in others {
