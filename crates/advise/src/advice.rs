@@ -3,7 +3,7 @@
 use crate::bench::{Bench, Cost};
 use crate::decide::Outcome;
 use crate::proposal::Proposal;
-use crate::search::{Confirmed, Fault, Found, Lap, Laps, State};
+use crate::search::{Confirmed, Fault, Found, Lap, State};
 use crate::{Request, table};
 use kurabe_capture::statements::Statements;
 use kurabe_core::Error;
@@ -187,7 +187,7 @@ impl Advice {
 struct Answer<'a> {
     bench: &'a Bench<'a>,
     dialect: Dialect,
-    base: &'a Laps,
+    base: &'a [Option<Lap>],
 }
 
 impl Answer<'_> {
@@ -223,7 +223,7 @@ impl Answer<'_> {
     }
 
     /// The mean time of each statement in these replays, and of all requests.
-    fn mean_times(&self, laps: &Laps) -> Option<(Vec<f64>, f64)> {
+    fn mean_times(&self, laps: &[Option<Lap>]) -> Option<(Vec<f64>, f64)> {
         let all: Vec<(Vec<f64>, f64)> = laps.iter().flatten().map(|lap| self.times(lap)).collect();
         let of = |at: usize| {
             mean(&all.iter().map(|(times, _)| times.get(at).copied().unwrap_or(0.0)).collect::<Vec<_>>())
@@ -233,7 +233,7 @@ impl Answer<'_> {
     }
 
     /// The statement that takes less time than before by the most.
-    fn most(&self, laps: &Laps) -> Option<Moved> {
+    fn most(&self, laps: &[Option<Lap>]) -> Option<Moved> {
         let ((before, all), (after, _)) = (self.mean_times(self.base)?, self.mean_times(laps)?);
         let saved = |at: &usize| before[*at] - after[*at];
         let at = (0..before.len()).max_by(|one, other| saved(one).total_cmp(&saved(other)))?;
@@ -242,7 +242,7 @@ impl Answer<'_> {
     }
 
     /// How many times as long the reported statements that write take, if that can be told from 1.
-    fn writes(&self, laps: &Laps) -> Option<Estimate> {
+    fn writes(&self, laps: &[Option<Lap>]) -> Option<Estimate> {
         let statements = &self.bench.reports.statements;
         let writes: Vec<bool> = statements
             .iter()

@@ -28,6 +28,10 @@ use std::time::{Duration, Instant};
 const CONFIRM: (u32, u32) = (5, 12);
 /// The share of the budget after which nothing more is searched.
 const SEARCH: f64 = 0.6;
+/// The servers that run at the same time, at least and at most, and the share of the budget for starting them once.
+const LEAST: usize = 4;
+const MOST: usize = 8;
+const OPENING: f64 = 0.2;
 /// The share of the budget that one change may take, and the shortest such time.
 const CHANGE: f64 = 0.1;
 const LEAST_CHANGE: Duration = Duration::from_secs(5);
@@ -117,7 +121,8 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// If the server cannot be started or loaded, or its catalogue not be read.
-    pub fn catalogue(&self) -> Result<(Catalog, String)> {
+    pub fn catalogue(&mut self) -> Result<(Catalog, String)> {
+        let began = Instant::now();
         let options = OpenOptions { setup: self.data.map(str::to_owned), ..OpenOptions::default() };
         let opened = kurabe_targets::open(&[self.url.to_owned()], &options, self.reporter)?;
         let read = || {
@@ -128,6 +133,9 @@ impl Bench<'_> {
         };
         let catalogue = read();
         opened.close(self.reporter);
+        // A restart takes less than a start with its data.
+        let server = began.elapsed();
+        self.pace = Some(Pace { server, replay: server / 2 });
         catalogue
     }
 
@@ -139,7 +147,7 @@ impl Bench<'_> {
     }
 
     /// The URL of a server with the settings of a set, in place of those that the unchanged server has.
-    fn url_of(&self, set: &Set) -> String {
+    fn url_of(&self, set: &[usize]) -> String {
         let (server, options) = self.url.split_once('?').unwrap_or((self.url, ""));
         let mut options: Vec<String> =
             options.split('&').filter(|one| !one.is_empty()).map(str::to_owned).collect();
@@ -153,7 +161,7 @@ impl Bench<'_> {
     }
 
     /// The statements of a set, which end by themselves if they take too long; `None` of settings alone.
-    fn script_of(&self, set: &Set) -> Option<String> {
+    fn script_of(&self, set: &[usize]) -> Option<String> {
         let statements: Vec<String> =
             set.iter().filter_map(|one| self.proposals[*one].change.sql(self.engine)).collect();
         if statements.is_empty() {
@@ -260,14 +268,23 @@ impl Bench<'_> {
 impl Trials for Bench<'_> {
     fn rounds(&self, phase: Phase, sets: usize) -> u32 {
         let (least, most) = if phase == Phase::Confirm { CONFIRM } else { (0, u32::MAX) };
-        // Before anything was measured, nothing is known.
-        let Some(pace) = self.pace else { return least.max(1).max(most.min(2)) };
+        let Some(pace) = self.pace else { return least.max(2) };
+        // What was not tried at all is tried once.
+        let least = if self.replays == 0 { least.max(1) } else { least };
         let servers = sets as u32 + 2;
         let share = if phase == Phase::Confirm { 1.0 } else { SEARCH };
         let left = self.budget.mul_f64(share).saturating_sub(self.began.elapsed());
         let left = left.saturating_sub(pace.server * servers).as_secs_f64();
         let rounds = (left / (pace.replay * servers).as_secs_f64().max(1e-3)) as u32;
         rounds.clamp(least, most)
+    }
+
+    fn beside(&self) -> usize {
+        let servers = self.pace.map_or(MOST, |pace| {
+            let time = self.budget.mul_f64(OPENING).as_secs_f64();
+            (time / pace.server.as_secs_f64().max(1e-3)) as usize
+        });
+        servers.clamp(LEAST, MOST) - 2
     }
 
     fn conflict(&self, one: usize, other: usize) -> bool {

@@ -10,8 +10,6 @@ use kurabe_stats::{PairedRatio, mean};
 /// The rounds of the first look at a proposal, and of the later ones.
 const FEW: u32 = 2;
 const MORE: u32 = 4;
-/// Sets that are measured beside each other.
-const BESIDE: usize = 6;
 /// Proposals that are looked at again, and those that are combined.
 const AGAIN: usize = 6;
 const COMBINED: usize = 4;
@@ -56,12 +54,12 @@ pub struct Measured {
 
 impl Measured {
     /// The logarithm of how many times as fast these replays are as those of the unchanged server.
-    fn gains(&self, laps: &Laps) -> Vec<f64> {
+    fn gains(&self, laps: &[Option<Lap>]) -> Vec<f64> {
         gains(&self.base, laps)
     }
 }
 
-fn gains(base: &Laps, laps: &Laps) -> Vec<f64> {
+fn gains(base: &[Option<Lap>], laps: &[Option<Lap>]) -> Vec<f64> {
     let pairs = base.iter().zip(laps).filter_map(|(base, lap)| base.as_ref().zip(lap.as_ref()));
     pairs.map(|(base, lap)| (base.judged_ns / lap.judged_ns).ln()).collect()
 }
@@ -79,6 +77,9 @@ pub enum Phase {
 pub trait Trials {
     /// The rounds for which there is time, if so many sets are measured beside the unchanged server.
     fn rounds(&self, phase: Phase, sets: usize) -> u32;
+
+    /// How many sets are measured beside each other.
+    fn beside(&self) -> usize;
 
     /// Whether two proposals exclude each other.
     fn conflict(&self, one: usize, other: usize) -> bool;
@@ -161,7 +162,7 @@ impl Found {
         rounds: u32,
     ) -> Result<Vec<usize>> {
         let mut faster: Vec<(f64, usize)> = Vec::new();
-        for part in all.chunks(BESIDE) {
+        for part in all.chunks(trials.beside().max(1)) {
             let rounds = trials.rounds(phase, part.len()).min(rounds);
             if rounds == 0 {
                 // Those that were not looked at again are as good as they were.
@@ -219,11 +220,11 @@ impl Found {
     }
 
     /// Measures what was chosen on servers that chose nothing.
-    fn confirm(&mut self, trials: &mut dyn Trials, chosen: &Set) -> Result<()> {
+    fn confirm(&mut self, trials: &mut dyn Trials, chosen: &[usize]) -> Result<()> {
         chosen.iter().for_each(|one| self.states[*one] = State::Chosen);
         let mut sets: Vec<Set> = chosen.iter().map(|one| vec![*one]).collect();
         if chosen.len() > 1 {
-            sets.push(chosen.clone());
+            sets.push(chosen.to_vec());
         }
         let rounds = trials.rounds(Phase::Confirm, sets.len());
         let measured = trials.measure(Phase::Confirm, &sets, rounds)?;

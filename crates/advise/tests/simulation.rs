@@ -44,6 +44,10 @@ impl Trials for Simulated {
         if phase == Phase::Confirm { 6 } else { 4 }
     }
 
+    fn beside(&self) -> usize {
+        6
+    }
+
     fn conflict(&self, _: usize, _: usize) -> bool {
         false
     }
@@ -52,7 +56,7 @@ impl Trials for Simulated {
         // What all servers of a round have in common.
         let rounds: Vec<f64> = (0..rounds).map(|_| 0.05 * self.normal()).collect();
         let (base, again) = (self.laps(1.0, &rounds), self.laps(1.0, &rounds));
-        let factor = |set: &Set, factors: &[f64]| set.iter().map(|one| factors[*one]).product::<f64>();
+        let factor = |set: &[usize], factors: &[f64]| set.iter().map(|one| factors[*one]).product::<f64>();
         let factors: Vec<f64> = sets.iter().map(|set| factor(set, &self.factors)).collect();
         let sets = factors.into_iter().map(|factor| Ok(self.laps(factor, &rounds))).collect();
         Ok(Measured { base, again, sets })

@@ -4,7 +4,7 @@ use crate::forms::{Form, Value};
 use crate::show::{Analysis, Kind, analyse};
 use crate::units::{Node, What, flatten};
 use kurabe_core::Result;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 /// The calls from which a value that never differs is taken for a constant.
@@ -81,31 +81,37 @@ fn repeated(nodes: &[Node]) -> impl Iterator<Item = usize> {
     often.flat_map(|node| flatten(std::slice::from_ref(node)))
 }
 
+/// A form of a statement: its calls, and the values that all of them have.
+struct Seen<'a> {
+    calls: usize,
+    form: usize,
+    values: Vec<Option<&'a Value>>,
+}
+
 /// Of each statement, by its place: the template of its most frequent form, and the constants of that.
 fn constants(kinds: &[Kind], forms: &[Form]) -> HashMap<usize, (String, Vec<Option<String>>)> {
-    let mut seen: HashMap<(usize, usize), (usize, Vec<Option<&Value>>)> = HashMap::new();
+    let mut seen: BTreeMap<(usize, usize), Seen<'_>> = BTreeMap::new();
     for (_, call) in kinds.iter().flat_map(|kind| &kind.samples).flat_map(|sample| &sample.calls) {
         let Some(form) = call.form else { continue };
-        let (calls, values) =
-            seen.entry((call.statement, form)).or_insert_with(|| (0, call.values.iter().map(Some).collect()));
-        *calls += 1;
-        for (known, value) in values.iter_mut().zip(&call.values) {
+        let new = || Seen { calls: 0, form, values: call.values.iter().map(Some).collect() };
+        let one = seen.entry((call.statement, form)).or_insert_with(new);
+        one.calls += 1;
+        for (known, value) in one.values.iter_mut().zip(&call.values) {
             *known = known.filter(|known| *known == value);
         }
     }
-    let mut most: HashMap<usize, (usize, usize, Vec<Option<String>>)> = HashMap::new();
-    for ((statement, form), (calls, values)) in seen {
-        let is_less = |(known, other, _): &(usize, usize, _)| {
-            (*known, usize::MAX - *other) >= (calls, usize::MAX - form)
-        };
-        if most.get(&statement).is_some_and(is_less) {
-            continue;
+    let mut most: HashMap<usize, Seen<'_>> = HashMap::new();
+    for ((statement, _), one) in seen {
+        if most.get(&statement).is_none_or(|known| known.calls < one.calls) {
+            most.insert(statement, one);
         }
-        let literal = |value: Option<&Value>| value.filter(|_| calls >= MANY).and_then(literal);
-        most.insert(statement, (calls, form, values.into_iter().map(literal).collect()));
     }
-    let template = |form: usize| forms.get(form).map(Form::template).unwrap_or_default();
-    most.into_iter().map(|(statement, (_, form, values))| (statement, (template(form), values))).collect()
+    let shown = |one: Seen<'_>| {
+        let constant = |value: Option<&Value>| value.filter(|_| one.calls >= MANY).and_then(literal);
+        let template = forms.get(one.form).map(Form::template).unwrap_or_default();
+        (template, one.values.iter().map(|value| constant(*value)).collect())
+    };
+    most.into_iter().map(|(statement, one)| (statement, shown(one))).collect()
 }
 
 /// A value as a literal that every SQL engine reads.

@@ -181,12 +181,11 @@ impl Opened {
                 announce(&url, reporter);
             }
             let (started, other) = start_twice(&url, &options, twice, shared, cpu_partition)?;
-            let change = open_options.changes.get(at).and_then(Option::as_deref);
-            changed =
-                setup::load_all(setup.as_deref(), change, &url, [Some(&started), other.as_ref()], reporter)?;
+            let (what, servers) =
+                ((setup.as_deref(), open_options.change(at)), [Some(&started), other.as_ref()]);
+            changed = setup::load_all(what, &url, servers, reporter)?;
             let server = Arc::clone(&started.server);
-            reused = started.reused;
-            own = Some(Arc::clone(&server));
+            (reused, own) = (started.reused, Some(Arc::clone(&server)));
             restart = Some(restarting(vec![Arc::clone(&server)]));
             restrict = Some(restricting(&started));
             let reached = self.reached(&url, server)?;

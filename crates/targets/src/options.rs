@@ -8,7 +8,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::fixture::Ownership;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The data that stacks serve.
@@ -91,6 +91,11 @@ impl OpenOptions {
             tolerant: false,
             shared: None,
         }
+    }
+
+    /// The file that changes a target's server once it is loaded.
+    pub(crate) fn change(&self, target: usize) -> Option<&Path> {
+        self.changes.get(target).and_then(Option::as_deref)
     }
 
     /// Whether the run only reads on this target.

@@ -72,8 +72,7 @@ pub(crate) fn check(setup: &str, url: &TargetUrl) -> Result<()> {
 
 /// Loads throwaway servers, if a setup is given, and changes them by a file of SQL. Returns how long the last change took.
 pub(crate) fn load_all(
-    setup: Option<&str>,
-    change: Option<&Path>,
+    (setup, change): (Option<&str>, Option<&Path>),
     url: &TargetUrl,
     servers: [Option<&Started>; 2],
     reporter: &dyn Reporter,

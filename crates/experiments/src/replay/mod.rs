@@ -90,6 +90,7 @@ pub fn axes() -> &'static [AxisInfo] {
 /// What a run file keeps of a capture, beside its name.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Kept {
     digest: Option<String>,
     protocol: String,
@@ -125,6 +126,7 @@ struct Kept {
 
 /// What is around a replay.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Around {
     /// Whether its statements may change existing tables.
     pub write: bool,
