@@ -21,7 +21,7 @@ fn traffic(times: u32) -> String {
         let read =
             format!("SELECT * FROM orders WHERE customer = {n};\nSELECT * FROM item WHERE order_id = {n};\n");
         let write = format!("INSERT INTO item VALUES ({}, {n}, 1, 'new {n}');\n", 1_000_000 + n);
-        if n % 20 == 0 { read + &write } else { read }
+        if n.is_multiple_of(20) { read + &write } else { read }
     };
     (1..=times).map(one).collect()
 }

@@ -196,7 +196,7 @@ impl Bench<'_> {
         let mut spec = RunSpec::new("replay", targets);
         spec.custom = Some(self.workload.clone());
         let experiment = registry::of(&spec)?;
-        spec.experiment = experiment.info.name.to_owned();
+        experiment.info.name.clone_into(&mut spec.experiment);
         spec.axes = BTreeMap::from([("speed".to_owned(), vec![AxisValue::Word("max".to_owned())])]);
         spec.operations = experiment.info.operation_names();
         spec.requests = spec.operations.iter().map(|name| (name.clone(), 1)).collect();
@@ -351,15 +351,13 @@ impl Trials for Bench<'_> {
             )
             .hint("the data must be as they were when the capture began; 'kurabe run replay' shows more"));
         }
-        let measured = |(at, place): (usize, &Option<usize>)| match place {
-            Some(place) => match self.laps(phase, &run, *place, false) {
-                (_, Some(fault)) => Err(fault),
-                (laps, None) => Ok(laps),
-            },
-            None => {
+        let measured = |(at, place): (usize, &Option<usize>)| {
+            let Some(place) = place else {
                 let why = unopened.iter().find(|(other, _)| *other == at + 1);
-                Err(Fault::Refused(why.map_or_else(String::new, |(_, error)| error.to_string())))
-            }
+                return Err(Fault::Refused(why.map_or_else(String::new, |(_, error)| error.to_string())));
+            };
+            let (laps, fault) = self.laps(phase, &run, *place, false);
+            fault.map_or(Ok(laps), Err)
         };
         let sets = places.iter().enumerate().map(measured).collect();
         Ok(Measured { base, again, sets })

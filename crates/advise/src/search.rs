@@ -146,7 +146,7 @@ impl Found {
             promising = self.look(trials, Phase::Promising, &promising, MORE)?;
         }
         promising.truncate(COMBINED);
-        let chosen = self.combine(trials, &promising)?;
+        let chosen = combine(trials, &promising)?;
         if chosen.is_empty() {
             return Ok(());
         }
@@ -191,37 +191,11 @@ impl Found {
         Ok(faster.into_iter().map(|(_, one)| one).collect())
     }
 
-    /// Adds to the best proposal those that are faster beside it.
-    fn combine(&mut self, trials: &mut dyn Trials, promising: &[usize]) -> Result<Set> {
-        let Some((best, rest)) = promising.split_first() else { return Ok(Vec::new()) };
-        let (mut chosen, mut rest) = (vec![*best], rest.to_vec());
-        loop {
-            rest.retain(|one| chosen.iter().all(|known| !trials.conflict(*known, *one)));
-            let rounds = trials.rounds(Phase::Combined, rest.len() + 1).min(MORE);
-            if rest.is_empty() || rounds == 0 {
-                return Ok(chosen);
-            }
-            let with = |one: &usize| [chosen.as_slice(), &[*one]].concat();
-            let sets: Vec<Set> = std::iter::once(chosen.clone()).chain(rest.iter().map(with)).collect();
-            let measured = trials.measure(Phase::Combined, &sets, rounds)?;
-            let least = LEAST.max(mean(&measured.gains(&measured.again)).unwrap_or(0.0).abs());
-            let Some((Ok(before), more)) = measured.sets.split_first() else { return Ok(chosen) };
-            let gain = |laps: &Result<Laps, Fault>| {
-                laps.as_ref().ok().and_then(|laps| mean(&gains(before, laps))).filter(|gain| *gain > least)
-            };
-            let faster: Vec<(usize, f64)> =
-                rest.iter().zip(more).filter_map(|(one, laps)| Some((*one, gain(laps)?))).collect();
-            let Some((best, _)) = faster.iter().max_by(|one, other| one.1.total_cmp(&other.1)) else {
-                return Ok(chosen);
-            };
-            chosen.push(*best);
-            rest = faster.iter().map(|(one, _)| *one).filter(|one| one != best).collect();
-        }
-    }
-
     /// Measures what was chosen on servers that chose nothing.
     fn confirm(&mut self, trials: &mut dyn Trials, chosen: &[usize]) -> Result<()> {
-        chosen.iter().for_each(|one| self.states[*one] = State::Chosen);
+        for one in chosen {
+            self.states[*one] = State::Chosen;
+        }
         let mut sets: Vec<Set> = chosen.iter().map(|one| vec![*one]).collect();
         if chosen.len() > 1 {
             sets.push(chosen.to_vec());
@@ -244,5 +218,33 @@ impl Found {
         }
         self.base = measured.base;
         Ok(())
+    }
+}
+
+/// Adds to the best proposal those that are faster beside it.
+fn combine(trials: &mut dyn Trials, promising: &[usize]) -> Result<Set> {
+    let Some((best, rest)) = promising.split_first() else { return Ok(Vec::new()) };
+    let (mut chosen, mut rest) = (vec![*best], rest.to_vec());
+    loop {
+        rest.retain(|one| chosen.iter().all(|known| !trials.conflict(*known, *one)));
+        let rounds = trials.rounds(Phase::Combined, rest.len() + 1).min(MORE);
+        if rest.is_empty() || rounds == 0 {
+            return Ok(chosen);
+        }
+        let with = |one: &usize| [chosen.as_slice(), &[*one]].concat();
+        let sets: Vec<Set> = std::iter::once(chosen.clone()).chain(rest.iter().map(with)).collect();
+        let measured = trials.measure(Phase::Combined, &sets, rounds)?;
+        let least = LEAST.max(mean(&measured.gains(&measured.again)).unwrap_or(0.0).abs());
+        let Some((Ok(before), more)) = measured.sets.split_first() else { return Ok(chosen) };
+        let gain = |laps: &Result<Laps, Fault>| {
+            laps.as_ref().ok().and_then(|laps| mean(&gains(before, laps))).filter(|gain| *gain > least)
+        };
+        let faster: Vec<(usize, f64)> =
+            rest.iter().zip(more).filter_map(|(one, laps)| Some((*one, gain(laps)?))).collect();
+        let Some((best, _)) = faster.iter().max_by(|one, other| one.1.total_cmp(&other.1)) else {
+            return Ok(chosen);
+        };
+        chosen.push(*best);
+        rest = faster.iter().map(|(one, _)| *one).filter(|one| one != best).collect();
     }
 }

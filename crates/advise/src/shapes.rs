@@ -241,7 +241,9 @@ impl<'a> Reading<'a> {
                 };
                 let all: Vec<usize> =
                     (0..self.shapes.len()).filter(|at| is_meant(self.shapes[*at].table)).collect();
-                all.into_iter().for_each(|at| self.shapes[at].gives_all = true);
+                for at in all {
+                    self.shapes[at].gives_all = true;
+                }
             }
             at += 1;
         }

@@ -162,7 +162,7 @@ fn others(others: &[Other], width: usize) -> Vec<String> {
     for one in others {
         match &one.why {
             Why::Refused(why) => {
-                lines.push(format!("Refused: {}: {}", one.label, why.lines().next().unwrap_or_default()))
+                lines.push(format!("Refused: {}: {}", one.label, why.lines().next().unwrap_or_default()));
             }
             Why::WrongAnswer(why) => {
                 lines.push(format!(
@@ -218,7 +218,11 @@ mod tests {
     #[test]
     fn answer_has_at_most_20_lines_whatever_was_tried() {
         let other = |n: usize| {
-            let why = if n % 2 == 0 { Why::Refused("ERROR: no".to_owned()) } else { Why::NotPromising(1.0) };
+            let why = if n.is_multiple_of(2) {
+                Why::Refused("ERROR: no".to_owned())
+            } else {
+                Why::NotPromising(1.0)
+            };
             Other { label: format!("CREATE INDEX ON t (c{n})"), sql: String::new(), why }
         };
         let advice = Advice {

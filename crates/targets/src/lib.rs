@@ -181,9 +181,8 @@ impl Opened {
                 announce(&url, reporter);
             }
             let (started, other) = start_twice(&url, &options, twice, shared, cpu_partition)?;
-            let (what, servers) =
-                ((setup.as_deref(), open_options.change(at)), [Some(&started), other.as_ref()]);
-            changed = setup::load_all(what, &url, servers, reporter)?;
+            let what = (setup.as_deref(), open_options.change(at));
+            changed = setup::load_all(what, &url, [Some(&started), other.as_ref()], reporter)?;
             let server = Arc::clone(&started.server);
             (reused, own) = (started.reused, Some(Arc::clone(&server)));
             restart = Some(restarting(vec![Arc::clone(&server)]));
