@@ -45,7 +45,10 @@ fn short(text: &str, width: usize) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     let room = width.saturating_sub(first.chars().count() + 3);
     let start = text.chars().count().saturating_sub(room);
-    format!("{first} … {}", text.chars().skip(start).collect::<String>().trim_start())
+    let end: String = text.chars().skip(start).collect();
+    // It begins with a whole word.
+    let end = end.split_once(' ').map_or(end.as_str(), |(_, rest)| rest);
+    format!("{first} … {end}")
 }
 
 fn percent(share: f64) -> String {
