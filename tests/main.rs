@@ -2,6 +2,7 @@
 //! What takes minutes is in `full/main.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests are tests")]
 
+mod advise;
 #[cfg(feature = "full")]
 mod agent;
 mod attack;

@@ -1,7 +1,7 @@
 //! Captures: what an application asked of a database, recorded between the two.
 //!
 //! [`recorder`] relays connections and writes a [`file`](mod@file) of [`record`]s; [`trace`] writes one from packets that were captured,
-//! [`log`] from the log of a server. [`show`] says what they show, and [`model`] describes them as a custom workload.
+//! [`log`] from the log of a server. [`show`] says what they show, [`model`] describes them as a custom workload, and [`statements`] has what advice needs.
 
 mod commands;
 mod draws;
@@ -15,6 +15,7 @@ pub mod record;
 pub mod recorder;
 mod secrets;
 pub mod show;
+pub mod statements;
 mod tape;
 pub mod trace;
 pub mod units;

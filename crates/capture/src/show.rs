@@ -83,7 +83,7 @@ pub struct Statement {
     /// The most rows that one call gave or changed.
     pub(crate) most_rows: u64,
     pub share: f64,
-    total_ns: u64,
+    pub(crate) total_ns: u64,
     pub p50_ns: Option<u64>,
     pub p99_ns: Option<u64>,
     /// Why a model cannot have it.

@@ -207,7 +207,10 @@ pub(crate) fn of_replay(options: &RunOptions) -> Result<CustomWorkload> {
         kurabe_core::target::TargetUrl::parse(url).is_ok_and(|url| url.option(SETUP).is_some())
     };
     let restored = settings.setup.is_some() || !urls.is_empty() && urls.iter().all(is_loaded);
-    replay::workload(path, replay::Around { write, restored, throwaway, throwaway_cache: cache })
+    replay::workload(
+        path,
+        replay::Around { write, restored, throwaway, throwaway_cache: cache, halves: false },
+    )
 }
 
 fn script_of(path: &Path, weight: u64) -> Result<CustomFile> {

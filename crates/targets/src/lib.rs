@@ -150,7 +150,7 @@ impl Opened {
         let OpenOptions { durability, connections, .. } = *open_options;
         let twice = open_options.second_instance(at);
         let (mut own, mut restart, mut restrict, mut second) = (None, None, None, None);
-        let (mut reused, mut start) = (false, None);
+        let (mut reused, mut start, mut changed) = (false, None, Duration::ZERO);
         let dry = open_options.dry && (url.scheme == UP || url.scheme == STACK);
         // The class is that of the stack's database, which was opened with it.
         let durability = durability.filter(|_| url.scheme != STACK);
@@ -184,7 +184,8 @@ impl Opened {
             let ((started, other), took) =
                 timed(|| start_twice(&url, &options, twice, shared, cpu_partition))?;
             (reused, start) = (started.reused, (!started.reused).then_some(took));
-            setup::load_all(setup.as_deref(), &url, [Some(&started), other.as_ref()], reporter)?;
+            let what = (setup.as_deref(), open_options.change(at));
+            changed = setup::load_all(what, &url, [Some(&started), other.as_ref()], reporter)?;
             let server = Arc::clone(&started.server);
             (own, restart) = (Some(Arc::clone(&server)), Some(restarting(vec![Arc::clone(&server)])));
             restrict = Some(restricting(&started));
@@ -248,6 +249,7 @@ impl Opened {
             ..Target::new(name, driver, facts)
         });
         self.reached.push(reached);
+        self.changed.push(changed);
         self.second_reached.push(second_reached);
         Ok(())
     }

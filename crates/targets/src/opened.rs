@@ -12,6 +12,7 @@ use kurabe_observe::Remote;
 use kurabe_testbed::Server;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Open targets, with the throwaway servers among them, which run until this is dropped.
 #[derive(Default)]
@@ -21,6 +22,8 @@ pub struct Opened {
     pub reached: Vec<TargetUrl>,
     /// The URL by which the second instance of each is reached; `None`: there is none.
     pub second_reached: Vec<Option<TargetUrl>>,
+    /// How long the [change](crate::OpenOptions::changes) of each took; zero without one.
+    pub changed: Vec<Duration>,
     /// Servers that a remote observer watches.
     pub observers: Vec<(Endpoint, Remote)>,
     /// Separate processors for clients and throwaway servers.

@@ -8,6 +8,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::fixture::Ownership;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The data that stacks serve.
@@ -50,6 +51,8 @@ pub struct OpenOptions {
     pub dry: bool,
     /// The schema and data of throwaway servers: a file, or `copy:` and the URL of a database, as given.
     pub setup: Option<String>,
+    /// For each target, a file of SQL that changes its throwaway server once `setup` is loaded, if there is one.
+    pub changes: Vec<Option<PathBuf>>,
     /// Whether a target that cannot be opened is left out, and no error.
     pub tolerant: bool,
     /// The throwaway servers that this run shares with others; `None`: it starts its own. Servers with links, caches,
@@ -83,10 +86,16 @@ impl OpenOptions {
                 records: spec.records,
             },
             setup: spec.setup.as_ref().map(|setup| setup.from.clone()),
+            changes: Vec::new(),
             dry: false,
             tolerant: false,
             shared: None,
         }
+    }
+
+    /// The file that changes a target's server once it is loaded.
+    pub(crate) fn change(&self, target: usize) -> Option<&Path> {
+        self.changes.get(target).and_then(Option::as_deref)
     }
 
     /// Whether the run only reads on this target.

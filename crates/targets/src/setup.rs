@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// What precedes the URL of a database that is copied.
 const COPY: &str = "copy:";
@@ -69,34 +70,48 @@ pub(crate) fn check(setup: &str, url: &TargetUrl) -> Result<()> {
     }
 }
 
-/// Loads throwaway servers, if a setup is given.
+/// Loads throwaway servers, if a setup is given, and changes them by a file of SQL. Returns how long the last change took.
 pub(crate) fn load_all(
-    setup: Option<&str>,
+    (setup, change): (Option<&str>, Option<&Path>),
     url: &TargetUrl,
     servers: [Option<&Started>; 2],
     reporter: &dyn Reporter,
-) -> Result<()> {
-    let Some(setup) = setup else { return Ok(()) };
+) -> Result<Duration> {
+    let Some(setup) = setup else { return Ok(Duration::ZERO) };
     let shown = without_passwords(std::iter::once(setup.to_owned())).concat();
     reporter.note(&format!("loading {shown} into {url} …"));
-    servers.into_iter().flatten().try_for_each(|started| load(setup, url, &started.server, reporter))
+    let load = |_, started: &Started| load(setup, change, url, &started.server, reporter);
+    servers.into_iter().flatten().try_fold(Duration::ZERO, load)
 }
 
-/// Loads a throwaway server, and has it keep a copy of its data.
+/// Loads a throwaway server, changes it, and has it keep a copy of its data. Returns how long the change took.
 ///
 /// # Errors
-/// If the file or the copy fails, with what the engine's program said, or if it made no table.
-fn load(setup: &str, url: &TargetUrl, server: &Server, reporter: &dyn Reporter) -> Result<()> {
+/// If the file, the copy or the change fails, with what the engine's program said, or if it made no table.
+fn load(
+    setup: &str,
+    change: Option<&Path>,
+    url: &TargetUrl,
+    server: &Server,
+    reporter: &dyn Reporter,
+) -> Result<Duration> {
     let engine = Engine::of(url, server)?;
     let done = match setup.strip_prefix(COPY) {
         Some(source) => copy(source, server),
         None => engine.read(Path::new(setup), reporter),
     };
-    done.and_then(|()| engine.settle()).map_err(|error| error.context("--setup").context(url))?;
+    let of_setup = |error: Error| error.context("--setup").context(url);
+    done.map_err(of_setup)?;
+    reporter.check()?;
+    let began = Instant::now();
+    change.map_or(Ok(()), |change| engine.read(change, reporter))?;
+    let took = began.elapsed();
+    engine.settle().map_err(of_setup)?;
     reporter.check()?;
     let failed =
         |error| Error::new(ErrorKind::Environment, format!("{url}: keeping a copy of its data: {error}"));
-    server.keep_data().map_err(failed)
+    server.keep_data().map_err(failed)?;
+    Ok(took)
 }
 
 /// Copies a database by this program's own command, in a process of its own. It reads both URLs from standard input, since

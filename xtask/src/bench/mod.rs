@@ -3,6 +3,7 @@
 //! `overhead`: what the tool itself costs per operation (the same as `cargo bench -p kurabe-engine`).
 //! `aa [REPEATS] [EXPERIMENT TARGET TARGET OPTIONS …]`: how often a run calls one of two identical targets faster.
 //! `aa --tools [--pairs N] [--engines LIST]`: the same for single runs of pgbench or sysbench, compared with ours.
+//! `advise`: what `kurabe advise` finds of what was planted, and what it calls a gain where nothing helps.
 //! `build [--base REV] [--features LIST]`: the release build from nothing, at a commit and now.
 //! `gate`: how often a gate finds a planted slowdown, and fails without one, beside other load.
 //! `drivers`: what drivers of other languages send before the first own statement.
@@ -19,6 +20,7 @@
 //! `suites`: whole transactions compared with pgbench and sysbench: traffic, and transactions per second.
 
 mod aa;
+mod advise;
 mod app;
 mod build;
 mod bulk;
@@ -47,9 +49,10 @@ use crate::shell::Outcome;
 type Benchmark = fn(&[String]) -> Outcome;
 
 /// The benchmarks, by name.
-const ALL: [(&str, Benchmark); 15] = [
+const ALL: [(&str, Benchmark); 16] = [
     ("overhead", |_| run::cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"])),
     ("aa", aa::run),
+    ("advise", advise::run),
     ("app", app::run),
     ("build", build::run),
     ("bulk", bulk::run),

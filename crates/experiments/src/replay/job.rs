@@ -6,7 +6,7 @@ use super::client::Client;
 use super::commands::Sent;
 use super::compare::{Compared, MANY};
 use super::family::Family;
-use super::metrics::{LEFT_OUT, MEAN, P99, VARIES, Varies};
+use super::metrics::{HALVES, LEFT_OUT, MEAN, P99, VARIES, Varies};
 use super::mongodb::Cursors;
 use super::order::Order;
 use super::traffic::{self, Connection, Traffic};
@@ -40,6 +40,8 @@ pub(super) struct Replay {
     pub(super) cache: Option<Arc<Collection>>,
     /// Whether databases or collections of the capture are removed before it.
     pub(super) emptied: bool,
+    /// Whether the means of both halves are reported.
+    pub(super) halves: bool,
     pub(super) ended: Mutex<Seen>,
 }
 
@@ -52,6 +54,8 @@ pub(super) struct Seen {
     /// How long each transaction waited for answers, by kind.
     transactions: Vec<Histogram>,
     all: Histogram,
+    /// Times of every second eighth of the requests, and of the others.
+    halves: [Histogram; 2],
     requests: u64,
     cached: Counts,
 }
@@ -155,6 +159,8 @@ impl Job for Replay {
         };
         let mut metrics: Vec<MetricValue> = by_metric.iter().filter_map(mean).collect();
         metrics.extend(seen.all.mean().map(|mean| MEAN.value(mean)));
+        let halves = HALVES.iter().zip(&seen.halves).filter(|_| self.halves);
+        metrics.extend(halves.filter_map(|(metric, times)| Some(metric.value(times.mean()?))));
         metrics.extend(seen.all.quantile(0.99).map(|ns| P99.value(ns as f64)));
         metrics.extend(Varies::ALL.iter().zip(&VARIES).filter_map(|(varies, metric)| {
             compared.varies.get(varies).map(|count| metric.value(*count as f64))
@@ -177,6 +183,7 @@ impl Seen {
     fn add(&mut self, other: Self) {
         self.compared.add(other.compared);
         self.all.merge(&other.all);
+        self.halves.iter_mut().zip(&other.halves).for_each(|(half, other)| half.merge(other));
         self.requests += other.requests;
         self.cached.add(other.cached);
         merge(&mut self.times, &other.times);
@@ -268,6 +275,8 @@ impl Shared<'_> {
                     let time = ended.saturating_duration_since(began).as_nanos() as u64;
                     seen.times[traffic.templates[sent.template].kind].record(time);
                     seen.all.record(time);
+                    let eighth = 8 * unit.rank / traffic.units.len().max(1);
+                    seen.halves[eighth % 2].record(time);
                 }
                 let before = seen.compared.wrong;
                 let of = (&self.bindings, learnt[place]);

@@ -33,7 +33,7 @@ use kurabe_core::driver::Access;
 use kurabe_core::raw::RawPiece;
 use kurabe_core::run::Setup;
 use kurabe_core::sort;
-use metrics::{CACHED, HITS, LEFT_OUT, MEAN, P99, VARIES};
+use metrics::{CACHED, HALVES, HITS, LEFT_OUT, MEAN, P99, VARIES};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -90,6 +90,7 @@ pub fn axes() -> &'static [AxisInfo] {
 /// What a run file keeps of a capture, beside its name.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Kept {
     digest: Option<String>,
     protocol: String,
@@ -118,10 +119,14 @@ struct Kept {
     /// Whether the cache in front of the targets is a throwaway one; `None` without a cache.
     #[serde(default)]
     throwaway_cache: Option<bool>,
+    /// Whether the requests' two [halves](Around::halves) have a mean each.
+    #[serde(default)]
+    halves: bool,
 }
 
 /// What is around a replay.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Around {
     /// Whether its statements may change existing tables.
     pub write: bool,
@@ -131,6 +136,9 @@ pub struct Around {
     pub throwaway: bool,
     /// Whether the cache in front of the targets is a throwaway server; `None` without a cache.
     pub throwaway_cache: Option<bool>,
+    /// Whether it reports the mean time of every second eighth of the requests, and that of the others: what is chosen by one half
+    /// is confirmed by the other.
+    pub halves: bool,
 }
 
 /// A capture as the workload of a run.
@@ -138,7 +146,7 @@ pub struct Around {
 /// # Errors
 /// If it cannot be read, or cannot be replayed.
 pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
-    let Around { write, restored, throwaway, throwaway_cache } = around;
+    let Around { write, restored, throwaway, throwaway_cache, halves } = around;
     let name = path.display().to_string();
     let digest = Setup::of(&name)
         .map_err(|_| {
@@ -165,6 +173,7 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
         restored: restored || is_emptied(Family::Memcached),
         emptied: is_emptied(Family::Http) || is_emptied(Family::Mongodb),
         throwaway_cache,
+        halves,
     };
     let is_sql = matches!(traffic.family, Family::Postgres | Family::Mysql);
     if throwaway_cache.is_some() && !is_sql {
@@ -205,6 +214,58 @@ pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
 /// If the workload is no capture.
 pub fn is_complete(source: &CustomWorkload) -> Result<bool> {
     Ok(kept(source)?.1.complete)
+}
+
+/// A statement of which replays report the mean time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reported {
+    /// Its text, as the capture shows it.
+    pub text: String,
+    /// The metric with the mean time of a call.
+    pub metric: String,
+    /// How often one replay sends it.
+    pub calls: u64,
+}
+
+/// What replays of a capture report.
+pub struct Reports {
+    /// The metrics with the mean time of all requests, and of each [half](Around::halves).
+    pub mean: &'static str,
+    pub halves: [&'static str; 2],
+    /// How many requests one replay sends.
+    pub requests: u64,
+    /// The statements with the largest share of the recorded time.
+    pub statements: Vec<Reported>,
+}
+
+/// What replays of a capture report.
+///
+/// # Errors
+/// If the workload is no capture, or it cannot be read any more.
+pub fn reports(source: &CustomWorkload) -> Result<Reports> {
+    let (name, kept) = kept(source)?;
+    let traffic = load(name, kept.digest.as_deref())?;
+    let calls =
+        |text: &String| traffic.kinds.iter().find(|kind| kind.text == *text).map_or(0, |kind| kind.calls);
+    let one = |(n, text): (usize, &String)| Reported {
+        text: text.clone(),
+        metric: metric_name("#", n, text),
+        calls: calls(text),
+    };
+    let statements = kept.statements.iter().enumerate().map(one).collect();
+    Ok(Reports {
+        mean: MEAN.name,
+        halves: HALVES.map(|half| half.name),
+        requests: traffic.requests,
+        statements,
+    })
+}
+
+/// The name of the metric of a statement or a transaction.
+fn metric_name(sign: &str, n: usize, text: &str) -> String {
+    let shown: String = text.chars().take(NAME).collect();
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    format!("{sign}{} {shown}{more}", n + 1)
 }
 
 fn kept(source: &CustomWorkload) -> Result<(&str, Kept)> {
@@ -250,11 +311,7 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<Experiment> {
     let short = Path::new(name)
         .file_stem()
         .map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
-    let named = |sign: &str, n: usize, text: &str| -> &'static str {
-        let shown: String = text.chars().take(NAME).collect();
-        let more = if shown.len() < text.len() { "…" } else { "" };
-        format!("{sign}{} {shown}{more}", n + 1).leak()
-    };
+    let named = |sign: &str, n: usize, text: &str| -> &'static str { metric_name(sign, n, text).leak() };
     let metrics: Vec<_> =
         kept.statements.iter().enumerate().map(|(n, text)| (text.clone(), named("#", n, text))).collect();
     let about = |text: &str| -> &'static str { format!("mean time of {text}").leak() };
@@ -268,8 +325,15 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<Experiment> {
     let whole = kept.transactions.iter().zip(&of_transactions).map(whole);
     let others = time(OTHERS, "mean time of the statements with the least share of time").primary();
     let cached = [HITS, CACHED].into_iter().filter(|_| kept.throwaway_cache.is_some());
-    let all =
-        own.chain([others]).chain(whole).chain([MEAN, P99]).chain(cached).chain([LEFT_OUT]).chain(VARIES);
+    let halves = HALVES.into_iter().filter(|_| kept.halves);
+    let all = own
+        .chain([others])
+        .chain(whole)
+        .chain([MEAN, P99])
+        .chain(halves)
+        .chain(cached)
+        .chain([LEFT_OUT])
+        .chain(VARIES);
     let operation = OperationInfo {
         name: "replay",
         about: "all requests of the capture, once",
@@ -346,7 +410,8 @@ impl Planner {
         let through: Vec<Operation> = cache.iter().flat_map(cached::operations).collect();
         let of_transactions = self.of_transactions.clone();
         let (emptied, ended) = (self.kept.emptied, Mutex::new(Seen::default()));
-        let job = Replay { traffic, metrics, of_transactions, speed, cache, emptied, ended };
+        let halves = self.kept.halves;
+        let job = Replay { traffic, metrics, of_transactions, speed, cache, emptied, halves, ended };
         // Of a server without read-only sessions, only commands that are known to read are sent.
         let reads = self.kept.writes.is_none() && !self.write && !self.has_commands();
         let operation = if self.has_commands() {

@@ -12,9 +12,9 @@ use std::ffi::OsString;
 const ALL: &str = "--all";
 
 /// The commands that `kurabe --help` shows, by task: measure, judge a change, look into an application, read runs.
-const COMMANDS: [&str; 13] = [
-    "run", "list", "up", "doctor", "gate", "compare", "claims", "capture", "wire", "copy", "report", "runs",
-    "serve",
+const COMMANDS: [&str; 14] = [
+    "run", "list", "up", "doctor", "gate", "compare", "claims", "capture", "advise", "wire", "copy",
+    "report", "runs", "serve",
 ];
 
 /// The options of `run` that help shows, besides the axes of an experiment that it varies by itself.

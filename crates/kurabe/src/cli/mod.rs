@@ -1,5 +1,6 @@
 //! The command line, made from the registries: an experiment's axes are its options.
 
+mod advise;
 mod agent;
 mod app;
 mod arguments;
@@ -91,6 +92,7 @@ pub(crate) fn command() -> Command {
         .subcommand(claims::command())
         .subcommand(wire::command())
         .subcommand(capture::command())
+        .subcommand(advise::command())
         .subcommand(selftest::command())
         .subcommand(serve::command())
         .subcommand(report::command())

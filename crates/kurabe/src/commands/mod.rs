@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod advise;
 mod announcement;
 mod app;
 mod capture;
@@ -41,6 +42,7 @@ use crate::options::options;
 use crate::output::Output;
 use crate::run_options::{RunOptions, WorkloadOptions};
 use crate::{catalogue, cli};
+use advise::AdviseOptions;
 use anyhow::Result;
 use app::ServedOptions;
 use capture::CaptureOptions;
@@ -79,8 +81,10 @@ options! {
 
 /// Executes a command: nothing below reads the command line.
 pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
-    if let Some(("run" | "claims" | "doctor" | "up" | "copy" | "selftest" | "wire" | "capture", _)) =
-        matches.subcommand()
+    if let Some((
+        "run" | "advise" | "claims" | "doctor" | "up" | "copy" | "selftest" | "wire" | "capture",
+        _,
+    )) = matches.subcommand()
     {
         // A killed earlier run may have left folders and servers behind.
         kurabe_drivers::embedded::sweep();
@@ -119,6 +123,7 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
             Some((_, matches)) => capture::modelled(&CaptureOptions::of(matches), output),
             None => capture::capture(&RelayOptions::of(matches), &CaptureOptions::of(matches), output),
         },
+        Some(("advise", matches)) => advise::advise(&AdviseOptions::of(matches), output),
         Some(("selftest", matches)) => selftest::selftest(&SelftestOptions::of(matches), output),
         Some(("serve", matches)) => serve::serve(ServeOptions::of(matches), output),
         Some(("report", matches)) => {
@@ -210,6 +215,7 @@ mod tests {
         check(&["wire", "capture"], RelayOptions::names());
         check(&["wire"], WireOptions::names());
         check(&["capture", "capture show", "capture model"], CaptureOptions::names());
+        check(&["advise"], AdviseOptions::names());
         check(&["selftest"], SelftestOptions::names());
         check(&["serve"], ServeOptions::names());
         check(&["report"], ReportOptions::names());

@@ -1,0 +1,365 @@
+//! Measures sets of proposals: each on a throwaway server of its own, with data restored before each replay of the capture, in rounds
+//! beside the unchanged server and a second instance of that.
+
+use crate::change::{Change, is_postgres};
+use crate::proposal::Proposal;
+use crate::search::{Fault, Lap, Laps, Measured, Phase, Set, Trials};
+use kurabe_copy::catalog::Catalog;
+use kurabe_copy::engines::{Engine, Side};
+use kurabe_core::axis::AxisValue;
+use kurabe_core::custom::CustomWorkload;
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::run::{Outcome, Run, RunSpec};
+use kurabe_core::target::TargetUrl;
+use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_engine::plan::Plan;
+use kurabe_engine::plan::budget::Fit;
+use kurabe_engine::prepare::target::Target;
+use kurabe_engine::{Conditions, Event, Listener, NewRun, Start};
+use kurabe_experiments::registry;
+use kurabe_experiments::replay::Reports;
+use kurabe_targets::{OpenOptions, Opened, Reporter};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The rounds of the confirmation, at least and at most.
+const CONFIRM: (u32, u32) = (5, 12);
+/// The share of the budget after which nothing more is searched.
+const SEARCH: f64 = 0.6;
+/// The servers that run at the same time, at least and at most, and the share of the budget for starting them once.
+const LEAST: usize = 4;
+const MOST: usize = 8;
+const OPENING: f64 = 0.2;
+/// The share of the budget that one change may take, and the shortest such time.
+const CHANGE: f64 = 0.1;
+const LEAST_CHANGE: Duration = Duration::from_secs(5);
+/// The bytes of all indexes.
+const BYTES_OF_POSTGRES: &str = "SELECT coalesce(sum(pg_catalog.pg_indexes_size(c.oid)), 0)::bigint FROM pg_catalog.pg_class c \
+     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+     WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')";
+const BYTES_OF_MYSQL: &str =
+    "SELECT coalesce(sum(index_length), 0) FROM information_schema.tables WHERE table_schema = database()";
+
+/// What is measured, and with what.
+pub struct Bench<'a> {
+    /// The unchanged server, such as `up:postgres`.
+    pub url: &'a str,
+    pub engine: &'static Engine,
+    /// A file with schema and data, or `copy:URL`; `None`: the URL names one.
+    pub data: Option<&'a str>,
+    pub workload: CustomWorkload,
+    pub reports: Reports,
+    pub proposals: Vec<Proposal>,
+    pub budget: Duration,
+    pub began: Instant,
+    pub cancel: &'a AtomicBool,
+    pub reporter: &'a dyn Reporter,
+    /// How long a server takes to start with its data, and a replay with its restart.
+    pub pace: Option<Pace>,
+    /// What the sets of the confirmation cost, in their order.
+    pub costs: Vec<Option<Cost>>,
+    /// Replays so far.
+    pub replays: usize,
+}
+
+/// How long the parts of a measurement take.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    server: Duration,
+    replay: Duration,
+}
+
+/// What a set costs beside time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Bytes of indexes that it adds; negative: that it saves.
+    pub index_bytes: i64,
+    /// How long its statements took on the loaded server.
+    pub build: Duration,
+}
+
+/// Says nothing but warnings, since a search starts dozens of servers.
+struct Quiet<'a>(&'a dyn Reporter);
+
+impl Reporter for Quiet<'_> {
+    fn note(&self, _: &str) {}
+
+    fn warning(&self, text: &str) {
+        self.0.warning(text);
+    }
+
+    fn wait_for(&self, what: String) {
+        self.0.wait_for(what);
+    }
+
+    fn check(&self) -> Result<()> {
+        self.0.check()
+    }
+}
+
+/// Measures the A/A control of the unchanged server alone.
+struct Caller<'a>(&'a dyn Reporter);
+
+impl Listener for Caller<'_> {
+    fn event(&mut self, event: Event<'_>) -> Result<()> {
+        if let Event::TrialBegins { .. } = event {
+            self.0.wait_for("the replay to end".to_owned());
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, plan: &mut Plan, _: Option<&Fit>, _: &[Target]) -> Result<Start> {
+        plan.retain(|cell| !cell.aa_control || cell.target == 0);
+        Ok(Start::Measure { warnings: Vec::new() })
+    }
+}
+
+impl Bench<'_> {
+    /// The schema of the loaded server.
+    ///
+    /// # Errors
+    /// If the server cannot be started or loaded, or its catalogue not be read.
+    pub fn catalogue(&mut self) -> Result<(Catalog, String)> {
+        let began = Instant::now();
+        let options = OpenOptions { setup: self.data.map(str::to_owned), ..OpenOptions::default() };
+        let opened = kurabe_targets::open(&[self.url.to_owned()], &options, self.reporter)?;
+        let read = || {
+            let mut side = self.side(&opened, 0)?;
+            let version =
+                opened.targets.first().map(|target| target.facts.version.clone()).unwrap_or_default();
+            Ok((side.engine.dialect.catalog(&mut side)?, version))
+        };
+        let catalogue = read();
+        opened.close(self.reporter);
+        // A restart takes less than a start with its data.
+        let server = began.elapsed();
+        self.pace = Some(Pace { server, replay: server / 2 });
+        catalogue
+    }
+
+    fn side(&self, opened: &Opened, at: usize) -> Result<Side> {
+        let missing = || Error::new(ErrorKind::Internal, "a server that was not opened");
+        let target = opened.targets.get(at).ok_or_else(missing)?;
+        let session = target.driver.connect(&ConnectOptions::default())?;
+        Ok(Side { session, engine: self.engine, name: target.name.clone() })
+    }
+
+    /// The URL of a server with the settings of a set, in place of those that the unchanged server has.
+    fn url_of(&self, set: &[usize]) -> String {
+        let (server, options) = self.url.split_once('?').unwrap_or((self.url, ""));
+        let mut options: Vec<String> =
+            options.split('&').filter(|one| !one.is_empty()).map(str::to_owned).collect();
+        for one in set {
+            if let Change::Setting { name, value } = &self.proposals[*one].change {
+                options.retain(|known| known.split('=').next() != Some(name));
+                options.push(format!("{name}={value}"));
+            }
+        }
+        if options.is_empty() { server.to_owned() } else { format!("{server}?{}", options.join("&")) }
+    }
+
+    /// The statements of a set, which end by themselves if they take too long; `None` of settings alone.
+    fn script_of(&self, set: &[usize]) -> Option<String> {
+        let statements: Vec<String> =
+            set.iter().filter_map(|one| self.proposals[*one].change.sql(self.engine)).collect();
+        if statements.is_empty() {
+            return None;
+        }
+        let longest = self.budget.mul_f64(CHANGE).max(LEAST_CHANGE);
+        let limit = if is_postgres(self.engine) {
+            format!("SET statement_timeout = {};\n", longest.as_millis())
+        } else if self.url.starts_with("up:mariadb") {
+            format!("SET max_statement_time = {};\n", longest.as_secs())
+        } else {
+            String::new()
+        };
+        Some(limit + &statements.join("\n") + "\n")
+    }
+
+    /// Replays the capture on open servers.
+    fn run(&self, opened: &mut Opened, rounds: u32) -> Result<Run> {
+        let plan = self.plan(opened.targets.iter().map(|target| target.url.as_str()), rounds)?;
+        let conditions = Conditions { cancel: self.cancel, ..Conditions::default() };
+        let new = NewRun { budget: None, ..NewRun::new(plan) };
+        let run = kurabe_engine::run(new, &mut opened.targets, &conditions, &mut Caller(self.reporter))?;
+        if self.cancel.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
+        }
+        run.ok_or_else(|| Error::new(ErrorKind::Internal, "a run that was not made"))
+    }
+
+    fn plan<'u>(&self, urls: impl Iterator<Item = &'u str>, rounds: u32) -> Result<Plan> {
+        let targets = urls.map(|url| Ok(TargetUrl::parse(url)?.to_string())).collect::<Result<Vec<_>>>()?;
+        let applications = vec![false; targets.len()];
+        let mut spec = RunSpec::new("replay", targets);
+        spec.custom = Some(self.workload.clone());
+        let experiment = registry::of(&spec)?;
+        experiment.info.name.clone_into(&mut spec.experiment);
+        spec.axes = BTreeMap::from([("speed".to_owned(), vec![AxisValue::Word("max".to_owned())])]);
+        spec.operations = experiment.info.operation_names();
+        spec.requests = spec.operations.iter().map(|name| (name.clone(), 1)).collect();
+        spec.rounds = rounds;
+        Plan::draft(experiment, spec, &applications)
+    }
+
+    /// The replays of a cell, by round, and the first failure.
+    fn laps(&self, phase: Phase, run: &Run, target: usize, aa_control: bool) -> (Laps, Option<Fault>) {
+        let cells = &run.header.cells;
+        let is_here = |cell: usize| {
+            cells.get(cell).is_some_and(|cell| cell.target == target && cell.aa_control == aa_control)
+        };
+        let mut laps = vec![None; run.header.spec.rounds as usize];
+        let mut fault = None;
+        for trial in run.trials.iter().filter(|trial| is_here(trial.cell)) {
+            match &trial.outcome {
+                Outcome::Failed { kind, reason, .. } => {
+                    let is_answer = *kind == ErrorKind::Mismatch;
+                    fault = Some(if is_answer {
+                        Fault::Answer(reason.clone())
+                    } else {
+                        Fault::Refused(reason.clone())
+                    });
+                }
+                Outcome::Measured(measured) => {
+                    let value = |name: &str| {
+                        measured.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value)
+                    };
+                    let statements =
+                        self.reports.statements.iter().map(|one| value(&one.metric)).collect::<Vec<_>>();
+                    if let Some(lap) = laps.get_mut(trial.round as usize) {
+                        let [searched, confirmed] = self.reports.halves;
+                        let judged = if phase == Phase::Confirm { confirmed } else { searched };
+                        let all = value(self.reports.mean);
+                        // A capture of a few requests may have one half only.
+                        let judged = value(judged).or(all);
+                        *lap = all.zip(judged).map(|(mean_ns, judged_ns)| Lap {
+                            judged_ns,
+                            mean_ns,
+                            statements,
+                        });
+                    }
+                }
+            }
+        }
+        if laps.iter().all(Option::is_none) && fault.is_none() {
+            let why =
+                cells.iter().filter(|cell| cell.target == target).find_map(|cell| cell.unavailable.clone());
+            fault = Some(Fault::Refused(why.unwrap_or_else(|| "it was not measured".to_owned())));
+        }
+        (laps, fault)
+    }
+
+    /// What the sets cost, beside the unchanged server.
+    fn costs_of(&self, opened: &Opened, places: &[Option<usize>]) -> Vec<Option<Cost>> {
+        let sql = if is_postgres(self.engine) { BYTES_OF_POSTGRES } else { BYTES_OF_MYSQL };
+        let bytes = |at: usize| self.side(opened, at).and_then(|mut side| side.number(sql)).ok();
+        let base = bytes(0);
+        let cost = |at: &Option<usize>| {
+            let at = (*at)?;
+            let index_bytes = bytes(at)?.cast_signed() - base?.cast_signed();
+            Some(Cost { index_bytes, build: opened.changed.get(at).copied().unwrap_or_default() })
+        };
+        places.iter().map(cost).collect()
+    }
+}
+
+impl Trials for Bench<'_> {
+    fn rounds(&self, phase: Phase, sets: usize) -> u32 {
+        let (least, most) = if phase == Phase::Confirm { CONFIRM } else { (0, u32::MAX) };
+        let Some(pace) = self.pace else { return least.max(2) };
+        // What was not tried at all is tried once.
+        let least = if self.replays == 0 { least.max(1) } else { least };
+        let servers = sets as u32 + 2;
+        let share = if phase == Phase::Confirm { 1.0 } else { SEARCH };
+        let left = self.budget.mul_f64(share).saturating_sub(self.began.elapsed());
+        let left = left.saturating_sub(pace.server * servers).as_secs_f64();
+        let rounds = (left / (pace.replay * servers).as_secs_f64().max(1e-3)) as u32;
+        rounds.clamp(least, most)
+    }
+
+    fn beside(&self) -> usize {
+        let servers = self.pace.map_or(MOST, |pace| {
+            let time = self.budget.mul_f64(OPENING).as_secs_f64();
+            (time / pace.server.as_secs_f64().max(1e-3)) as usize
+        });
+        servers.clamp(LEAST, MOST) - 2
+    }
+
+    fn conflict(&self, one: usize, other: usize) -> bool {
+        match (&self.proposals[one].change, &self.proposals[other].change) {
+            (Change::Setting { name, .. }, Change::Setting { name: other, .. }) => name == other,
+            _ => false,
+        }
+    }
+
+    fn measure(&mut self, phase: Phase, sets: &[Set], rounds: u32) -> Result<Measured> {
+        let folder = tempfile::tempdir().map_err(|error| {
+            Error::new(ErrorKind::Environment, format!("no folder for temporary files: {error}"))
+        })?;
+        let urls: Vec<String> =
+            std::iter::once(self.url.to_owned()).chain(sets.iter().map(|set| self.url_of(set))).collect();
+        let mut changes: Vec<Option<PathBuf>> = vec![None];
+        for (at, set) in sets.iter().enumerate() {
+            let path = self.script_of(set).map(|text| {
+                let path = folder.path().join(format!("{at}.sql"));
+                std::fs::write(&path, text).map(|()| path).map_err(|error| {
+                    Error::new(ErrorKind::Environment, format!("a temporary file cannot be written: {error}"))
+                })
+            });
+            changes.push(path.transpose()?);
+        }
+        let connections = self.plan(urls.iter().map(String::as_str), rounds)?.connections();
+        let options = OpenOptions {
+            connections,
+            setup: self.data.map(str::to_owned),
+            changes,
+            second_instances: vec![true],
+            tolerant: true,
+            ..OpenOptions::default()
+        };
+        let began = Instant::now();
+        let mut opened = kurabe_targets::open(&urls, &options, &Quiet(self.reporter))?;
+        let servers = opened.targets.len() as u32 + 1;
+        let server = began.elapsed() / servers;
+        let unopened = std::mem::take(&mut opened.unopened);
+        if let Some((_, error)) = unopened.iter().find(|(at, _)| *at == 0) {
+            let error = error.clone();
+            opened.close(self.reporter);
+            return Err(error);
+        }
+        let began = Instant::now();
+        let run = self.run(&mut opened, rounds);
+        self.replays += (servers * rounds) as usize;
+        self.pace = Some(Pace { server, replay: began.elapsed() / (servers * rounds).max(1) });
+        let is_open = |at: usize| unopened.iter().all(|(other, _)| *other != at);
+        let place = |at: usize| is_open(at).then(|| (0..at).filter(|before| is_open(*before)).count());
+        let places: Vec<Option<usize>> = (1..urls.len()).map(place).collect();
+        if run.is_ok() && phase == Phase::Confirm {
+            self.costs = self.costs_of(&opened, &places);
+        }
+        self.reporter.wait_for("the servers to end".to_owned());
+        opened.close(self.reporter);
+        let run = run?;
+        let (base, fault) = self.laps(phase, &run, 0, false);
+        let (again, other) = self.laps(phase, &run, 0, true);
+        if let Some(Fault::Answer(why) | Fault::Refused(why)) = fault.or(other) {
+            return Err(Error::new(
+                ErrorKind::Mismatch,
+                format!("the replay fails on the unchanged server: {why}"),
+            )
+            .hint("the data must be as they were when the capture began; 'kurabe run replay' shows more"));
+        }
+        let measured = |(at, place): (usize, &Option<usize>)| {
+            let Some(place) = place else {
+                let why = unopened.iter().find(|(other, _)| *other == at + 1);
+                return Err(Fault::Refused(why.map_or_else(String::new, |(_, error)| error.to_string())));
+            };
+            let (laps, fault) = self.laps(phase, &run, *place, false);
+            fault.map_or(Ok(laps), Err)
+        };
+        let sets = places.iter().enumerate().map(measured).collect();
+        Ok(Measured { base, again, sets })
+    }
+}

@@ -1,0 +1,123 @@
+//! A change that could make the traffic faster, and its text for the server and for people.
+
+use crate::shapes::Part;
+use kurabe_copy::engines::Engine;
+use kurabe_copy::script::quoted;
+use std::fmt::Write as _;
+
+/// A change of the database or of its server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Index(Index),
+    DropIndex { table: String, name: String, columns: Vec<String> },
+    Setting { name: String, value: String },
+}
+
+/// An index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Index {
+    pub name: String,
+    pub table: String,
+    pub parts: Vec<Part>,
+    /// Whether the last parts that are columns go downwards.
+    pub down: Vec<bool>,
+    /// Columns that it only holds.
+    pub include: Vec<String>,
+    /// A column and the literal that all of its rows have.
+    pub only: Option<(String, String)>,
+}
+
+/// Which texts an engine takes.
+pub fn is_postgres(engine: &Engine) -> bool {
+    engine.schemes.contains(&"postgres")
+}
+
+impl Change {
+    /// The statement; `None` of a setting.
+    pub fn sql(&self, engine: &Engine) -> Option<String> {
+        match self {
+            Self::Index(index) => Some(index.sql(engine)),
+            Self::DropIndex { table, name, .. } => Some(if is_postgres(engine) {
+                format!("DROP INDEX {};", quoted(engine, name))
+            } else {
+                format!("ALTER TABLE {} DROP INDEX {};", quoted(engine, table), quoted(engine, name))
+            }),
+            Self::Setting { .. } => None,
+        }
+    }
+
+    /// The lines for a file: a statement, or how a setting is made to stay.
+    pub fn script(&self, engine: &Engine) -> String {
+        match self {
+            Self::Setting { name, value } if is_postgres(engine) => {
+                format!("ALTER SYSTEM SET {name} = '{value}'; -- some settings need a restart")
+            }
+            Self::Setting { name, value } => {
+                format!(
+                    "-- in section [mysqld] of the server's file of options, and restart it:\n-- {name} = {value}"
+                )
+            }
+            _ => self.sql(engine).unwrap_or_default(),
+        }
+    }
+
+    /// A line for people.
+    pub fn label(&self) -> String {
+        match self {
+            Self::Index(index) => index.label(),
+            Self::DropIndex { table, name, columns } => {
+                format!("DROP INDEX {name} ON {table} ({})", columns.join(", "))
+            }
+            Self::Setting { name, value } => format!("{name} = {value}"),
+        }
+    }
+}
+
+impl Index {
+    fn sql(&self, engine: &Engine) -> String {
+        let quoted = |name: &str| quoted(engine, name);
+        let is_postgres = is_postgres(engine);
+        let part = |(at, part): (usize, &Part)| {
+            let down = if self.down.get(at) == Some(&true) { " DESC" } else { "" };
+            match part {
+                Part::Column(column) => format!("{}{down}", quoted(column)),
+                Part::Beginning(column) if is_postgres => format!("{} text_pattern_ops", quoted(column)),
+                Part::Beginning(column) => quoted(column),
+                Part::Prefix(column, length) => format!("{}({length})", quoted(column)),
+                Part::Call { function, column } if is_postgres => format!("{function}({})", quoted(column)),
+                Part::Call { function, column } => format!("({function}({}))", quoted(column)),
+            }
+        };
+        let parts: Vec<String> = self.parts.iter().enumerate().map(part).collect();
+        let mut sql =
+            format!("CREATE INDEX {} ON {} ({})", quoted(&self.name), quoted(&self.table), parts.join(", "));
+        if !self.include.is_empty() {
+            let columns: Vec<String> = self.include.iter().map(|column| quoted(column)).collect();
+            let _ = write!(sql, " INCLUDE ({})", columns.join(", "));
+        }
+        if let Some((column, literal)) = &self.only {
+            let _ = write!(sql, " WHERE {} = {literal}", quoted(column));
+        }
+        sql + ";"
+    }
+
+    fn label(&self) -> String {
+        let part = |(at, part): (usize, &Part)| {
+            let down = if self.down.get(at) == Some(&true) { " DESC" } else { "" };
+            match part {
+                Part::Column(column) | Part::Beginning(column) => format!("{column}{down}"),
+                Part::Prefix(column, length) => format!("{column}({length})"),
+                Part::Call { function, column } => format!("{function}({column})"),
+            }
+        };
+        let parts: Vec<String> = self.parts.iter().enumerate().map(part).collect();
+        let mut label = format!("CREATE INDEX ON {} ({})", self.table, parts.join(", "));
+        if !self.include.is_empty() {
+            let _ = write!(label, " INCLUDE ({})", self.include.join(", "));
+        }
+        if let Some((column, literal)) = &self.only {
+            let _ = write!(label, " WHERE {column} = {literal}");
+        }
+        label
+    }
+}

@@ -1,0 +1,64 @@
+//! The rule by which a proposal is called a gain: its interval excludes all that the unchanged server differs from itself.
+//!
+//! The A/A band is the interval of the unchanged server against a second instance of it, on both sides of 1. All intervals, that
+//! one included, hold together with 95 %.
+
+use kurabe_stats::{IntervalSettings, PairedRatio, SharedVariance};
+
+/// What a confirmation says of a set of proposals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Gain,
+    /// It may gain less than can be told apart, or nothing.
+    Nothing,
+    /// It is slower.
+    Loss,
+}
+
+/// The outcomes of a family of sets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided {
+    /// The factor by which the unchanged server may differ from itself, from 1 on; infinite of fewer than two rounds.
+    pub band: f64,
+    /// How many times as fast each set is; `None` without a round.
+    pub sets: Vec<Option<(PairedRatio, Outcome)>>,
+}
+
+/// Decides, by the logarithms of how many times as fast the second instance and each set were, round by round.
+pub fn decide(again: &[f64], sets: &[Vec<f64>]) -> Decided {
+    let family: Vec<Vec<f64>> = std::iter::once(again.to_vec()).chain(sets.iter().cloned()).collect();
+    let shared = SharedVariance::of(&family);
+    let settings = IntervalSettings::default().for_comparisons(family.len() as u32);
+    let ratio = |logs: &[f64]| PairedRatio::of_logarithms(logs, shared.as_ref(), &settings);
+    let band = ratio(again)
+        .and_then(|ratio| ratio.interval)
+        .map_or(f64::INFINITY, |ends| ends.high.max(1.0 / ends.low));
+    let judged = |logs: &Vec<f64>| {
+        let ratio = ratio(logs)?;
+        let outcome = match ratio.interval {
+            Some(ends) if ends.low > band => Outcome::Gain,
+            Some(ends) if ends.high < 1.0 / band => Outcome::Loss,
+            _ => Outcome::Nothing,
+        };
+        Some((ratio, outcome))
+    };
+    Decided { band, sets: sets.iter().map(judged).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gain_within_what_the_unchanged_server_differs_from_itself_is_none() {
+        let outcome = |again: [f64; 4], set: [f64; 4]| {
+            decide(&again, &[set.to_vec()]).sets[0].map(|(_, outcome)| outcome)
+        };
+        let (quiet, noisy) = ([0.0, 0.01, -0.01, 0.005], [-0.10, -0.12, -0.11, -0.09]);
+        assert_eq!(outcome(quiet, [0.08, 0.09, 0.10, 0.09]), Some(Outcome::Gain));
+        // The second instance is a tenth slower, for no reason.
+        assert_eq!(outcome(noisy, [0.08, 0.09, 0.10, 0.09]), Some(Outcome::Nothing));
+        assert_eq!(outcome(quiet, [-0.5, -0.52, -0.49, -0.5]), Some(Outcome::Loss));
+        assert_eq!(decide(&[0.0], &[vec![0.7]]).sets[0].map(|(_, outcome)| outcome), Some(Outcome::Nothing));
+    }
+}

@@ -1,0 +1,156 @@
+//! What would make an application's traffic faster, proven: `kurabe advise`.
+//!
+//! [`shapes`] says what statements ask of their tables, [`indexes`] and [`settings`] propose changes, [`search`] tries them by halving and
+//! confirms the best, [`bench`](mod@bench) measures for it on throwaway servers, [`decide`] says what is a gain, and [`advice`] has the answer.
+
+pub mod advice;
+pub mod bench;
+pub mod change;
+pub mod decide;
+pub mod indexes;
+pub mod proposal;
+pub mod search;
+pub mod settings;
+pub mod shapes;
+mod table;
+
+use advice::Advice;
+use bench::Bench;
+use indexes::Known;
+use kurabe_capture::statements::statements;
+use kurabe_copy::engines;
+use kurabe_core::target::{SETUP, TargetUrl, UP};
+use kurabe_core::{Error, Result};
+use kurabe_experiments::replay;
+use kurabe_protocol::sql::Statement;
+use kurabe_targets::Reporter;
+use kurabe_wire::statement::Dialect;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// What is asked for.
+pub struct Request<'a> {
+    pub capture: &'a Path,
+    /// The throwaway server, such as `up:postgres`.
+    pub target: &'a str,
+    /// A file with schema and data, or `copy:URL`.
+    pub data: Option<&'a str>,
+    /// What is tried, of [`KINDS`].
+    pub kinds: &'a [Kind],
+    /// How long it may take, about.
+    pub budget: Duration,
+}
+
+/// A kind of proposals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Indexes,
+    Settings,
+    /// Settings that change what an acknowledged write survives.
+    Durability,
+}
+
+/// The kinds of proposals, by the words that ask for them.
+pub const KINDS: [(&str, Kind); 3] =
+    [("indexes", Kind::Indexes), ("settings", Kind::Settings), ("durability", Kind::Durability)];
+
+/// The most indexes that are tried.
+const INDEXES: usize = 24;
+
+/// Says what would make the traffic of a capture faster. What is known when the user stops it is returned.
+///
+/// # Errors
+/// If the target is no throwaway server of the capture's protocol, or the capture cannot be replayed there with these data.
+pub fn advise(request: &Request<'_>, cancel: &AtomicBool, reporter: &dyn Reporter) -> Result<Advice> {
+    let began = Instant::now();
+    let url = TargetUrl::parse(request.target)?;
+    refuse(&url, request.data)?;
+    let around =
+        replay::Around { write: true, restored: true, throwaway: true, throwaway_cache: None, halves: true };
+    let workload = replay::workload(request.capture, around)?;
+    let engine_name = kurabe_targets::engine(&url).to_owned();
+    let schemes = replay::schemes(&workload)?;
+    if !schemes.contains(&engine_name.as_str()) {
+        return Err(Error::usage(format!("{url} cannot replay {}", request.capture.display())).hint(
+            format!(
+                "it is of one of: {}",
+                schemes.iter().map(|name| format!("up:{name}")).collect::<Vec<_>>().join(", ")
+            ),
+        ));
+    }
+    let engine = engines::of_scheme(&engine_name).map_err(|_| {
+        Error::unsupported(format!("there is no advice for {engine_name}"))
+            .hint("there is for up:postgres, up:mysql and up:mariadb")
+    })?;
+    let reports = replay::reports(&workload)?;
+    let asked = statements(request.capture)?;
+    let mut bench = Bench {
+        url: request.target,
+        engine,
+        data: request.data,
+        workload,
+        reports,
+        proposals: Vec::new(),
+        budget: request.budget,
+        began,
+        cancel,
+        reporter,
+        pace: None,
+        costs: Vec::new(),
+        replays: 0,
+    };
+    let (catalogue, version) = bench.catalogue()?;
+    let dialect = Dialect::of_scheme(&asked.protocol).sql();
+    let shapes: Vec<_> =
+        asked.all.iter().map(|one| shapes::shapes(one, dialect, &catalogue.tables)).collect();
+    let is_mariadb = version.contains("MariaDB") || engine_name == "mariadb";
+    let known = Known {
+        engine,
+        has_expressions: !is_mariadb,
+        tables: &catalogue.tables,
+        asked: &asked.all,
+        shapes: &shapes,
+    };
+    let has = |kind| request.kinds.contains(&kind);
+    if has(Kind::Indexes) {
+        bench.proposals.extend(indexes::missing(&known).into_iter().take(INDEXES));
+        let writes = asked.all.iter().map(|one| Statement::read(&one.text, dialect));
+        let written: BTreeSet<String> =
+            writes.filter(|one| one.asks_for_write().is_some()).flat_map(|one| one.tables()).collect();
+        bench.proposals.extend(indexes::unused(&known, &written));
+    }
+    let of_settings = if change::is_postgres(engine) { "postgres" } else { "mysql" };
+    for (kind, durability) in [(Kind::Settings, false), (Kind::Durability, true)] {
+        if has(kind) {
+            bench.proposals.extend(settings::settings(of_settings, &url, durability)?);
+        }
+    }
+    reporter.note(&format!(
+        "trying {} proposals on throwaway servers, for about {}",
+        bench.proposals.len(),
+        kurabe_core::units::time(request.budget)
+    ));
+    let proposals = bench.proposals.len();
+    let found = search::search(&mut bench, proposals);
+    match found.ended {
+        // Nothing is known: why is the answer.
+        Some(error) if found.states.iter().all(|state| *state == search::State::NotTried) => Err(error),
+        _ => Ok(Advice::new(request, &asked, &bench, found)),
+    }
+}
+
+/// Refuses what is no throwaway server, or has no data.
+fn refuse(url: &TargetUrl, data: Option<&str>) -> Result<()> {
+    if url.scheme != UP {
+        return Err(Error::usage(format!("{url} is no throwaway server: advice makes indexes and changes settings, and never on a server of yours"))
+            .hint("write up:postgres with --data shop.sql, or with --data copy:URL, which only reads yours"));
+    }
+    if data.is_none() && url.option(SETUP).is_none() {
+        return Err(Error::usage(format!("{url} has no data")).hint(
+            "add --data FILE with a dump from when the capture began, or --data copy:URL; without rows every index is useless",
+        ));
+    }
+    Ok(())
+}
