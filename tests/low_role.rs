@@ -6,7 +6,7 @@ mod mysql;
 mod postgres;
 mod sqlite;
 
-use crate::page::{Page, TOKEN};
+use crate::page::{Page, TOKEN, escaped};
 use crate::support::{Answer, Place};
 use kurabe_copy::engines::of_scheme;
 use kurabe_copy::sql::Side;
@@ -103,7 +103,7 @@ fn run_all(place: &Place, url: &str, look: &mut dyn FnMut(&str)) {
         look(&command.join(" "));
     }
     let page = Page::with(place, &["--token", TOKEN, "--allow-any-target"]);
-    let target: String = url.bytes().fold(String::new(), |text, byte| text + &format!("%{byte:02x}"));
+    let target = escaped(url);
     let run = page.run(&format!("targets={target}&rounds=1&duration=100ms"));
     page.wait_for(&run, "complete");
     page.end();

@@ -115,3 +115,8 @@ impl Drop for Page {
 pub(crate) fn bearer() -> String {
     format!("Authorization: Bearer {TOKEN}\r\n")
 }
+
+/// A value of a form, each byte of it escaped.
+pub(crate) fn escaped(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat()
+}

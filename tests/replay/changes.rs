@@ -1,7 +1,7 @@
 //! Statements and commands that change something in ways that no list of words has, each recorded from a client and replayed without
 //! `--write` on a server of the user's. Dumps by the servers' own programs are the same before and after.
 //!
-//! `changes/*` have a capture a line. What begins with `~` only reads: it is replayed. Requests of one connection stand behind each
+//! `changes/*` have a capture a line. What begins with `~` is replayed in order: it only reads, or is left out. Requests of one connection stand behind each
 //! other, those of commands divided by `|`.
 
 use super::mongodb::{self, recorded_as_read};

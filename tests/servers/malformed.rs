@@ -1,7 +1,7 @@
 //! Targets that are no URLs of Kurabe's, or wrong ones, with passwords in them: no command repeats any part of a password.
 
 use super::watch::Needles;
-use crate::page::{Page, TOKEN};
+use crate::page::{Page, TOKEN, escaped};
 use crate::support::{Answer, Place, eventually};
 use kurabe_core::target::TargetUrl;
 use std::io::Write as _;
@@ -197,7 +197,7 @@ fn page_keeps_and_logs_no_part_of_the_password_of_a_malformed_target() {
     let page = Page::with(&place, &["--token", TOKEN, "--allow-any-target"]);
     let texts: Vec<String> = all().step_by(5).collect();
     for text in &texts {
-        let target: String = text.bytes().fold(String::new(), |done, byte| done + &format!("%{byte:02x}"));
+        let target = escaped(text);
         let (status, to) = page.post("/new/point-read", &format!("targets={target}&rounds=1&requests=1"));
         if status == 303 {
             // What its run says, when it has ended.

@@ -173,10 +173,7 @@ impl Opened {
             let mut options = options_of(&url, durability, connections)?;
             options.links = !open_options.remotes.is_empty();
             options.small_cache = open_options.small_cache;
-            // A server with links or a small cache has other settings than those that runs share, and one with a setup
-            // other data.
-            let alone = options.links || options.small_cache || setup.is_some();
-            let shared = open_options.shared.as_deref().filter(|_| !alone);
+            let shared = open_options.shared_for(&options, setup.is_some());
             let cpu_partition = open_options.cpu_partition.as_ref();
             if shared.is_none_or(|shared| !shared.has_free(&url, &options, cpu_partition)) {
                 announce(&url, reporter);

@@ -8,6 +8,7 @@ use kurabe_core::target::TargetUrl;
 use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::prepare::fixture::Ownership;
+use kurabe_testbed::StartOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,6 +62,13 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
+    /// The servers that runs share, if one of them may serve this target. A server with links or a small cache has other settings
+    /// than they, and one with a set-up of its own other data.
+    pub(crate) fn shared_for(&self, options: &StartOptions, has_setup: bool) -> Option<&SharedServers> {
+        let is_alone = options.links || options.small_cache || has_setup;
+        self.shared.as_deref().filter(|_| !is_alone)
+    }
+
     /// What a run requires. `cache` and `remote` are the URLs as given, with their passwords.
     pub fn of(plan: &Plan, cache: Option<&str>, remote: Option<&str>) -> Self {
         let spec = &plan.spec;
