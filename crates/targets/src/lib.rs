@@ -183,15 +183,14 @@ impl Opened {
             (reused, start) = (started.reused, (!started.reused).then_some(took));
             let what = (setup.as_deref(), open_options.change(at));
             changed = setup::load_all(what, &url, [Some(&started), other.as_ref()], reporter)?;
-            let server = Arc::clone(&started.server);
-            (own, restart) = (Some(Arc::clone(&server)), Some(restarting(vec![Arc::clone(&server)])));
+            let server = || Arc::clone(&started.server);
+            (own, restart) = (Some(server()), Some(restarting(vec![server()])));
             restrict = Some(restricting(&started));
-            let reached = self.reached(&url, server)?;
             if let Some(other) = other {
                 let (restart, restrict) = (restarting(vec![Arc::clone(&other.server)]), restricting(&other));
                 second = Some((self.reached(&url, other.server)?, Some(restart), Some(restrict)));
             }
-            reached
+            self.reached(&url, server())?
         } else {
             url.clone()
         };
