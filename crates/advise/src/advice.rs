@@ -117,7 +117,7 @@ impl Advice {
             let why = match (state, confirmed) {
                 (_, Some(place)) => {
                     let confirmed = &found.confirmed[place];
-                    let estimate = Estimate::new(confirmed.ratio.ratio, confirmed.ratio.interval);
+                    let estimate = confirmed.ratio.estimate;
                     match confirmed.outcome {
                         Outcome::Gain => {
                             advice.gains.push(answer.gain(confirmed, &[proposal]));
@@ -199,7 +199,7 @@ impl Answer<'_> {
             label: if let [one] = proposals { one.change.label() } else { "all of these".to_owned() },
             sql: join(proposals.iter().map(|one| one.change.script(self.bench.engine)).collect(), "\n"),
             reason: join(proposals.iter().map(|one| one.reason.clone()).collect(), "; "),
-            faster: Estimate::new(confirmed.ratio.ratio, confirmed.ratio.interval),
+            faster: confirmed.ratio.estimate,
             most: self.most(&confirmed.laps),
             writes: self.writes(&confirmed.laps),
             index_bytes,
@@ -260,8 +260,8 @@ impl Answer<'_> {
             .zip(laps)
             .filter_map(|(base, lap)| Some((time(base.as_ref()?), time(lap.as_ref()?))));
         let (before, after): (Vec<f64>, Vec<f64>) = pairs.unzip();
-        let ratio = PairedRatio::of(&after, &before, &IntervalSettings::default())?;
-        let differs = ratio.interval.is_some_and(|ends| !ends.contains(1.0));
-        differs.then(|| Estimate::new(ratio.ratio, ratio.interval))
+        let ratio = PairedRatio::from_rounds(&after, &before, &IntervalSettings::default())?;
+        let differs = ratio.estimate.ends().is_some_and(|(low, high)| low > 1.0 || high < 1.0);
+        differs.then_some(ratio.estimate)
     }
 }

@@ -27,17 +27,17 @@ pub struct Decided {
 /// Decides, by the logarithms of how many times as fast the second instance and each set were, round by round.
 pub fn decide(again: &[f64], sets: &[Vec<f64>]) -> Decided {
     let family: Vec<Vec<f64>> = std::iter::once(again.to_vec()).chain(sets.iter().cloned()).collect();
-    let shared = SharedVariance::of(&family);
+    let shared = SharedVariance::from_family(&family);
     let settings = IntervalSettings::default().for_comparisons(family.len() as u32);
-    let ratio = |logs: &[f64]| PairedRatio::of_logarithms(logs, shared.as_ref(), &settings);
+    let ratio = |logs: &[f64]| PairedRatio::from_logarithms(logs, shared.as_ref(), &settings);
     let band = ratio(again)
-        .and_then(|ratio| ratio.interval)
-        .map_or(f64::INFINITY, |ends| ends.high.max(1.0 / ends.low));
+        .and_then(|ratio| ratio.estimate.ends())
+        .map_or(f64::INFINITY, |(low, high)| high.max(1.0 / low));
     let judged = |logs: &Vec<f64>| {
         let ratio = ratio(logs)?;
-        let outcome = match ratio.interval {
-            Some(ends) if ends.low > band => Outcome::Gain,
-            Some(ends) if ends.high < 1.0 / band => Outcome::Loss,
+        let outcome = match ratio.estimate.ends() {
+            Some((low, _)) if low > band => Outcome::Gain,
+            Some((_, high)) if high < 1.0 / band => Outcome::Loss,
             _ => Outcome::Nothing,
         };
         Some((ratio, outcome))

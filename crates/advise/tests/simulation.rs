@@ -98,7 +98,9 @@ fn proposal_that_halves_the_time_is_found_among_thirty_and_useless_ones_beside_i
         assert!(wrong as f64 <= 0.05 * SEARCHES as f64, "case {case}: {wrong} of {SEARCHES}");
         // The figure is that of the confirmation, which did not choose.
         let covered = all.iter().flat_map(|found| &found.confirmed).filter(|one| one.set == [17]);
-        let covered = covered.filter(|one| one.ratio.interval.is_some_and(|ends| ends.contains(2.0))).count();
+        let covered = covered
+            .filter(|one| one.ratio.estimate.ends().is_some_and(|(low, high)| low <= 2.0 && 2.0 <= high))
+            .count();
         assert!(covered as f64 >= 0.93 * found as f64, "case {case}: {covered} of {found}");
     }
 }
