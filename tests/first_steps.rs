@@ -43,6 +43,19 @@ fn answer_is_short_and_the_rest_is_behind_verbose() {
 }
 
 #[test]
+fn answers_fit_a_terminal_of_forty_columns() {
+    let (place, _) = short();
+    for args in [&["report"][..], &["report", "--verbose"], &["runs", "ls"], &["doctor"], &["list"]] {
+        let answer = Answer::of(&place.command(args).env("COLUMNS", "40").output().unwrap());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        let wide: Vec<&str> = answer.out.lines().filter(|line| line.chars().count() > 40).collect();
+        // What has no space is not broken: it could not be copied.
+        let breakable: Vec<&&str> = wide.iter().filter(|line| line.trim().contains(' ')).collect();
+        assert!(breakable.is_empty(), "{args:?}: {breakable:#?}");
+    }
+}
+
+#[test]
 fn width_of_pipes_is_that_of_the_environment_and_missing_columns_are_named() {
     let (place, _) = short();
     let shown = |columns: &str| {

@@ -83,8 +83,10 @@ impl Page {
     }
 
     pub fn heading(&mut self, text: &str) {
-        let text = self.bold(&plain(text));
-        self.line(&text);
+        for part in wrap(text, self.width) {
+            let part = self.bold(&part);
+            self.line(&part);
+        }
     }
 
     pub fn paragraph(&mut self, text: &str) {
@@ -150,6 +152,12 @@ impl Page {
         grid.set_header(table.columns.iter().map(|column| &column.head)).add_rows(&table.rows);
         let widths: Vec<usize> = grid.column_max_content_widths().into_iter().map(usize::from).collect();
         let shown = fitting(table, &widths, self.width);
+        let hidden = (0..widths.len()).filter(|at| !shown.contains(at));
+        let hidden = hidden.map(|at| table.columns[at].head.as_str()).collect();
+        if needed(&widths, &shown) > self.width {
+            self.rows_one_by_one(table, &shown, headings);
+            return hidden;
+        }
         for (at, column) in table.columns.iter().enumerate() {
             let Some(cells) = grid.column_mut(at) else { continue };
             cells.set_padding((0, 2));
@@ -162,27 +170,47 @@ impl Page {
         }
         for (n, line) in grid.lines().enumerate() {
             for (_, heading) in headings.iter().filter(|(row, _)| row + 1 == n) {
-                for part in wrap(heading, self.width) {
-                    self.heading(&part);
-                }
+                self.heading(heading);
             }
             let line = line.trim_end();
             let line = if n == 0 { self.styled(line, "2") } else { line.to_owned() };
             self.line(&line);
         }
-        let hidden = (0..widths.len()).filter(|at| !shown.contains(at));
-        hidden.map(|at| table.columns[at].head.as_str()).collect()
+        hidden
     }
+
+    /// The rows of a table that is too wide, each as a list: what the row is of, then its other columns with their names.
+    fn rows_one_by_one(&mut self, table: &Table, shown: &[usize], headings: &[(usize, String)]) {
+        let of = shown.iter().take_while(|at| !table.columns[**at].right).count();
+        let (of, others) = shown.split_at(of);
+        for (n, row) in table.rows.iter().enumerate() {
+            for (_, heading) in headings.iter().filter(|(row, _)| *row == n) {
+                self.heading(heading);
+            }
+            let named = |at: &usize| format!("{}{GLUE}{}", table.columns[*at].head, row[*at]);
+            let is_filled = |at: &&usize| !row[**at].is_empty();
+            let name = of.iter().filter(is_filled).map(|at| row[*at].clone()).collect::<Vec<_>>().join(", ");
+            let figures = others.iter().filter(is_filled).map(named).collect::<Vec<_>>().join("; ");
+            self.paragraph(&name);
+            for part in wrap(&figures, self.width - 2) {
+                self.line(&format!("  {part}"));
+            }
+        }
+    }
+}
+
+/// The width of these columns, with two spaces between them.
+fn needed(widths: &[usize], shown: &[usize]) -> usize {
+    shown.iter().map(|at| widths[*at] + 2).sum::<usize>().saturating_sub(2)
 }
 
 /// The columns that fit; those with the highest priority of dropping go first.
 fn fitting(table: &Table, widths: &[usize], width: usize) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..widths.len()).collect();
     loop {
-        let needed: usize = shown.iter().map(|at| widths[*at] + 2).sum::<usize>().saturating_sub(2);
         let spare = shown.iter().copied().filter(|at| table.columns[*at].spare > 0);
         match spare.max_by_key(|at| table.columns[*at].spare) {
-            Some(at) if needed > width => shown.retain(|other| *other != at),
+            Some(at) if needed(widths, &shown) > width => shown.retain(|other| *other != at),
             _ => return shown,
         }
     }
@@ -266,6 +294,25 @@ mod tests {
         ] {
             assert_eq!(wrapped_list(text, width), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn rows_of_a_table_that_is_too_wide_stand_below_each_other() {
+        let column = |head: &str, right| Column { head: head.to_owned(), right, spare: 0 };
+        let table = Table {
+            columns: vec![
+                column("target", false),
+                column("first", true),
+                column("second", true),
+                column("", true),
+            ],
+            rows: vec![["postgres shop", "12,300/s", "10,100/s", ""].map(str::to_owned).to_vec()],
+            ..Table::default()
+        };
+        let mut page = Page::new(&Options { width: 32, ..Options::default() }, Language::English);
+        assert!(page.lines_of(&table, &[(0, "reads".to_owned())]).is_empty());
+        assert_eq!(page.text, "reads\npostgres shop\n  first 12,300/s;\n  second 10,100/s\n");
+        assert!(page.text.lines().all(|line| line.width() <= 32));
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub(super) fn doctor(options: DoctorOptions, output: &Output) -> Result<Exit> {
                         };
                         let _ = writeln!(text, "  {:<15} {value}", "observed");
                     }
-                    output.result(&text)?;
+                    output.list(&text)?;
                     if !fits {
                         worst = Some(exit::TARGET);
                     }
