@@ -3,9 +3,10 @@
 use crate::bench::{Bench, Cost};
 use crate::decide::Outcome;
 use crate::proposal::Proposal;
-use crate::search::{Confirmed, Fault, Found, Lap, State};
-use crate::{Request, table};
+use crate::search::{Confirmed, Fault, Found, Lap, ProposalState};
+use crate::{AdviceRequest, table};
 use kurabe_capture::statements::Statements;
+use kurabe_copy::script::comment;
 use kurabe_core::Error;
 use kurabe_protocol::sql::Statement;
 use kurabe_stats::{Estimate, IntervalSettings, PairedRatio, mean};
@@ -96,7 +97,12 @@ pub struct SlowLoop {
 }
 
 impl Advice {
-    pub(crate) fn new(request: &Request<'_>, asked: &Statements, bench: &Bench<'_>, found: Found) -> Self {
+    pub(crate) fn new(
+        request: &AdviceRequest<'_>,
+        asked: &Statements,
+        bench: &Bench<'_>,
+        found: Found,
+    ) -> Self {
         let total: u64 = asked.all.iter().map(|one| one.total_ns).sum();
         let mut advice = Self {
             capture: request.capture.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -111,7 +117,7 @@ impl Advice {
             ended: found.ended.as_ref().map(Error::to_string),
             error: None,
         };
-        let answer = Answer { bench, dialect: Dialect::of_scheme(&asked.protocol), base: &found.base };
+        let replays = Replays { bench, dialect: Dialect::of_scheme(&asked.protocol), base: &found.base };
         for (at, (proposal, state)) in bench.proposals.iter().zip(&found.states).enumerate() {
             let confirmed = found.confirmed.iter().position(|one| one.set == [at]);
             let why = match (state, confirmed) {
@@ -120,18 +126,18 @@ impl Advice {
                     let estimate = confirmed.ratio.estimate;
                     match confirmed.outcome {
                         Outcome::Gain => {
-                            advice.gains.push(answer.gain(confirmed, &[proposal]));
+                            advice.gains.push(replays.gain(confirmed, &[proposal]));
                             continue;
                         }
                         Outcome::Nothing => Why::NotConfirmed(estimate),
                         Outcome::Loss => Why::Slower(estimate),
                     }
                 }
-                (State::Faulty(Fault::Refused(why)), _) => Why::Refused(why.clone()),
-                (State::Faulty(Fault::Answer(why)), _) => Why::WrongAnswer(why.clone()),
-                (State::Tried(factor), _) => Why::NotPromising(*factor),
-                (State::Chosen, _) => Why::Unconfirmed,
-                (State::NotTried, _) => Why::NoTime,
+                (ProposalState::Faulty(Fault::Refused(why)), _) => Why::Refused(why.clone()),
+                (ProposalState::Faulty(Fault::Answer(why)), _) => Why::WrongAnswer(why.clone()),
+                (ProposalState::Tried(factor), _) => Why::NotPromising(*factor),
+                (ProposalState::Chosen, _) => Why::Unconfirmed,
+                (ProposalState::NotTried, _) => Why::NoTime,
             };
             let (label, sql) = (proposal.change.label(), proposal.change.script(bench.engine));
             advice.others.push(Other { label, sql, why });
@@ -141,7 +147,7 @@ impl Advice {
         // Of a set with one that gains nothing alone, it is not known what gains.
         advice.together = together.filter(|one| one.set.len() == advice.gains.len()).map(|one| {
             let proposals: Vec<&Proposal> = one.set.iter().map(|at| &bench.proposals[*at]).collect();
-            answer.gain(one, &proposals)
+            replays.gain(one, &proposals)
         });
         let slow = asked.loops.iter().filter_map(|one| {
             let statement = asked.all.get(one.statement)?;
@@ -162,35 +168,28 @@ impl Advice {
 
     /// The statements and settings that gain, as a file of SQL; `None`: there are none.
     pub fn script(&self) -> Option<String> {
+        // Names and literals are of the database and of the capture: they end no comment.
         let line = |gain: &Gain| {
-            format!(
-                "-- {}: {}, {}\n{}\n",
-                gain.label.replace('\n', " "),
-                table::factor(gain.faster),
-                gain.reason,
-                gain.sql
-            )
+            let about = format!("{}: {}, {}", gain.label, table::factor(gain.faster), gain.reason);
+            format!("{}\n{}\n", comment(&about), gain.sql)
         };
         let lines: Vec<String> = self.gains.iter().map(line).collect();
         (!lines.is_empty()).then(|| {
-            format!(
-                "-- By 'kurabe advise' for {} on {}: each was measured.\n\n{}",
-                self.capture,
-                self.target,
-                lines.join("\n")
-            )
+            let by =
+                format!("By 'kurabe advise' for {} on {}: each was measured.", self.capture, self.target);
+            format!("{}\n\n{}", comment(&by), lines.join("\n"))
         })
     }
 }
 
 /// What gains are calculated from.
-struct Answer<'a> {
+struct Replays<'a> {
     bench: &'a Bench<'a>,
     dialect: Dialect,
     base: &'a [Option<Lap>],
 }
 
-impl Answer<'_> {
+impl Replays<'_> {
     fn gain(&self, confirmed: &Confirmed, proposals: &[&Proposal]) -> Gain {
         let join = |texts: Vec<String>, between: &str| texts.join(between);
         let costs: Vec<String> = proposals.iter().filter_map(|one| one.costs.clone()).collect();
@@ -263,5 +262,42 @@ impl Answer<'_> {
         let ratio = PairedRatio::from_rounds(&after, &before, &IntervalSettings::default())?;
         let differs = ratio.estimate.ends().is_some_and(|(low, high)| low > 1.0 || high < 1.0);
         differs.then_some(ratio.estimate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_of_statements_executes_nothing_that_names_and_literals_say() {
+        let gain = Gain {
+            label: "CREATE INDEX ON a\nDROP TABLE t; (b)".to_owned(),
+            sql: "CREATE INDEX \"i\" ON \"a\" (\"b\");".to_owned(),
+            reason: "c is always '\r\nDROP TABLE t;\u{85}DROP TABLE t;'".to_owned(),
+            faster: Estimate::new(2.0, None),
+            most: None,
+            writes: None,
+            index_bytes: 0,
+            build_ns: 0,
+            costs: None,
+        };
+        let advice = Advice {
+            capture: "x\nDROP TABLE t;".to_owned(),
+            target: "up:postgres".to_owned(),
+            requests: 1,
+            replays: 1,
+            unchanged: None,
+            gains: vec![gain],
+            together: None,
+            others: Vec::new(),
+            loops: Vec::new(),
+            ended: None,
+            error: None,
+        };
+        let script = advice.script().unwrap();
+        let executed: Vec<&str> =
+            script.split(['\n', '\r']).filter(|line| !line.is_empty() && !line.starts_with("-- ")).collect();
+        assert_eq!(executed, ["CREATE INDEX \"i\" ON \"a\" (\"b\");"], "{script}");
     }
 }

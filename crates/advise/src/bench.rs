@@ -46,6 +46,7 @@ const BYTES_OF_MYSQL: &str =
 pub struct Bench<'a> {
     /// The unchanged server, such as `up:postgres`.
     pub url: &'a str,
+    pub is_mariadb: bool,
     pub engine: &'static Engine,
     /// A file with schema and data, or `copy:URL`; `None`: the URL names one.
     pub data: Option<&'a str>,
@@ -121,15 +122,13 @@ impl Bench<'_> {
     ///
     /// # Errors
     /// If the server cannot be started or loaded, or its catalogue not be read.
-    pub fn catalogue(&mut self) -> Result<(Catalog, String)> {
+    pub fn catalogue(&mut self) -> Result<Catalog> {
         let began = Instant::now();
         let options = OpenOptions { setup: self.data.map(str::to_owned), ..OpenOptions::default() };
         let opened = kurabe_targets::open(&[self.url.to_owned()], &options, self.reporter)?;
         let read = || {
             let mut side = self.side(&opened, 0)?;
-            let version =
-                opened.targets.first().map(|target| target.facts.version.clone()).unwrap_or_default();
-            Ok((side.engine.dialect.catalog(&mut side)?, version))
+            side.engine.dialect.catalog(&mut side)
         };
         let catalogue = read();
         opened.close(self.reporter);
@@ -170,7 +169,7 @@ impl Bench<'_> {
         let longest = self.budget.mul_f64(CHANGE).max(LEAST_CHANGE);
         let limit = if is_postgres(self.engine) {
             format!("SET statement_timeout = {};\n", longest.as_millis())
-        } else if self.url.starts_with("up:mariadb") {
+        } else if self.is_mariadb {
             format!("SET max_statement_time = {};\n", longest.as_secs())
         } else {
             String::new()

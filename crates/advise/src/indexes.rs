@@ -121,8 +121,9 @@ fn candidates(shape: &Shape, table: &Table, known: &Known<'_>) -> Vec<(Index, St
 fn fit(part: &Part, table: &Table, is_postgres: bool) -> Part {
     let column = table.columns.iter().find(|column| column.name == part.column());
     let is_long = column.is_some_and(|column| {
-        let declared = column.declared.to_ascii_lowercase();
-        ["text", "blob", "json"].iter().any(|kind| declared.contains(kind))
+        // The type's name, without a list of values that may contain any word.
+        let name = column.declared.split(['(', ' ']).next().unwrap_or_default().to_ascii_lowercase();
+        ["text", "blob", "json"].iter().any(|kind| name.ends_with(kind))
     });
     match part {
         Part::Column(column) | Part::Beginning(column) if is_long && !is_postgres => {

@@ -31,7 +31,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// What is asked for.
-pub struct Request<'a> {
+pub struct AdviceRequest<'a> {
     pub capture: &'a Path,
     /// The throwaway server, such as `up:postgres`.
     pub target: &'a str,
@@ -56,6 +56,8 @@ pub enum Kind {
 pub const KINDS: [(&str, Kind); 3] =
     [("indexes", Kind::Indexes), ("settings", Kind::Settings), ("durability", Kind::Durability)];
 
+/// MariaDB among the engines that the testbed starts.
+const MARIADB: &str = "mariadb";
 /// The most indexes that are tried.
 const INDEXES: usize = 24;
 
@@ -63,7 +65,7 @@ const INDEXES: usize = 24;
 ///
 /// # Errors
 /// If the target is no throwaway server of the capture's protocol, or the capture cannot be replayed there with these data.
-pub fn advise(request: &Request<'_>, cancel: &AtomicBool, reporter: &dyn Reporter) -> Result<Advice> {
+pub fn advise(request: &AdviceRequest<'_>, cancel: &AtomicBool, reporter: &dyn Reporter) -> Result<Advice> {
     let began = Instant::now();
     let url = TargetUrl::parse(request.target)?;
     refuse(&url, request.data)?;
@@ -88,6 +90,7 @@ pub fn advise(request: &Request<'_>, cancel: &AtomicBool, reporter: &dyn Reporte
     let asked = statements(request.capture)?;
     let mut bench = Bench {
         url: request.target,
+        is_mariadb: engine_name == MARIADB,
         engine,
         data: request.data,
         workload,
@@ -101,14 +104,13 @@ pub fn advise(request: &Request<'_>, cancel: &AtomicBool, reporter: &dyn Reporte
         costs: Vec::new(),
         replays: 0,
     };
-    let (catalogue, version) = bench.catalogue()?;
+    let catalogue = bench.catalogue()?;
     let dialect = Dialect::of_scheme(&asked.protocol).sql();
     let shapes: Vec<_> =
         asked.all.iter().map(|one| shapes::shapes(one, dialect, &catalogue.tables)).collect();
-    let is_mariadb = version.contains("MariaDB") || engine_name == "mariadb";
     let known = Known {
         engine,
-        has_expressions: !is_mariadb,
+        has_expressions: engine_name != MARIADB,
         tables: &catalogue.tables,
         asked: &asked.all,
         shapes: &shapes,
@@ -136,7 +138,9 @@ pub fn advise(request: &Request<'_>, cancel: &AtomicBool, reporter: &dyn Reporte
     let found = search::search(&mut bench, proposals);
     match found.ended {
         // Nothing is known: why is the answer.
-        Some(error) if found.states.iter().all(|state| *state == search::State::NotTried) => Err(error),
+        Some(error) if found.states.iter().all(|state| *state == search::ProposalState::NotTried) => {
+            Err(error)
+        }
         _ => Ok(Advice::new(request, &asked, &bench, found)),
     }
 }

@@ -93,7 +93,7 @@ pub trait Trials {
 
 /// How far a proposal came.
 #[derive(Clone, Debug, PartialEq)]
-pub enum State {
+pub enum ProposalState {
     /// There was no time for it.
     NotTried,
     Faulty(Fault),
@@ -119,7 +119,7 @@ pub struct Confirmed {
 #[derive(Debug, Default)]
 pub struct Found {
     /// Of each proposal.
-    pub states: Vec<State>,
+    pub states: Vec<ProposalState>,
     /// The chosen proposals alone and, if there are several, together, as the last.
     pub confirmed: Vec<Confirmed>,
     /// The factor by which the unchanged server may differ from itself; `None` before the confirmation.
@@ -132,7 +132,7 @@ pub struct Found {
 
 /// Searches among so many proposals. What is known so far is returned in any case.
 pub fn search(trials: &mut dyn Trials, proposals: usize) -> Found {
-    let mut found = Found { states: vec![State::NotTried; proposals], ..Found::default() };
+    let mut found = Found { states: vec![ProposalState::NotTried; proposals], ..Found::default() };
     found.ended = found.search(trials).err();
     found
 }
@@ -167,7 +167,7 @@ impl Found {
             if rounds == 0 {
                 // Those that were not looked at again are as good as they were.
                 let known = part.iter().filter_map(|one| match self.states[*one] {
-                    State::Tried(factor) => Some((factor.ln(), *one)),
+                    ProposalState::Tried(factor) => Some((factor.ln(), *one)),
                     _ => None,
                 });
                 faster.extend(known);
@@ -178,11 +178,11 @@ impl Found {
             let least = LEAST.max(mean(&measured.gains(&measured.again)).unwrap_or(0.0).abs());
             for (one, laps) in part.iter().zip(&measured.sets) {
                 self.states[*one] = match laps {
-                    Err(fault) => State::Faulty(fault.clone()),
+                    Err(fault) => ProposalState::Faulty(fault.clone()),
                     Ok(laps) => {
                         let gain = mean(&measured.gains(laps)).unwrap_or(0.0);
                         faster.extend((gain > least).then_some((gain, *one)));
-                        State::Tried(gain.exp())
+                        ProposalState::Tried(gain.exp())
                     }
                 };
             }
@@ -194,7 +194,7 @@ impl Found {
     /// Measures what was chosen on servers that chose nothing.
     fn confirm(&mut self, trials: &mut dyn Trials, chosen: &[usize]) -> Result<()> {
         for one in chosen {
-            self.states[*one] = State::Chosen;
+            self.states[*one] = ProposalState::Chosen;
         }
         let mut sets: Vec<Set> = chosen.iter().map(|one| vec![*one]).collect();
         if chosen.len() > 1 {
@@ -212,7 +212,7 @@ impl Found {
                 (Ok(laps), Some((ratio, outcome)), _) => {
                     self.confirmed.push(Confirmed { set, place, ratio, outcome, laps });
                 }
-                (Err(fault), _, [one]) => self.states[*one] = State::Faulty(fault),
+                (Err(fault), _, [one]) => self.states[*one] = ProposalState::Faulty(fault),
                 _ => {}
             }
         }

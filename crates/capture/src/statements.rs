@@ -1,4 +1,4 @@
-//! The statements of a capture with their constant values and loops, for whoever proposes a change of what serves them.
+//! The statements of a capture with their constant values and loops: what proposals of indexes are made from.
 
 use crate::forms::{Form, Value};
 use crate::show::{Analysis, Kind, analyse};

@@ -217,14 +217,7 @@ pub(crate) fn statements_of(observed: &[Observation]) -> Vec<StatementUse> {
     let mut all: Vec<StatementUse> = Vec::new();
     for one in observed.iter().filter_map(|seen| seen.engine.as_ref()).flat_map(|engine| &engine.statements) {
         match all.iter_mut().find(|known| known.text == one.text) {
-            Some(known) => {
-                known.calls += one.calls;
-                known.time_ns += one.time_ns;
-                known.rows += one.rows;
-                let sum = |(a, b): (u64, u64)| a + b;
-                known.rows_examined = known.rows_examined.zip(one.rows_examined).map(sum);
-                known.cpu_ns = known.cpu_ns.zip(one.cpu_ns).map(sum);
-            }
+            Some(known) => known.add(one),
             None => all.push(one.clone()),
         }
     }

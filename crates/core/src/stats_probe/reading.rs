@@ -153,14 +153,7 @@ fn by_text(statements: impl IntoIterator<Item = StatementUse>) -> BTreeMap<Strin
     let mut all: BTreeMap<String, StatementUse> = BTreeMap::new();
     for one in statements {
         match all.get_mut(&one.text) {
-            Some(known) => {
-                known.calls += one.calls;
-                known.time_ns += one.time_ns;
-                known.rows += one.rows;
-                let sum = |(a, b): (u64, u64)| a + b;
-                known.rows_examined = known.rows_examined.zip(one.rows_examined).map(sum);
-                known.cpu_ns = known.cpu_ns.zip(one.cpu_ns).map(sum);
-            }
+            Some(known) => known.add(&one),
             None => {
                 all.insert(one.text.clone(), one);
             }

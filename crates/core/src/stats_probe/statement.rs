@@ -26,6 +26,18 @@ pub struct StatementUse {
     pub rows: u64,
 }
 
+impl StatementUse {
+    /// Adds other executions of the same statement. What one of both does not report is unknown of the sum.
+    pub fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.time_ns += other.time_ns;
+        self.rows += other.rows;
+        let sum = |(a, b): (u64, u64)| a + b;
+        self.rows_examined = self.rows_examined.zip(other.rows_examined).map(sum);
+        self.cpu_ns = self.cpu_ns.zip(other.cpu_ns).map(sum);
+    }
+}
+
 /// The first characters of a statement on one line, with each value replaced by `?`. Some servers show a statement
 /// with its values, which would make every execution a different statement and reveal data.
 pub fn shortened(statement: &str) -> String {

@@ -259,7 +259,7 @@ impl Socket {
     }
 }
 
-/// Receives once. The standard library's call goes through libc's, a cancellation point that costs a twentieth of the exchange.
+/// Receives once. The standard library calls libc, whose cancellation points took 4 % of a client's samples on Redis.
 #[inline]
 fn receive_once(stream: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     let (got, _) = recv(stream, buffer, RecvFlags::empty())?;

@@ -224,15 +224,11 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Whether the queue of this client's next transaction is timed. Each client begins elsewhere in the cycle.
-    fn times_queue(&self) -> bool {
-        (self.outcome.recorded.completed / self.shared.pipeline + self.outcome.done.client.index as u64)
-            .is_multiple_of(TIMED_QUEUES)
-    }
-
+    /// Has the queue of one in [`TIMED_QUEUES`] transactions be timed, if clients share a thread. Clients differ in which.
     #[inline]
     fn time_queue(&self) {
-        if self.times_queue() {
+        let place = self.outcome.recorded.completed + self.outcome.done.client.index as u64;
+        if place.is_multiple_of(TIMED_QUEUES) {
             kurabe_reactor::time_queue();
         }
     }
@@ -240,8 +236,7 @@ impl<'a> Worker<'a> {
     /// Records how long the last transaction waited in the queue of its thread, if clients share one and it was timed.
     #[inline]
     fn note_queue(&mut self) {
-        if self.times_queue()
-            && let Some(time) = kurabe_reactor::time_in_queue()
+        if let Some(time) = kurabe_reactor::time_in_queue()
             && let Some(queue) = &mut self.times.borrow_mut().queue
         {
             queue.record(time.as_nanos() as u64);

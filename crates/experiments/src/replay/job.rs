@@ -159,7 +159,7 @@ impl Job for Replay {
         };
         let mut metrics: Vec<MetricValue> = by_metric.iter().filter_map(mean).collect();
         metrics.extend(seen.all.mean().map(|mean| MEAN.value(mean)));
-        let halves = HALVES.iter().zip(&seen.halves).filter(|_| self.halves);
+        let halves = HALVES.iter().zip(&seen.halves);
         metrics.extend(halves.filter_map(|(metric, times)| Some(metric.value(times.mean()?))));
         metrics.extend(seen.all.quantile(0.99).map(|ns| P99.value(ns as f64)));
         metrics.extend(Varies::ALL.iter().zip(&VARIES).filter_map(|(varies, metric)| {
@@ -232,6 +232,7 @@ impl Shared<'_> {
         let other_counts = traffic.family == Family::Mysql && found != (messages.flags() & 2 != 0);
         // How long the transaction has waited for answers, and the tables that it has changed.
         let (mut waited, mut changed) = (0, Vec::new());
+        let mut learnt: Vec<Learnt> = Vec::new();
         for unit in connection.units.iter().map(|unit| &traffic.units[*unit]) {
             let due = self.sleep_until(unit.at)?;
             if !self.order.wait(lane, unit) {
@@ -255,9 +256,10 @@ impl Shared<'_> {
             self.check_refused(unit, &answers)?;
             let spans = |answer: &Exchange| [watch, self.watch].map(|watch| watch.spans(answer.began));
             let pairs = unit.requests.iter().zip(&answers);
-            let learnt: Vec<Learnt> = pairs
-                .map(|(sent, answer)| self.bindings.learn(traffic, sent, answer, spans(answer)))
-                .collect();
+            learnt.clear();
+            learnt.extend(
+                pairs.map(|(sent, answer)| self.bindings.learn(traffic, sent, answer, spans(answer))),
+            );
             self.versions.answered(traffic, unit, &answers, &mut changed);
             self.order.answered(unit);
             let ends = answers.iter().filter_map(|answer| answer.ended).max();
@@ -275,8 +277,10 @@ impl Shared<'_> {
                     let time = ended.saturating_duration_since(began).as_nanos() as u64;
                     seen.times[traffic.templates[sent.template].kind].record(time);
                     seen.all.record(time);
-                    let eighth = 8 * unit.rank / traffic.units.len().max(1);
-                    seen.halves[eighth % 2].record(time);
+                    if self.replay.halves {
+                        let eighth = 8 * unit.rank / traffic.units.len().max(1);
+                        seen.halves[eighth % 2].record(time);
+                    }
                 }
                 let before = seen.compared.wrong;
                 let of = (&self.bindings, learnt[place]);

@@ -5,7 +5,7 @@ use crate::options::options;
 use crate::output::Output;
 use crate::{cli, exposed, signals};
 use anyhow::Result;
-use kurabe_advise::{KINDS, Kind, Request};
+use kurabe_advise::{AdviceRequest, KINDS, Kind};
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_os::private;
 use std::io::Write as _;
@@ -36,7 +36,7 @@ pub(super) fn advise(options: &AdviseOptions, output: &Output) -> Result<Exit> {
     let of = |word: &String| KINDS.iter().find(|(name, _)| name == word).map(|(_, kind)| *kind);
     let kinds: Vec<Kind> = options.tried.iter().filter_map(of).collect();
     let budget = budget(options.budget.as_deref().unwrap_or_default())?;
-    let request = Request { capture, target, data: options.data.as_deref(), kinds: &kinds, budget };
+    let request = AdviceRequest { capture, target, data: options.data.as_deref(), kinds: &kinds, budget };
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let advice = kurabe_advise::advise(&request, &cancel, output)?;
     if options.report.as_deref() == Some("json") {
