@@ -23,8 +23,10 @@ mod pouchdb;
 mod server_root;
 mod setup;
 mod shell;
+mod site;
 mod test;
 mod testbed;
+mod tool;
 
 use shell::Outcome;
 use std::os::unix::process::CommandExt;
@@ -60,6 +62,11 @@ const TASKS: &[Task] = &[
         "setup",
         "install servers and what stacks of PHP and Java need; --stacks, or --all: also what all application stacks need, drivers of their languages, and MySQL 5.5",
         setup::run,
+    ),
+    (
+        "site",
+        "the documentation as a site in target/site; --gallery FOLDER: with the pages of `pages`",
+        site::run,
     ),
     (
         "test",

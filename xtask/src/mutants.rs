@@ -1,10 +1,9 @@
 //! `cargo xtask mutants`: changes files of a crate in small ways, one at a time, and names the changes that the crate's own tests do
 //! not see. cargo-mutants does it.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::shell::{Outcome, cargo, run as shell};
+use crate::shell::Outcome;
 use crate::test::repository;
 
 const HELP: &str = "\
@@ -28,7 +27,7 @@ pub fn run(args: &[String]) -> Outcome {
             Err("it needs files".to_owned())
         };
     }
-    let tool = tool()?;
+    let tool = crate::tool::compiled("cargo-mutants", VERSION, &[])?;
     let mut mutants = Command::new(tool);
     crate::shell::without_package(&mut mutants);
     mutants.args(["mutants", "--no-shuffle", "--output", "target", "--colors", "never"]);
@@ -54,22 +53,6 @@ fn package(file: &str) -> Result<String, String> {
         Some(krate) if repository().join("crates").join(krate).is_dir() => Ok(format!("kurabe-{krate}")),
         _ => Err(format!("{file} is in no crate; write crates/CRATE/src/…")),
     }
-}
-
-/// cargo-mutants in `target`, compiled once.
-fn tool() -> Result<PathBuf, String> {
-    let root = repository().join("target/mutants-tool");
-    let program = root.join("bin/cargo-mutants");
-    if !Path::exists(&program) {
-        println!("mutants: compiling cargo-mutants {VERSION}; once, some minutes");
-        let mut install = cargo();
-        install
-            .args(["install", "--locked", "--quiet", "--root"])
-            .arg(&root)
-            .args(["--version", VERSION, "cargo-mutants"]);
-        shell(&mut install, "cargo install")?;
-    }
-    Ok(program)
 }
 
 #[cfg(test)]

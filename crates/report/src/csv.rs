@@ -57,7 +57,7 @@ const COLUMNS: &[Column] = &[
     ("backlog", |_, cell| whole(cell.open_loop.map(|open| open.backlog))),
     ("dropped", |_, cell| whole(cell.open_loop.map(|open| open.dropped))),
     ("bottleneck_confidence", |_, cell| attributed(cell, |found| found.confidence.name())),
-    ("bottleneck_evidence", |_, cell| attributed(cell, |found| found.evidence.clone())),
+    ("bottleneck_evidence", |_, cell| attributed(cell, |found| found.evidence.to_string())),
     ("disturbed", |_, cell| attributed(cell, |found| found.disturbed.clone().unwrap_or_default())),
     ("log_bytes_per_op", |_, cell| number(cell.counter(Counter::LogBytes).map(|one| one.per_operation))),
     ("binlog_bytes_per_op", |_, cell| {

@@ -55,13 +55,7 @@ fn answers_and_pages_in_japanese_have_no_english_word() {
         let names = names(&run);
         let options = terminal::Options { width: 200, ..terminal::Options::default() };
         let page = html::render(&summary, &html::Options::default());
-        // What the kernel and the server say of a bottleneck stands as they say it.
-        let evidence = |text: &str| {
-            text.split("根拠: ")
-                .map(|part| part.split_once('。').map_or(part, |(_, rest)| rest).to_owned())
-                .collect::<String>()
-        };
-        for text in [terminal::render(&summary, &options), evidence(&frame(&page))] {
+        for text in [terminal::render(&summary, &options), frame(&page)] {
             let words = latin(&text).filter(|word| {
                 let is_named = names.contains(&word.to_lowercase()) || text.contains(&format!("--{word}"));
                 // A counter for each operation, call or row.

@@ -6,6 +6,7 @@
 //! `advise`: what `kurabe advise` finds of what was planted, and what it calls a gain where nothing helps.
 //! `build [--base REV] [--features LIST]`: the release build from nothing, at a commit and now.
 //! `gate`: how often a gate finds a planted slowdown, and fails without one, beside other load.
+//! `engines`: every experiment on every engine, as docs/engines.md.
 //! `drivers`: what drivers of other languages send before the first own statement.
 //!
 //! Those of programs that take turns ([`contest`]); each has a description in its file:
@@ -29,6 +30,7 @@ mod contest;
 mod copy;
 mod csv;
 pub mod drivers;
+mod engines;
 mod fleet;
 mod floor;
 mod gate;
@@ -49,7 +51,7 @@ use crate::shell::Outcome;
 type Benchmark = fn(&[String]) -> Outcome;
 
 /// The benchmarks, by name.
-const ALL: [(&str, Benchmark); 16] = [
+const ALL: [(&str, Benchmark); 17] = [
     ("overhead", |_| run::cargo(&["bench", "--package", "kurabe-engine", "--bench", "overhead"])),
     ("aa", aa::run),
     ("advise", advise::run),
@@ -59,6 +61,7 @@ const ALL: [(&str, Benchmark); 16] = [
     ("capture", capture::run),
     ("copy", copy::run),
     ("drivers", drivers::run),
+    ("engines", engines::run),
     ("fleet", fleet::run),
     ("gate", gate::run),
     ("net", net::run),

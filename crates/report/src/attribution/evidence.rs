@@ -1,179 +1,335 @@
-//! The evidence for an attribution, in one line.
+//! The evidence for an attribution: what was measured. A renderer makes one line of it, in its language.
 
 use super::bottleneck::{Bottleneck, Ground, Rule, Sides};
 use super::facts::{Facts, Side};
+use super::tiers;
 use crate::format::micros;
+use crate::messages::Language;
+use crate::wording::say;
+use serde::{Serialize, Serializer};
+use std::fmt;
 
-/// The evidence for this bottleneck, as a clause without a full stop.
-pub(super) fn line(facts: &Facts, bottleneck: Bottleneck, ground: Option<Ground>) -> String {
-    let client = format!("the client {}", of_one(facts.client.cpu));
-    let Some(ground) = ground else { return without_ground(facts, bottleneck, &client) };
-    let found = found(facts, bottleneck, ground);
-    let server = facts.server;
-    match (bottleneck, server) {
-        (Bottleneck::ServerCpu, _) => format!("{found}; {client}"),
-        (Bottleneck::ClientCpu, Some(server)) => format!("{found}; the server used {}", cpus(server.cpu)),
-        (Bottleneck::ProcessCpu, _) | (Bottleneck::ClientCpu, None) => found,
-        (_, Some(server)) => format!("{found}; {client}, the server {}", of_one(server.cpu)),
-        (_, None) => format!("{found}; {client}"),
+/// What was measured in the trials that have this bottleneck.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    pub(super) facts: Facts,
+    pub(super) bottleneck: Bottleneck,
+    pub(super) ground: Option<Ground>,
+}
+
+/// The line in English.
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line(Language::English))
     }
 }
 
+/// JSON has the line in English.
+impl Serialize for Evidence {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Evidence {
+    /// One line without a full stop.
+    #[must_use]
+    pub fn line(&self, language: Language) -> String {
+        let Self { facts, bottleneck, ground } = self;
+        let line = match ground {
+            Some(ground) => with_ground(facts, *bottleneck, *ground, language),
+            None => without_ground(facts, *bottleneck, language),
+        };
+        line + &tiers::clause(facts, *bottleneck, language)
+    }
+}
+
+fn with_ground(facts: &Facts, bottleneck: Bottleneck, ground: Ground, language: Language) -> String {
+    let (found, client) = (found(facts, bottleneck, ground, language), client(facts, language));
+    let server = facts.server.map(|server| (cpus(server.cpu), percent(server.cpu)));
+    match (bottleneck, server) {
+        (Bottleneck::ProcessCpu, _) | (Bottleneck::ClientCpu, None) => found,
+        (Bottleneck::ServerCpu, _) | (_, None) => say!(language, "{found}; {client}", "{found}。{client}"),
+        (Bottleneck::ClientCpu, Some((used, _))) => {
+            say!(language, "{found}; the server used {used}", "{found}。サーバーは {used}")
+        }
+        (_, Some((_, share))) => say!(
+            language,
+            "{found}; {client}, the server at {share} of a CPU",
+            "{found}。{client}、サーバーは CPU の {share}"
+        ),
+    }
+}
+
+/// How much of one processor the client used.
+fn client(facts: &Facts, language: Language) -> String {
+    let share = percent(facts.client.cpu);
+    say!(language, "the client at {share} of a CPU", "クライアントは CPU の {share}")
+}
+
 /// What the rule measured.
-fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground) -> String {
+fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground, language: Language) -> String {
     let (share, round_trip) = (percent(ground.share), micros(facts.round_trip_us));
     let (wire, reported) = (facts.wire.unwrap_or_default(), facts.reported.clone().unwrap_or_default());
     match ground.rule {
-        Rule::Thread(Sides::Server) => format!("one thread of the server used {share} of a CPU"),
-        Rule::Thread(Sides::Client) if bottleneck == Bottleneck::ProcessCpu => process(facts),
+        Rule::Thread(Sides::Server) => say!(
+            language,
+            "one thread of the server used {share} of a CPU",
+            "サーバーの 1 スレッドが CPU の {share} を使用"
+        ),
+        Rule::Thread(Sides::Client) if bottleneck == Bottleneck::ProcessCpu => process(facts, language),
         Rule::Thread(Sides::Client) if facts.agent.is_some() => {
-            format!("the clients' threads{} were running for {share} of the time", of_agent(facts))
+            let agent = of_agent(facts, language);
+            say!(
+                language,
+                "the clients' threads{agent} were running for {share} of the time",
+                "{agent}クライアントのスレッドが時間の {share} で実行中"
+            )
         }
         Rule::Capacity(Sides::Client) if facts.agent.is_some() => {
-            format!("the client{} used {share} of its processors", of_agent(facts))
+            let agent = of_agent(facts, language);
+            say!(
+                language,
+                "the client{agent} used {share} of its processors",
+                "{agent}クライアントがプロセッサーの {share} を使用"
+            )
         }
         Rule::Thread(Sides::Client) => {
             let who =
                 if facts.threads > 1.0 { "the clients' threads were" } else { "the client's thread was" };
-            format!("{who} running for {share} of the time")
-        }
-        Rule::PerClient => format!("the server was busy with each client's requests for {share} of the time"),
-        Rule::Capacity(side) => capacity(facts, side),
-        Rule::SharedCpus => shared(facts, ground.share),
-        Rule::Ready(side) => {
-            let server = facts.server.unwrap_or_default();
-            let (who, work, queue) = match side {
-                Sides::Client => {
-                    let (work, queue) = (facts.client_thread(), facts.client_thread_queue());
-                    ("the client", percent(work), percent(queue))
-                }
-                Sides::Server => {
-                    ("a thread of the server", percent(server.thread), percent(server.thread_queue))
-                }
-            };
-            format!(
-                "{who} was running for {work} of the time, and runnable but waiting for a processor for {queue}"
+            say!(
+                language,
+                "{who} running for {share} of the time",
+                "クライアントのスレッドが時間の {share} で実行中"
             )
         }
-        Rule::Interface => format!("the network interface used {share} of its capacity"),
+        Rule::PerClient => say!(
+            language,
+            "the server was busy with each client's requests for {share} of the time",
+            "サーバーが各クライアントの要求を時間の {share} で処理中"
+        ),
+        Rule::Capacity(side) => capacity(facts, side, language),
+        Rule::SharedCpus => shared(facts, ground.share, language),
+        Rule::Ready(side) => {
+            let server = facts.server.unwrap_or_default();
+            let (who, work, queue) = match (side, language) {
+                (Sides::Client, Language::English) => {
+                    ("the client", facts.client_thread(), facts.client_thread_queue())
+                }
+                (Sides::Client, Language::Japanese) => {
+                    ("クライアント", facts.client_thread(), facts.client_thread_queue())
+                }
+                (Sides::Server, Language::English) => {
+                    ("a thread of the server", server.thread, server.thread_queue)
+                }
+                (Sides::Server, Language::Japanese) => {
+                    ("サーバーの 1 スレッド", server.thread, server.thread_queue)
+                }
+            };
+            let (work, queue) = (percent(work), percent(queue));
+            say!(
+                language,
+                "{who} was running for {work} of the time, and runnable but waiting for a processor for {queue}",
+                "{who}は時間の {work} で実行中、{queue} でプロセッサーを待機"
+            )
+        }
+        Rule::Interface => say!(
+            language,
+            "the network interface used {share} of its capacity",
+            "ネットワークインターフェイスが容量の {share} を使用"
+        ),
         Rule::WireTime => {
-            format!("of a round trip of {round_trip}, the network takes {}", micros(wire.rtt_us))
+            let network = micros(wire.rtt_us);
+            say!(
+                language,
+                "of a round trip of {round_trip}, the network takes {network}",
+                "往復 {round_trip} のうちネットワークが {network}"
+            )
         }
         Rule::InTransit => {
             let (held, samples) = (percent(wire.at_server), wire.classified);
-            format!(
-                "in a round trip of {round_trip}, the server had a request in {held} of {samples} samples"
+            say!(
+                language,
+                "in a round trip of {round_trip}, the server had a request in {held} of {samples} samples",
+                "往復 {round_trip} の間、サーバーに要求があったのは標本 {samples} 件の {held}"
             )
         }
         Rule::LocksReported => {
             let lock = reported.lock.map_or_else(String::new, |lock| format!(" ({lock})"));
             let samples = reported.samples;
-            format!("the server reports waits for locks in {share} of {samples} session samples{lock}")
+            say!(
+                language,
+                "the server reports waits for locks in {share} of {samples} session samples{lock}",
+                "サーバーの報告では、セッションの標本 {samples} 件の {share} がロックを待機{lock}"
+            )
         }
-        Rule::HeldRequests => format!(
-            "the server had unanswered requests in {share} of {} samples, and used little CPU and no storage",
-            wire.classified
+        Rule::HeldRequests => {
+            let samples = wire.classified;
+            say!(
+                language,
+                "the server had unanswered requests in {share} of {samples} samples, and used little CPU and no storage",
+                "標本 {samples} 件の {share} でサーバーに未応答の要求があり、CPU はわずか、ストレージは使わず"
+            )
+        }
+        Rule::Slept => say!(
+            language,
+            "clients slept for {share} of the time, but not for storage",
+            "クライアントは時間の {share} で休止(ストレージのためではない)"
         ),
-        Rule::Slept => format!("clients slept for {share} of the time, but not for storage"),
         Rule::LogReported => {
             let event =
                 reported.other.map_or_else(String::new, |(event, _)| format!(" (\u{201c}{event}\u{201d})"));
             let samples = reported.samples;
-            format!("the server reports waits for the log in {share} of {samples} session samples{event}")
+            say!(
+                language,
+                "the server reports waits for the log in {share} of {samples} session samples{event}",
+                "サーバーの報告では、セッションの標本 {samples} 件の {share} がログを待機{event}"
+            )
         }
         Rule::StorageSamples => {
             let who = if facts.in_process { "a client waited" } else { "the server waited" };
-            format!("{who} for storage in {share} of {} samples{}", facts.disk.samples, engine_wait(facts))
+            let whose = if facts.in_process { "クライアント" } else { "サーバー" };
+            let (samples, wait) = (facts.disk.samples, engine_wait(facts, language));
+            say!(
+                language,
+                "{who} for storage in {share} of {samples} samples{wait}",
+                "標本 {samples} 件の {share} で{whose}がストレージを待機{wait}"
+            )
         }
-        Rule::DiskBusy => format!("the disk was busy for {share} of the time"),
+        Rule::DiskBusy => {
+            say!(language, "the disk was busy for {share} of the time", "ディスクは時間の {share} で動作中")
+        }
     }
 }
 
 /// The agent that was nearest to its limit.
-fn of_agent(facts: &Facts) -> String {
-    facts.agent.as_ref().map_or_else(String::new, |agent| format!(" of agent {}", agent.name))
+fn of_agent(facts: &Facts, language: Language) -> String {
+    facts.agent.as_ref().map_or_else(String::new, |agent| {
+        let name = &agent.name;
+        say!(language, " of agent {name}", "エージェント {name} の")
+    })
 }
 
 /// The evidence if no resource is named.
-fn without_ground(facts: &Facts, bottleneck: Bottleneck, client: &str) -> String {
+fn without_ground(facts: &Facts, bottleneck: Bottleneck, language: Language) -> String {
     let server = facts.server.unwrap_or_default();
     let (round_trip, of_client) = (micros(facts.round_trip_us), |used: f64| percent(used / facts.clients));
-    let cpu = of_client(facts.client.cpu);
+    let (cpu, client) = (of_client(facts.client.cpu), client(facts, language));
     match bottleneck {
         Bottleneck::Load => {
-            let server = facts.server.map_or_else(String::new, |s| format!(", the server {}", of_one(s.cpu)));
-            format!("the rate was served without delay; {client}{server}")
+            let server = facts.server.map_or_else(String::new, |server| {
+                let share = percent(server.cpu);
+                say!(language, ", the server at {share} of a CPU", "、サーバーは CPU の {share}")
+            });
+            say!(
+                language,
+                "the rate was served without delay; {client}{server}",
+                "この速さを遅れなく処理。{client}{server}"
+            )
         }
         Bottleneck::Latency if facts.in_process => {
             let queue = of_client(facts.client.queue);
-            format!(
-                "of an operation of {round_trip}, CPU took {cpu} and waiting for a processor {queue}; the \
-                 rest is wake-ups and other waits"
+            say!(
+                language,
+                "of an operation of {round_trip}, CPU took {cpu} and waiting for a processor {queue}; the rest is \
+                 wake-ups and other waits",
+                "操作 {round_trip} のうち CPU が {cpu}、プロセッサー待ちが {queue}。残りは起床とほかの待ち"
             )
         }
         Bottleneck::Latency => {
             let (server, queue) =
                 (of_client(server.cpu), of_client(facts.client.queue + facts.turn + server.queue));
-            let wait = engine_wait(facts);
-            format!(
-                "of a round trip of {round_trip}, the client's CPU took {cpu}, the server's {server}, and \
-                 waiting for a processor {queue}; the rest is wake-ups, network and other waits{wait}"
+            let wait = engine_wait(facts, language);
+            say!(
+                language,
+                "of a round trip of {round_trip}, the client's CPU took {cpu}, the server's {server}, and waiting for \
+                 a processor {queue}; the rest is wake-ups, network and other waits{wait}",
+                "往復 {round_trip} のうちクライアントの CPU が {cpu}、サーバーの CPU が {server}、プロセッサー待ちが {queue}。\
+                 残りは起床、ネットワーク、ほかの待ち{wait}"
             )
         }
         _ => {
             if let Some(why) = &facts.unseen {
-                return format!("the server was not observed: {why}; {client}");
+                return say!(
+                    language,
+                    "the server was not observed: {why}; {client}",
+                    "サーバーは観測できず({why})。{client}"
+                );
             }
             let (busy, others) = (percent(facts.cores_busy), others(facts));
             let queue = percent((facts.client.queue / facts.clients).min(1.0));
-            format!(
-                "the processors were {busy} busy, {others} with other processes; the client waited for a \
-                 processor for {queue} of the time"
+            say!(
+                language,
+                "the processors were {busy} busy, {others} with other processes; the client waited for a processor for \
+                 {queue} of the time",
+                "プロセッサーは {busy} が使用中、うち {others} はほかのプロセス。クライアントは時間の {queue} でプロセッサーを待機"
             )
         }
     }
 }
 
 /// The most frequent wait other than for locks that the server reports, if it is frequent enough.
-fn engine_wait(facts: &Facts) -> String {
+fn engine_wait(facts: &Facts, language: Language) -> String {
     let other = facts.reported.as_ref().and_then(|reported| reported.other.as_ref());
     other.filter(|(_, share)| *share >= 0.3).map_or_else(String::new, |(event, share)| {
         let share = percent(*share);
-        format!("; the server reports waits for \u{201c}{event}\u{201d} in {share} of the session samples")
+        say!(
+            language,
+            "; the server reports waits for \u{201c}{event}\u{201d} in {share} of the session samples",
+            "。サーバーの報告では、セッションの標本の {share} が「{event}」を待機"
+        )
     })
 }
 
 /// The process that contains client and database.
-fn process(facts: &Facts) -> String {
-    let own = facts.own_share.map(|own| format!(", {} of that by the tool itself", percent(own)));
-    let own = own.unwrap_or_default();
-    format!("the process with client and database used {}{own}", cpus(facts.client.cpu))
+fn process(facts: &Facts, language: Language) -> String {
+    let own = facts.own_share.map_or_else(String::new, |own| {
+        let own = percent(own);
+        say!(language, ", {own} of that by the tool itself", "、うち {own} は道具自身")
+    });
+    let used = cpus(facts.client.cpu);
+    say!(
+        language,
+        "the process with client and database used {used}{own}",
+        "クライアントとデータベースのプロセスが {used} を使用{own}"
+    )
 }
 
 /// The CPU usage of a side, relative to its limit.
-fn capacity(facts: &Facts, side: Sides) -> String {
-    let (who, one): (_, Side) = match side {
-        Sides::Client => ("the client", facts.client),
-        Sides::Server => ("the server", facts.server.unwrap_or_default()),
+fn capacity(facts: &Facts, side: Sides, language: Language) -> String {
+    let (who, whose, one): (_, _, Side) = match side {
+        Sides::Client => ("the client", "クライアント", facts.client),
+        Sides::Server => ("the server", "サーバー", facts.server.unwrap_or_default()),
     };
+    let used = number(one.cpu);
     match one.quota {
         Some(quota) => {
-            let (used, quota) = (number(one.cpu), number(quota));
-            format!("{who} used {used} of the {quota} CPUs allowed by its control group")
+            let quota = number(quota);
+            say!(
+                language,
+                "{who} used {used} of the {quota} CPUs allowed by its control group",
+                "{whose}はコントロールグループで許された {quota} CPU のうち {used} を使用"
+            )
         }
-        None => format!("{who} used {} of its {}", number(one.cpu), plural(one.capacity)),
+        None => {
+            let (own, count) = (plural(one.capacity), number(one.capacity));
+            say!(language, "{who} used {used} of its {own}", "{whose}は {count} CPU のうち {used} を使用")
+        }
     }
 }
 
-fn shared(facts: &Facts, busy: f64) -> String {
+fn shared(facts: &Facts, busy: f64, language: Language) -> String {
     if facts.in_process {
-        return process(facts);
+        return process(facts, language);
     }
     let of_all = |cpu: f64| percent(cpu / facts.cores.max(1.0));
     let (server, client) = (of_all(facts.server.unwrap_or_default().cpu), of_all(facts.client.cpu));
-    let (shared, busy, others) = (plural(facts.cores), percent(busy), others(facts));
-    format!(
-        "the {shared} shared by client and server were {busy} busy: server {server}, client {client}, others {others}"
+    let (shared, count, busy, others) =
+        (plural(facts.cores), number(facts.cores), percent(busy), others(facts));
+    say!(
+        language,
+        "the {shared} shared by client and server were {busy} busy: server {server}, client {client}, others {others}",
+        "クライアントとサーバーが共有する {count} CPU は {busy} が使用中: サーバー {server}、クライアント {client}、ほか {others}"
     )
 }
 
@@ -186,11 +342,7 @@ fn plural(count: f64) -> String {
     if (count - 1.0).abs() < 1e-9 { "1 CPU".to_owned() } else { format!("{} CPUs", number(count)) }
 }
 
-/// `at 30 % of a CPU`.
-fn of_one(cpus: f64) -> String {
-    format!("at {} of a CPU", percent(cpus))
-}
-
+/// `0.5 CPUs`, in both languages.
 fn cpus(used: f64) -> String {
     format!("{} CPUs", number(used))
 }

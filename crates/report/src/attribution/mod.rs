@@ -12,6 +12,7 @@ mod tiers;
 mod waits;
 
 pub use bottleneck::{Bottleneck, Confidence, Ground, Rule, Sides};
+pub use evidence::Evidence;
 
 use bottleneck::Judged;
 use facts::Facts;
@@ -38,8 +39,7 @@ pub struct Split {
 pub struct Attribution {
     pub bottleneck: Bottleneck,
     pub confidence: Confidence,
-    /// The evidence, in one line.
-    pub evidence: String,
+    pub evidence: Evidence,
     /// The rule that named a resource, with the measured value and the threshold.
     pub ground: Option<Ground>,
     /// The parts of a round trip, if both sides were observed.
@@ -110,13 +110,13 @@ pub(crate) fn of_trials<'a>(
     Some(Attribution {
         bottleneck,
         confidence: if sure { Confidence::High } else { Confidence::Low },
-        evidence: evidence::line(&facts, bottleneck, ground) + &tiers::clause(&facts, bottleneck),
         ground,
         split: split(&facts),
         trials: chosen.len() as u32,
         of_trials: judged.len() as u32,
         disturbed: rules::disturbed(&facts),
         client_busy: client_busy(&facts),
+        evidence: Evidence { facts, bottleneck, ground },
     })
 }
 

@@ -62,10 +62,12 @@ fn neither(facts: &Facts) -> Judged {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Evidence;
     use super::super::bottleneck::Rule;
     use super::super::facts::{Disk, Reported, Side, Wire};
     use super::super::waits::PARTLY;
     use super::*;
+    use crate::messages::Language;
     use proptest::prelude::*;
 
     fn side() -> impl Strategy<Value = Side> {
@@ -157,7 +159,10 @@ mod tests {
             if confidence == Confidence::High {
                 prop_assert!(disturbed(&facts).is_none() && facts.seconds >= SHORT);
             }
-            prop_assert!(!super::super::evidence::line(&facts, bottleneck, ground).is_empty());
+            for language in [Language::English, Language::Japanese] {
+                let evidence = Evidence { facts: facts.clone(), bottleneck, ground };
+                prop_assert!(!evidence.line(language).is_empty());
+            }
         }
 
         #[test]

@@ -2,14 +2,15 @@
 
 use super::bottleneck::Bottleneck;
 use super::facts::Facts;
-use crate::format::list;
+use crate::messages::Language;
+use crate::wording::{listed, say};
 use kurabe_core::observation::TierUse;
 
 /// The share of the server side's CPU above which it counts as one tier's.
 const MAX: f64 = 0.6;
 
 /// The addition to the evidence, as a clause; empty for a single tier.
-pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck) -> String {
+pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck, language: Language) -> String {
     if facts.tiers.is_empty() {
         return String::new();
     }
@@ -18,12 +19,15 @@ pub(super) fn clause(facts: &Facts, bottleneck: Bottleneck) -> String {
         .iter()
         .map(|(name, cpu)| match cpu {
             Some(cpu) => format!("{name} {cpu:.2} CPUs"),
-            None => format!("{name} not observed"),
+            None => say!(language, "{name} not observed", "{name} は観測なし"),
         })
         .collect();
     let full = if bottleneck == Bottleneck::ServerCpu { fullest(facts) } else { None };
-    let full = full.map_or_else(String::new, |tier| format!("; the {tier} is the bottleneck"));
-    format!("; behind the client, {}{full}", list(&tiers))
+    let full = full.map_or_else(String::new, |tier| {
+        say!(language, "; the {tier} is the bottleneck", "。ボトルネックは {tier}")
+    });
+    let tiers = listed(&tiers, language);
+    say!(language, "; behind the client, {tiers}{full}", "。クライアントの背後は {tiers}{full}")
 }
 
 /// The tier with most of the server side's CPU, if there is one and all were observed.

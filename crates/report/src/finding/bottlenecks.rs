@@ -1,7 +1,7 @@
 //! Bottlenecks: one finding for each operation, target and bottleneck.
 
 use super::context::Context;
-use crate::attribution::{Attribution, Bottleneck, Confidence};
+use crate::attribution::{Attribution, Bottleneck, Confidence, Evidence};
 use crate::cell::{CellResult, reported};
 use crate::group::grouped;
 use crate::labels::{Axis, Labels};
@@ -25,7 +25,7 @@ pub enum Bottlenecks {
         exact: bool,
         bottleneck: Bottleneck,
         confidence: Confidence,
-        evidence: String,
+        evidence: Evidence,
         cells: u32,
         of: u32,
     },
@@ -43,6 +43,7 @@ impl Bottlenecks {
                 let part = if *exact { String::new() } else { of_cells(*cells, *of, language) };
                 let one = if *cells > 1 { " of one of them" } else { "" };
                 let limit = limited_by(*bottleneck, *confidence, language);
+                let evidence = evidence.line(language);
                 say!(
                     language,
                     "{what}{part}: {limit}. Evidence{one}: {evidence}.",
@@ -71,16 +72,18 @@ impl Bottlenecks {
 /// The bottleneck as a predicate; in Japanese as sentences.
 fn limited_by(bottleneck: Bottleneck, confidence: Confidence, language: Language) -> String {
     let (likely, noun) = (likely(confidence, language), noun(bottleneck, language));
-    if language == Language::Japanese {
-        let least = if bottleneck == Bottleneck::ClientCpu { "結果は下限です。" } else { "" };
-        return format!("ボトルネックは{likely}{noun} です。{least}");
-    }
     match bottleneck {
-        Bottleneck::Unknown => "bottleneck unknown".to_owned(),
-        Bottleneck::Load => "the given rate was kept up".to_owned(),
-        Bottleneck::Latency => format!("{likely}limited by round-trip time"),
-        Bottleneck::ClientCpu => format!("the bottleneck is {likely}{noun}; the result is a lower bound"),
-        _ => format!("the bottleneck is {likely}{noun}"),
+        Bottleneck::Unknown => say!(language, "bottleneck unknown", "ボトルネックは不明です。"),
+        Bottleneck::Load => say!(language, "the given rate was kept up", "与えられた速さを保ちました。"),
+        Bottleneck::Latency => {
+            say!(language, "{likely}limited by round-trip time", "ボトルネックは{likely}{noun} です。")
+        }
+        Bottleneck::ClientCpu => say!(
+            language,
+            "the bottleneck is {likely}{noun}; the result is a lower bound",
+            "ボトルネックは{likely}{noun} です。結果は下限です。"
+        ),
+        _ => say!(language, "the bottleneck is {likely}{noun}", "ボトルネックは{likely}{noun} です。"),
     }
 }
 
