@@ -72,7 +72,8 @@ fn every_page_is_in_the_summary_and_every_entry_is_a_page() {
 #[test]
 fn every_relative_link_leads_to_a_file_and_a_heading() {
     let repository = repository();
-    let mut all = pages(&repository.join("docs"));
+    let docs = repository.join("docs");
+    let mut all = pages(&docs);
     let top = fs::read_dir(&repository).unwrap().map(|entry| entry.unwrap().path());
     all.extend(top.filter(|path| path.extension().is_some_and(|end| end == "md")));
     let mut checked = 0;
@@ -83,6 +84,9 @@ fn every_relative_link_leads_to_a_file_and_a_heading() {
             let target =
                 if file.is_empty() { page.clone() } else { plain(&page.parent().unwrap().join(file)) };
             assert!(target.exists(), "{}: {link} leads to no file", page.display());
+            // The site has no other files than those of docs.
+            let is_in_site = !page.starts_with(&docs) || target.starts_with(&docs);
+            assert!(is_in_site, "{}: {link} leads out of docs", page.display());
             if !anchor.is_empty() && target.extension().is_some_and(|end| end == "md") {
                 let there = anchors(&fs::read_to_string(&target).unwrap());
                 assert!(there.contains(anchor), "{}: {link} leads to no heading", page.display());
