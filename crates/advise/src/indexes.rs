@@ -202,12 +202,11 @@ fn name_all(found: &mut [Proposal], tables: &[Table]) {
     }
 }
 
-/// Indexes of tables that are written, whose first column no statement compares or orders by, and that no key needs.
-pub fn unused(known: &Known<'_>, written: &BTreeSet<String>) -> Vec<Proposal> {
+/// Indexes of tables that are written (their places), whose first column no statement compares or orders by, and that no key needs.
+pub fn unused(known: &Known<'_>, written: &BTreeSet<usize>) -> Vec<Proposal> {
     let mut found = Vec::new();
-    for (at, table) in
-        known.tables.iter().enumerate().filter(|(_, table)| written.contains(&table.name.to_lowercase()))
-    {
+    for at in written.iter().copied() {
+        let table = &known.tables[at];
         let used: BTreeSet<&str> =
             known.shapes.iter().flatten().filter(|shape| shape.table == at).flat_map(Shape::keys).collect();
         for index in table.indexes.iter().filter(|index| !index.unique) {

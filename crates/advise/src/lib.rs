@@ -118,9 +118,14 @@ pub fn advise(request: &AdviceRequest<'_>, cancel: &AtomicBool, reporter: &dyn R
     let has = |kind| request.kinds.contains(&kind);
     if has(Kind::Indexes) {
         bench.proposals.extend(indexes::missing(&known).into_iter().take(INDEXES));
-        let writes = asked.all.iter().map(|one| Statement::read(&one.text, dialect));
-        let written: BTreeSet<String> =
-            writes.filter(|one| one.asks_for_write().is_some()).flat_map(|one| one.tables()).collect();
+        let writes = |text: &str| Statement::read(text, dialect).asks_for_write().is_some();
+        let written: BTreeSet<usize> = asked
+            .all
+            .iter()
+            .zip(&shapes)
+            .filter(|(one, _)| writes(&one.text))
+            .flat_map(|(_, shapes)| shapes.iter().map(|shape| shape.table))
+            .collect();
         bench.proposals.extend(indexes::unused(&known, &written));
     }
     let of_settings = if change::is_postgres(engine) { "postgres" } else { "mysql" };
