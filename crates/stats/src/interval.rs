@@ -131,3 +131,21 @@ pub(crate) fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     (mean, (values.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interval_of_a_mean_is_that_of_the_textbook() {
+        // Logarithms with mean and standard deviation ln 2; Student's quantile of two degrees of freedom at 97.5 % is 4.302 653.
+        let estimate = interval_of_mean(&[1.0, 2.0, 4.0], &IntervalSettings::default()).unwrap();
+        let half = 4.302_653 * 2.0_f64.ln() / 3.0_f64.sqrt();
+        let (low, high) = estimate.ends().unwrap();
+        assert!((estimate.value - 2.0).abs() < 1e-12);
+        assert!(
+            (low.ln() - (2.0_f64.ln() - half)).abs() < 1e-6
+                && (high.ln() - (2.0_f64.ln() + half)).abs() < 1e-6
+        );
+    }
+}
