@@ -9,12 +9,9 @@ pub mod budget;
 pub(crate) mod cell;
 pub(crate) mod draw_seed;
 pub(crate) mod groups;
-mod order;
 pub(crate) mod records;
 
-pub use cell::{RunCell, plan_cell};
-
-use crate::fleet::refusal::{refusal, unreachable};
+use crate::fleet::{refusal, unreachable};
 use crate::plan::cell::{AaControl, axes, does_not_fit, operations};
 use crate::plan::groups::groups;
 use crate::prepare::fixture::Ownership;
@@ -29,6 +26,8 @@ use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+pub use cell::{RunCell, plan_cell};
 
 /// The plan of a run.
 pub struct Plan {
@@ -434,7 +433,7 @@ impl Plan {
         let alone = || self.trials.iter().map(|trial| vec![*trial]).collect();
         let mut groups = if spec.is_continuous(round) { alone() } else { self.groups.clone() };
         // Trials of a group connect and warm up one after the other. The last was measured to be 2 % faster.
-        order::shuffle(self.spec.seed, round, &mut groups);
+        groups::shuffle(self.spec.seed, round, &mut groups);
         groups
     }
 

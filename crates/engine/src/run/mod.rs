@@ -5,11 +5,8 @@
 
 mod group;
 pub(crate) mod listener;
-pub(crate) mod log;
 pub(crate) mod runner;
-mod settle;
 pub(crate) mod stopping_rule;
-pub(crate) mod throwaway;
 
 use crate::conditions::Conditions;
 use crate::plan::Plan;
@@ -17,8 +14,7 @@ use crate::plan::budget::{self, Fit, Free};
 use crate::prepare::fixture::Fixture;
 use crate::prepare::target::Target;
 use crate::prepare::{eviction, latency, overhead, preflight};
-use crate::run::listener::{Event, Listener, Start};
-use crate::run::log::RunLog;
+use crate::run::listener::{Event, Listener, RunLog, Start};
 use crate::run::runner::Runner;
 use crate::run::stopping_rule::StoppingRule;
 use jiff::Timestamp;

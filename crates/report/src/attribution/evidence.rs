@@ -1,8 +1,9 @@
 //! The evidence for an attribution, in one line.
 
-use super::bottleneck::{Bottleneck, Ground, Rule, Sides};
-use super::facts::{Facts, Side};
-use crate::format::micros;
+use crate::attribution::bottleneck::{Bottleneck, Ground, Rule, Sides};
+use crate::attribution::facts::{Facts, Side};
+use crate::format::{list, micros};
+use kurabe_core::observation::TierUse;
 
 /// The evidence for this bottleneck, as a clause without a full stop.
 pub(super) fn line(facts: &Facts, bottleneck: Bottleneck, ground: Option<Ground>) -> String {
@@ -201,4 +202,37 @@ fn number(value: f64) -> String {
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
+}
+
+/// The share of the server side's CPU above which it counts as one tier's.
+const MAX: f64 = 0.6;
+
+/// The addition to the evidence, as a clause; empty for a single tier.
+pub(super) fn tiers(facts: &Facts, bottleneck: Bottleneck) -> String {
+    if facts.tiers.is_empty() {
+        return String::new();
+    }
+    let tiers: Vec<String> = facts
+        .tiers
+        .iter()
+        .map(|(name, cpu)| match cpu {
+            Some(cpu) => format!("{name} {cpu:.2} CPUs"),
+            None => format!("{name} not observed"),
+        })
+        .collect();
+    let full = if bottleneck == Bottleneck::ServerCpu { fullest(facts) } else { None };
+    let full = full.map_or_else(String::new, |tier| format!("; the {tier} is the bottleneck"));
+    format!("; behind the client, {}{full}", list(&tiers))
+}
+
+/// The tier with most of the server side's CPU, if there is one and all were observed.
+fn fullest(facts: &Facts) -> Option<&'static str> {
+    let mut sums = [(TierUse::APPLICATION, 0.0), (TierUse::DATABASE, 0.0), (TierUse::REMOTE, 0.0)];
+    for (name, cpu) in &facts.tiers {
+        // Applications may be numbered.
+        let kind = sums.iter().position(|(known, _)| known == name).unwrap_or(0);
+        sums[kind].1 += (*cpu)?;
+    }
+    let whole: f64 = sums.iter().map(|(_, cpu)| cpu).sum();
+    sums.into_iter().find(|(_, cpu)| *cpu >= MAX * whole).map(|(name, _)| name)
 }

@@ -7,9 +7,6 @@ mod bottleneck;
 mod evidence;
 mod facts;
 mod rules;
-mod saturation;
-mod tiers;
-mod waits;
 
 pub use bottleneck::{Bottleneck, Confidence, Ground, Rule, Sides};
 
@@ -110,7 +107,7 @@ pub(crate) fn of_trials<'a>(
     Some(Attribution {
         bottleneck,
         confidence: if sure { Confidence::High } else { Confidence::Low },
-        evidence: evidence::line(&facts, bottleneck, ground) + &tiers::clause(&facts, bottleneck),
+        evidence: evidence::line(&facts, bottleneck, ground) + &evidence::tiers(&facts, bottleneck),
         ground,
         split: split(&facts),
         trials: chosen.len() as u32,

@@ -1,12 +1,11 @@
 //! Bottlenecks: one finding for each operation, target and bottleneck.
 
-use super::context::Context;
 use crate::attribution::{Attribution, Bottleneck, Confidence};
 use crate::cell::{CellResult, reported};
+use crate::finding::Context;
 use crate::group::grouped;
-use crate::labels::{Axis, Labels};
+use crate::labels::{Axis, Labels, Scope};
 use crate::messages::Language;
-use crate::scope::Scope;
 use crate::wording::{likely, many, noun, of_cells, say};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::cpus::CPUS;

@@ -1,7 +1,7 @@
 //! Notes on a run and its targets that trials do not show.
 
-use super::context::Context;
 use crate::cell::CellResult;
+use crate::finding::Context;
 use crate::group::{distinct, grouped};
 use crate::labels::Labels;
 use crate::messages::Message;
