@@ -362,7 +362,7 @@ fn target_names(header: &RunHeader) -> Vec<String> {
 }
 
 /// The axis of clients.
-pub(crate) const CLIENTS: &str = "clients";
+const CLIENTS: &str = "clients";
 
 /// Where a finding holds: for all of these operations, targets and values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -9,7 +9,6 @@ pub mod budget;
 pub(crate) mod cell;
 pub(crate) mod draw_seed;
 pub(crate) mod groups;
-pub(crate) mod records;
 
 use crate::fleet::{refusal, unreachable};
 use crate::plan::cell::{AaControl, axes, does_not_fit, operations};
@@ -246,7 +245,7 @@ impl Plan {
         if self.records_are_given {
             return Ok(None);
         }
-        let needed = self.cells.iter().flat_map(|cell| records::needed(self, cell));
+        let needed = self.cells.iter().flat_map(|cell| cell::needed(self, cell));
         let most =
             needed.filter(|needed| needed.records > needed.capacity).map(|needed| needed.records).max();
         if most.is_some() {
@@ -262,7 +261,7 @@ impl Plan {
     /// of its server if there is one, and groups the trials.
     pub fn complete(&mut self, targets: &[Target]) -> Result<()> {
         for at in 0..self.cells.len() {
-            let too_few = records::too_few(self, &self.cells[at]);
+            let too_few = cell::too_few(self, &self.cells[at]);
             let record = &mut self.cells[at].record;
             record.unavailable = record.unavailable.take().or(too_few);
         }

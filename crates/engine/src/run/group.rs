@@ -4,13 +4,13 @@
 use crate::clients::cancellable::cancellable;
 use crate::clients::cpu_partition::{CpuPartition, PinGuard};
 use crate::clients::slices::{Lane, SliceScheduler};
-use crate::conditions::Conditions;
 use crate::fleet::{CellOrder, FleetClients};
 use crate::plan::TrialId;
 use crate::plan::cell::{RunCell, unavailable};
 use crate::plan::draw_seed::DrawSeed;
 use crate::prepare::fixture::Fixture;
 use crate::prepare::target::{Restart, Restrict, Target};
+use crate::run::Conditions;
 use crate::run::listener::{Event, RunLog};
 use crate::run::runner::{Fixtures, Progress, Runner, TrialResult};
 use crate::trial::rate_search::RateSearch;
@@ -36,7 +36,7 @@ use std::{slice, thread};
 const HIGHEST_TIME: Duration = Duration::from_secs(10);
 
 /// What precedes the error of a cell whose data cannot be loaded.
-pub(super) const LOADING: &str = "loading data";
+const LOADING: &str = "loading data";
 
 /// A trial whose data is loaded.
 struct ReadyTrial<'a> {

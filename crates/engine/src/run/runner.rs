@@ -1,12 +1,12 @@
 //! Executes a run: rounds over all trials, with a fixture per target. Every outcome is recorded before the next trial
 //! starts.
 
-use crate::conditions::Conditions;
 use crate::plan::budget::{LATE, RESTART, fewer_blocks};
 use crate::plan::{Plan, TrialId};
 use crate::prepare::eviction::{Stopped, Watch};
 use crate::prepare::fixture::{Fixture, Ownership};
 use crate::prepare::target::Target;
+use crate::run::Conditions;
 use crate::run::group::{Disturbance, DisturbanceKind, Rerun, restart_all, standstill};
 use crate::run::listener::{Event, RunLog};
 use crate::run::stopping_rule::StoppingRule;

@@ -16,9 +16,9 @@ use crate::clients::pool::{Pool, close_and_check};
 use crate::clients::schedule::{self, Schedule};
 use crate::clients::semaphore::Semaphore;
 use crate::clients::slices::{Lane, SliceStats};
-use crate::conditions::Conditions;
 use crate::fleet::{self, CellOrder, ClientShare, FleetClients, Order, ShareOfTrial, ShareResult};
 use crate::prepare::server_memory::MemoryReading;
+use crate::run::Conditions;
 use crate::trial::course::Course;
 use crate::trial::gate::Gate;
 use crate::trial::recorded::{Executed, ExecutedClients, ExecutedJob, OpenTimes, Recorded, Times};
@@ -161,7 +161,7 @@ impl Trial<'_> {
         Ok(Some(schedule::ArrivalPlan { rate, arrivals, time, max, is_cut, seed, part, clients }))
     }
 
-    pub(crate) fn part_of_trial(&self) -> Option<&ShareOfTrial<'_>> {
+    fn part_of_trial(&self) -> Option<&ShareOfTrial<'_>> {
         match &self.clients {
             Clients::Share(part) => Some(part),
             Clients::Here | Clients::Fleet(_) => None,

@@ -1,7 +1,7 @@
 //! The evidence for an attribution, in one line.
 
-use crate::attribution::bottleneck::{Bottleneck, Ground, Rule, Sides};
 use crate::attribution::facts::{Facts, Side};
+use crate::attribution::{Bottleneck, Ground, Rule, Sides};
 use crate::format::{list, micros};
 use kurabe_core::observation::TierUse;
 

@@ -3,8 +3,8 @@
 //! A resource is named in two cases: it was saturated; or the clients spent most of their time waiting for it.
 //! Otherwise nothing was saturated, and round-trip time limits the trial: more clients would achieve more.
 
-use crate::attribution::bottleneck::{Bottleneck, Confidence, Judged, Rule, Sides};
 use crate::attribution::facts::{Facts, Side};
+use crate::attribution::{Bottleneck, Confidence, Judged, Rule, Sides};
 use kurabe_core::run::MIN_TRIAL;
 
 /// The share of the machine's CPU used by other processes that disturbs a trial.
@@ -59,16 +59,16 @@ fn neither(facts: &Facts) -> Judged {
 }
 
 /// From this share on, a processor or a limit counts as saturated. The rest is lost to switching and wake-ups.
-pub(super) const FULL: f64 = 0.9;
+const FULL: f64 = 0.9;
 /// From this share on, it is nearly saturated, which is reported with low confidence if nothing else explains the
 /// trial.
-pub(super) const NEARLY: f64 = 0.8;
+const NEARLY: f64 = 0.8;
 /// The share above which one side certainly used the greater part.
 const MAJORITY: f64 = 0.67;
 /// The share of client and server in saturated processors above which these count as saturated by them.
 const MOSTLY_OURS: f64 = 0.7;
 /// The minimum share of time that a side must have run if its threads also waited for a processor.
-pub(super) const AT_WORK: f64 = 0.4;
+const AT_WORK: f64 = 0.4;
 
 /// The side with the higher utilisation, if it reaches the threshold.
 fn fuller(facts: &Facts, threshold: f64, sure: bool) -> Option<Judged> {
@@ -143,7 +143,7 @@ fn client_cpu(facts: &Facts) -> Bottleneck {
 }
 
 /// A side that was nearly saturated, or the processors that both sides share.
-pub(super) fn nearly(facts: &Facts) -> Option<Judged> {
+fn nearly(facts: &Facts) -> Option<Judged> {
     if facts.served() {
         return None;
     }
@@ -156,7 +156,7 @@ pub(super) fn nearly(facts: &Facts) -> Option<Judged> {
 
 /// A side whose threads were running or runnable all the time wanted more CPU than it got, on processors used by
 /// others. A side that hardly ran was only delayed; its bottleneck is unknown.
-pub(super) fn ready(facts: &Facts) -> Option<Judged> {
+fn ready(facts: &Facts) -> Option<Judged> {
     let (client_work, client_queue) = (facts.client_thread(), facts.client_thread_queue());
     let client = client_work + client_queue;
     let server_work = facts.server.map_or(0.0, |server| server.thread);
@@ -197,7 +197,7 @@ const DISK_BUSY: f64 = 0.6;
 /// The share of the clients' time for which a common wait is the bottleneck, …
 const LOCKED: f64 = 0.5;
 /// … most likely is the bottleneck, unless another wait is longer, …
-pub(super) const PARTLY: f64 = 0.3;
+const PARTLY: f64 = 0.3;
 /// … and below which it is not.
 const UNLOCKED: f64 = 0.2;
 
@@ -308,7 +308,7 @@ fn disk(facts: &Facts, idle: f64) -> Option<Judged> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribution::bottleneck::Rule;
+    use crate::attribution::Rule;
     use crate::attribution::facts::{Disk, Reported, Side, Wire};
     use crate::attribution::rules::PARTLY;
     use proptest::prelude::*;

@@ -324,7 +324,7 @@ fn answer(part: &mut Part, limits: Limits) {
 }
 
 /// The share of the server's CPU time that samples of its sessions show.
-pub(super) const SAMPLED_CPU: &str = "sampled CPU share";
+const SAMPLED_CPU: &str = "sampled CPU share";
 /// Follows the name of a counter.
 const EACH: &str = " per operation";
 /// Follows it if the bytes that were stored are known.

@@ -121,7 +121,7 @@ pub(super) fn total(report: &Report, language: Language) -> String {
 }
 
 /// A claim that held before, by this name, in a sentence.
-pub(super) fn no_longer(name: &str, card: &Card, language: Language) -> String {
+fn no_longer(name: &str, card: &Card, language: Language) -> String {
     match card.held.as_ref().and_then(|held| held.run.as_ref()) {
         Some(run) => say!(
             language,

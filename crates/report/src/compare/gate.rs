@@ -20,8 +20,7 @@ use crate::finding::{Criteria, Gated, Runs, Section, Statement};
 use crate::labels::Labels;
 use crate::messages::{Language, Message};
 use crate::server_statistics::statements_of;
-use crate::summary::Summary;
-use crate::target::TargetSummary;
+use crate::summary::{Summary, TargetSummary};
 use crate::verdict::Why;
 use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::stats_probe::{Counter, StatementUse, WaitState};
@@ -249,7 +248,7 @@ const WAITS: f64 = 0.1;
 const TOLD: usize = 2;
 
 /// What explains the results of a gate that failed, or is undecided: of the cells whose result is worst.
-pub(super) fn causes(compared: &Compared, decision: Answer, first: &Summary, second: &Summary) -> Vec<Runs> {
+fn causes(compared: &Compared, decision: Answer, first: &Summary, second: &Summary) -> Vec<Runs> {
     let is_of = |row: &&Row| decision != Answer::Holds && row.gate == Some(decision);
     let by = |row: &&Row| row.gain().map_or(1.0, |gain| gain.value);
     let worst = compared.rows.iter().filter(is_of).min_by(|a, b| by(a).total_cmp(&by(b)));

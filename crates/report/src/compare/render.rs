@@ -93,7 +93,7 @@ pub(super) fn judged(compared: &Compared) -> Vec<&Row> {
 
 /// The judged rows: of each what it is of, both values, second ÷ first with its interval and with whether that is worse, and the
 /// judgement.
-pub(super) fn gate_table(rows: &[&Row], language: Language) -> Table {
+fn gate_table(rows: &[&Row], language: Language) -> Table {
     let targets = rows.iter().any(|row| row.target != rows[0].target);
     let axes = varying(rows);
     let name = |row: &Row| {

@@ -8,7 +8,7 @@ use crate::group::{distinct, grouped};
 use crate::labels::{Labels, Scope};
 use crate::messages::Language;
 use crate::metrics::is_speed;
-use crate::target::TargetSummary;
+use crate::summary::TargetSummary;
 use crate::verdict::{Limit, Pair, Side, Verdict, Why, as_ratio, is_vast};
 use crate::wording::{
     amount, gained, is_factor, joined, likely, many, noun, promise, ratio, say, subject, taking,

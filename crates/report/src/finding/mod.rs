@@ -20,7 +20,7 @@ use crate::comparison::{TARGET, sides};
 use crate::labels::{Axis, Labels};
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::target::TargetSummary;
+use crate::summary::TargetSummary;
 use crate::verdict::Verdict;
 use kurabe_core::axis::Cell;
 use kurabe_core::experiment::{Answer, ExperimentInfo};

@@ -7,7 +7,7 @@ use crate::group::{distinct, grouped};
 use crate::labels::{Axis, Labels, Scope};
 use crate::messages::Language;
 use crate::metrics::{interval, is_speed, samples};
-use crate::target::TargetSummary;
+use crate::summary::TargetSummary;
 use crate::verdict::{Pair, Verdict};
 use crate::wording::{joined, ratio, say, with_interval};
 use kurabe_core::axis::Cell;

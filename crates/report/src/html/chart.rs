@@ -447,7 +447,7 @@ impl<'a> View<'a> {
 }
 
 /// The value of a published point: its rate, or the time per request of each client, in microseconds.
-pub(super) fn figure_of(reference: &published::Line, view: View<'_>, (x, rate): (f64, f64)) -> f64 {
+fn figure_of(reference: &published::Line, view: View<'_>, (x, rate): (f64, f64)) -> f64 {
     match view {
         View::Rate => rate,
         View::Time | View::Metric(_) => 1e6 / rate * if reference.x_is_clients { x } else { 1.0 },
@@ -455,7 +455,7 @@ pub(super) fn figure_of(reference: &published::Line, view: View<'_>, (x, rate): 
 }
 
 /// The tooltip of a point, one fact per line.
-pub(super) fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String {
+fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String {
     let mut text = label.to_owned();
     if let Some(axis) = axis {
         let value = cell.axes.get(&axis.name).map_or_else(String::new, |value| axis.name_value(value));
