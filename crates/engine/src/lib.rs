@@ -2,7 +2,6 @@
 //! accounts for every transaction. Its caller is a [`Listener`]; it prints nothing.
 
 pub mod clients;
-mod conditions;
 pub mod fleet;
 pub mod plan;
 pub mod prepare;
@@ -10,7 +9,6 @@ mod run;
 pub mod trial;
 
 pub use clients::cancellable::cancellable;
-pub use conditions::{Conditions, InterferenceCheck};
 pub use run::listener::{Event, Listener, Start};
 pub use run::stopping_rule::prolongs;
-pub use run::{NewRun, Provenance, RestOfRun, RunError, resume, run};
+pub use run::{Conditions, InterferenceCheck, NewRun, Provenance, RestOfRun, RunError, resume, run};

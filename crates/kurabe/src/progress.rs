@@ -3,17 +3,17 @@
 use crate::output::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kurabe_core::axis::{AxisInfo, Cell, NumberUnit};
+use kurabe_core::observation::Sample;
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_core::units;
 use kurabe_engine::Event;
 use kurabe_observe::Live;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-mod event;
 
 /// The interval for redrawing the rate.
 const TICK: Duration = Duration::from_millis(200);
@@ -67,7 +67,7 @@ impl Progress {
                     output.event(&json!({ "event": "rate", "ops_per_second": rate }));
                 }
                 if let Some(sample) = resources.as_mut().and_then(Live::sample) {
-                    output.event(&event::resources(&sample));
+                    output.event(&resources_event(&sample));
                 }
             })),
             (false, false) => None,
@@ -78,7 +78,7 @@ impl Progress {
 
     pub(crate) fn show(&mut self, event: &Event<'_>) {
         if self.output.json {
-            if let Some(event) = event::json(event, &self.axes, &self.targets, &self.cells) {
+            if let Some(event) = json(event, &self.axes, &self.targets, &self.cells) {
                 self.output.event(&event);
             }
             return;
@@ -194,6 +194,66 @@ fn every(
 fn shown(left: Option<Duration>) -> String {
     let left = left.filter(|left| !left.is_zero()).map(|left| left.as_secs_f64().ceil() as u64);
     left.map_or_else(String::new, |left| format!(", {} left", units::time(Duration::from_secs(left))))
+}
+
+/// The object of an event of the rounds; `None` for others.
+fn json(event: &Event<'_>, axes: &[AxisInfo], targets: &[String], cells: &[CellRecord]) -> Option<Value> {
+    let of_cell = |kind: &str, cell: &CellRecord| {
+        let values = axes.iter().filter_map(|axis| Some((axis.name.to_owned(), cell.axes.get(axis.name)?)));
+        let values: BTreeMap<_, _> = values.collect();
+        let target = targets.get(cell.target);
+        json!({ "event": kind, "target": target, "axes": values, "aa_control": cell.aa_control })
+    };
+    Some(match event {
+        Event::Loading { cell } => of_cell("loading", cell),
+        Event::Restarting => json!({ "event": "restarting" }),
+        Event::TrialBegins { round, cell, operation, ended, planned, left } => {
+            let mut object = of_cell("trial-begins", cell);
+            object["operation"] = json!(operation);
+            object["round"] = json!(round + 1);
+            object["ended"] = json!(ended);
+            object["planned"] = json!(planned);
+            object["left_ms"] = json!(left.map(|left| left.as_millis() as u64));
+            object
+        }
+        Event::TrialEnds { record } => {
+            let mut object = of_cell("trial-ends", cells.get(record.cell)?);
+            object["operation"] = json!(record.operation);
+            object["round"] = json!(record.round + 1);
+            object["rerun_reason"] = json!(record.rerun_reason);
+            match &record.outcome {
+                Outcome::Measured(measured) => {
+                    object["outcome"] = json!("measured");
+                    object["completed"] = json!(measured.completed);
+                    object["elapsed_ns"] = json!(measured.elapsed_ns);
+                    object["ops_per_second"] = json!(measured.ops_per_second());
+                }
+                Outcome::Failed { reason, .. } => {
+                    object["outcome"] = json!("failed");
+                    object["reason"] = json!(reason);
+                }
+            }
+            object
+        }
+        Event::AgentLost { why } => json!({ "event": "agent-lost", "why": why }),
+        Event::Replanned { plan, .. } => {
+            json!({ "event": "replanned", "rounds": plan.rounds, "restarts": plan.restarts })
+        }
+        _ => return None,
+    })
+}
+
+/// The object of a sample of what client, servers and machine use.
+fn resources_event(sample: &Sample) -> Value {
+    json!({
+        "event": "resources",
+        "client_cpu": sample.client_cpu,
+        "server_cpu": sample.server_cpu,
+        "host_cpu": sample.host_cpu,
+        "disk_busy": sample.disk_busy,
+        "disk_waits": sample.disk_waits,
+        "network": sample.network,
+    })
 }
 
 #[cfg(test)]

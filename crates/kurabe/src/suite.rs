@@ -1,15 +1,10 @@
 //! What to run, from options or a suite file. Every key of a suite file is checked.
 
-mod claim;
 mod file;
 mod fleet;
-mod interleave;
 mod pgbench;
 mod several;
 mod spec;
-
-pub(crate) use interleave::Interleave;
-pub(crate) use several::{Several, SuiteRun};
 
 use crate::axes::axes_of;
 use crate::cli::QUERY;
@@ -17,6 +12,7 @@ use crate::options::Sourced;
 use crate::output::Output;
 use crate::run_options::{RunOptions, Settings, TargetOptions};
 use crate::settings::parsed;
+use crate::suite::file::{KEYS, parse_table};
 use crate::words::{agent_labels, arrivals, parse_requests, percentage, split_targets, time};
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::custom::CustomWorkload;
@@ -25,14 +21,19 @@ use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::load::Arrivals;
 use kurabe_core::question::TARGETS;
+use kurabe_core::run::MIN_INTERLEAVED_ROUNDS;
 use kurabe_core::target::{SETUP, TargetUrl, UP, is_throwaway};
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::plan::budget::Free;
 use kurabe_experiments::{custom, registry};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
+use toml::Table;
+
+pub(crate) use several::{Several, SuiteRun};
 
 /// The default number of rounds. With fewer rounds intervals widen fast: with five, a 20 % difference at 3 % noise
 /// often stays undecided among forty comparisons; with six it is detected.
@@ -323,6 +324,115 @@ impl Request {
         let axes = info.axes.iter().filter(|axis| !named(axis)).map(|axis| axis.name.to_owned()).collect();
         Ok(Free { axes, rounds: self.rounds.is_none(), restarts: self.restarts.is_none() })
     }
+}
+
+/// The default time limit of a claim's run.
+const CLAIM_BUDGET: &str = "60s";
+
+impl Request {
+    /// The keys of a suite, which a claim has too.
+    pub(crate) fn suite_keys() -> &'static [&'static str] {
+        &KEYS
+    }
+
+    /// Reads the suite of a claim. An axis that it does not name has only its first default value, and rounds are added
+    /// until the claim is decided.
+    ///
+    /// # Errors
+    /// As for a suite file.
+    pub(crate) fn of_claim(table: &Table, custom: Option<CustomWorkload>) -> Result<Self> {
+        let defaults = Settings {
+            until: Some("conclusive".to_owned()),
+            budget: Some(CLAIM_BUDGET.to_owned()),
+            ..Settings::default()
+        };
+        let mut request = parse_table(table, custom, defaults)?;
+        for axis in request.find()?.info.axes {
+            if let Some(first) = axis.default.first() {
+                request.axes.entry(axis.name.to_owned()).or_insert_with(|| vec![(*first).to_owned()]);
+            }
+        }
+        // Values out of range are refused here.
+        request.spec()?;
+        Ok(request)
+    }
+
+    /// The same on these targets. `write`: whether a custom workload may change existing tables.
+    #[must_use]
+    pub(crate) fn on(mut self, targets: Vec<String>, write: bool) -> Self {
+        self.targets = targets;
+        if let Some(custom) = &mut self.custom {
+            custom.write = write;
+        }
+        self
+    }
+
+    /// The same with this time limit.
+    #[must_use]
+    pub(crate) fn within(mut self, budget: Option<Duration>) -> Self {
+        self.budget = budget.or(self.budget);
+        self
+    }
+
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        self.budget
+    }
+}
+
+/// The allowed slice lengths.
+const SLICES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
+/// The default slice length.
+const DEFAULT: Duration = Duration::from_millis(10);
+
+/// The value of the option.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Interleave {
+    /// Separate trials only.
+    Off,
+    /// Slices of this length.
+    Slices(Duration),
+}
+
+impl Interleave {
+    /// Reads `off`, or the length of a slice.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let slice =
+            units::parse_duration(text).map_err(|error| error.hint("or 'off' for separate trials"))?;
+        if SLICES.contains(&slice) {
+            return Ok(Self::Slices(slice));
+        }
+        Err(Error::usage("the slice length is out of range").hint("from 1ms to 10s; 10ms is recommended"))
+    }
+}
+
+/// The slice length; `None` if trials are not interleaved. `open`: whether the loop is open; `fleet`: whether agents run the
+/// clients.
+fn slice(asked: Option<Interleave>, rounds: u64, open: bool, fleet: bool) -> Result<Option<Duration>> {
+    let enough = rounds >= u64::from(MIN_INTERLEAVED_ROUNDS);
+    let slice = match asked {
+        Some(Interleave::Off) => return Ok(None),
+        None if open || !enough || fleet => return Ok(None),
+        None => return Ok(Some(DEFAULT)),
+        Some(Interleave::Slices(slice)) => slice,
+    };
+    if fleet {
+        return Err(Error::usage("--interleave cannot be combined with --fleet")
+            .hint("agents do not take turns in slices of a few milliseconds"));
+    }
+    if open {
+        return Err(Error::usage("--interleave cannot be combined with --rate")
+            .hint("in an open loop transactions are due at any time, not only in a trial's slices"));
+    }
+    if !enough {
+        return Err(Error::usage(format!(
+            "--interleave needs at least {MIN_INTERLEAVED_ROUNDS} rounds, not {rounds}"
+        ))
+        .hint("the first round consists of continuous trials, which are observed"));
+    }
+    Ok(Some(slice))
 }
 
 #[cfg(test)]

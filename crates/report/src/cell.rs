@@ -2,7 +2,7 @@
 
 use crate::attribution::{Attribution, Bottleneck};
 use crate::detail::Detail;
-use crate::estimate::as_mean;
+use crate::verdict::as_mean;
 use kurabe_core::axis::Cell;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::metric::{Better, Points, RESPONSE_P99, Source, THROUGHPUT, Unit};

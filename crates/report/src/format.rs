@@ -108,7 +108,7 @@ pub(crate) fn plural(word: &str) -> String {
 }
 
 /// Formats a size that may be negative.
-pub(crate) fn signed_size(bytes: f64) -> String {
+fn signed_size(bytes: f64) -> String {
     let sign = if bytes <= -1.0 { "−" } else { "" };
     format!("{sign}{}", units::size(bytes.abs().round() as u64))
 }

@@ -16,36 +16,26 @@
 //! | [`suite`] | what the runs of a suite measured on which target |
 //! | [`history`] | equal runs over time, and changes |
 
-mod anonymise;
 mod answer;
 pub mod attribution;
 mod cell;
 pub mod claim;
 mod comparison;
 mod detail;
-mod estimate;
 pub mod finding;
 mod format;
 mod group;
 mod labels;
-mod leave_out;
 pub mod messages;
 mod metrics;
 mod noise;
 mod proof;
 mod results;
 mod rule;
-mod scope;
 mod server_statistics;
-mod side;
-mod statistics;
-mod steady;
 pub mod summary;
 mod table;
-mod target;
 mod terminal_page;
-mod threshold;
-mod trials;
 mod verdict;
 mod view;
 mod wording;

@@ -1,13 +1,11 @@
 //! The results of each cell and operation, computed from its trials.
 
-use crate::attribution;
-use crate::cell::{CellResult, Latency, MetricInfo, OpenLoopResult, Status, Totals, Verified};
-use crate::detail;
-use crate::metrics;
-use crate::proof;
-use crate::statistics;
-use crate::steady;
-use crate::trials::latest;
+use crate::cell::{
+    CellResult, CounterResult, Latency, MetricInfo, OpenLoopResult, SessionShare, Status, Steady, Totals,
+    Verified,
+};
+use crate::group::grouped;
+use crate::{attribution, detail, metrics, proof};
 use kurabe_core::axis::Cell;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::load::Load;
@@ -15,8 +13,10 @@ use kurabe_core::metric::speed;
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, RunSpec, TrialRecord};
 use kurabe_core::sort;
+use kurabe_core::stats_probe::{Counter, MAX, WaitGroup};
 use kurabe_core::verification::Verification;
-use kurabe_stats::{Histogram, IntervalSettings};
+use kurabe_stats::steady::{Steadiness, steadiness};
+use kurabe_stats::{Histogram, IntervalSettings, median};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 
@@ -95,12 +95,12 @@ fn of_cell(
             trials.values().rev().map(|trial| trial.plans.clone()).find(|plans| !plans.is_empty())
         };
         figures.plans = plans(&measured).or_else(|| plans(&compared)).unwrap_or_default();
-        figures.counters = statistics::counters(&measured);
-        figures.sessions = statistics::sessions(&measured);
+        figures.counters = counters(&measured);
+        figures.sessions = sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
         let disturbed = figures.attribution.as_ref().and_then(|found| found.disturbed.clone());
         figures.disturbed = disturbed.or_else(|| mostly_disturbed(&compared));
-        figures.steady = steady::of_trials(measured.values().copied());
+        figures.steady = of_trials(measured.values().copied());
         figures.observed =
             measured.values().filter_map(|measured| measured.observed.as_deref()).map(bare).collect();
     }
@@ -230,4 +230,92 @@ pub(crate) fn overhead_of(overhead: &[OverheadRecord], axes: &Cell, operation: &
         .filter(|record| record.axes.values().iter().all(|(axis, value)| axes.get(axis) == Some(value)))
         .max_by_key(|record| record.axes.values().len())
         .map(|record| record.ns_per_op)
+}
+
+/// The trials that were measured.
+pub(crate) fn measured(run: &Run) -> impl Iterator<Item = (&TrialRecord, &Measurement)> {
+    run.trials.iter().filter_map(|trial| match &trial.outcome {
+        Outcome::Measured(measured) => Some((trial, &**measured)),
+        Outcome::Failed { .. } => None,
+    })
+}
+
+/// Trials by cell and operation, and by round: the last record of each, since earlier ones were disturbed.
+pub(crate) fn latest(run: &Run) -> BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> {
+    let mut trials: BTreeMap<(usize, &str), BTreeMap<u32, &TrialRecord>> = BTreeMap::new();
+    for trial in &run.trials {
+        trials.entry((trial.cell, &trial.operation)).or_default().insert(trial.round, trial);
+    }
+    trials
+}
+
+/// The server's counters over the rounds, if every round reports them.
+pub(crate) fn counters(measured: &BTreeMap<u32, &Measurement>) -> Vec<CounterResult> {
+    let result = |what: &Counter| {
+        let (mut total, mut operations, mut first) = (0, 0, None);
+        for measurement in measured.values() {
+            let count = measurement.observed.as_ref()?.engine.as_ref()?.of(*what)?;
+            total += count.value;
+            operations += measurement.completed + if count.warmup { measurement.warmup } else { 0 };
+            first.get_or_insert(count);
+        }
+        let first = first?;
+        let per_operation = total as f64 / (operations as f64).max(1.0);
+        let (from, scope) = (first.from.clone(), first.scope);
+        Some(CounterResult { what: *what, total, per_operation, from, scope })
+    };
+    Counter::ALL.iter().filter_map(result).collect()
+}
+
+/// The wait states of the clients' sessions, as shares of all samples.
+pub(crate) fn sessions(measured: &BTreeMap<u32, &Measurement>) -> Vec<SessionShare> {
+    let waits = || measured.values().filter_map(|m| m.observed.as_ref()?.waits.as_ref());
+    let samples: u64 = waits().map(|waits| waits.sessions).sum();
+    let groups = waits().flat_map(|waits| &waits.groups);
+    let groups = grouped(groups.map(|group| (WaitGroup { seen: 0, ..group.clone() }, group.seen)));
+    let mut groups: Vec<(WaitGroup, u64)> =
+        groups.into_iter().map(|(group, seen)| (group, seen.iter().sum())).collect();
+    sort::by_key(&mut groups, |(_, seen)| std::cmp::Reverse(*seen));
+    groups.truncate(MAX);
+    let share = |(group, seen): (WaitGroup, u64)| SessionShare {
+        share: seen as f64 / (samples as f64).max(1.0),
+        wait_state: group.wait_state,
+        state: group.state,
+        event: group.event,
+        statement: group.statement,
+    };
+    groups.into_iter().map(share).collect()
+}
+
+/// Whether the windows of a cell's trials were steady; `None` if no trial has any.
+pub(crate) fn of_trials<'a>(measured: impl Iterator<Item = &'a Measurement>) -> Option<Steady> {
+    let mut changes = Vec::new();
+    let mut steady = Steady { trials: 0, never: 0, late: 0, change: None };
+    for measurement in measured {
+        let windows: Vec<f64> = measurement.windows.iter().map(|n| *n as f64).collect();
+        let Some(found) = steadiness(&windows) else { continue };
+        steady.trials += 1;
+        match found {
+            Steadiness::Throughout => {}
+            Steadiness::From(_) => steady.late += 1,
+            Steadiness::Never(change) => {
+                steady.never += 1;
+                changes.push(change);
+            }
+        }
+    }
+    steady.change = median(&changes).filter(|change| change.is_finite());
+    (steady.trials > 0).then_some(steady)
+}
+
+impl Steady {
+    /// Whether most trials were never steady.
+    pub fn is_never(&self) -> bool {
+        self.never * 2 > self.trials
+    }
+
+    /// Whether most trials became steady after a different beginning.
+    pub fn is_late(&self) -> bool {
+        !self.is_never() && (self.never + self.late) * 2 > self.trials
+    }
 }

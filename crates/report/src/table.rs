@@ -5,12 +5,12 @@ use crate::cell::{
     CellResult, FEW_OPERATIONS, Latency, MetricInfo, MetricResult, OpenLoopResult, Status,
     TOO_FEW_OPERATIONS, reported,
 };
-use crate::estimate::ends;
 use crate::format::{figure, micros, short_figure, value_of};
 use crate::group::grouped;
 use crate::labels::OperationLabels;
 use crate::messages::{Language, Message};
 use crate::summary::Summary;
+use crate::verdict::ends;
 use crate::wording::{joined, listed};
 use kurabe_core::metric::{Source, Unit};
 use kurabe_core::units;

@@ -1,6 +1,6 @@
 //! The report for a terminal: tables, cells without results, and findings.
 
-use crate::answer::{Ranking, rankings, statements};
+use crate::answer::{self, Ranking, rankings, statements};
 use crate::cell::Status;
 use crate::finding::{Finding, Note, Section, Statement};
 use crate::format::{command_line, origin, timestamp};
@@ -9,9 +9,7 @@ use crate::server_statistics;
 use crate::summary::Summary;
 use crate::table::{fixed_axes, lacking, tables};
 use crate::terminal_page::Page;
-use crate::threshold;
-use kurabe_core::sort;
-use kurabe_core::units;
+use kurabe_core::{sort, units};
 
 pub use crate::terminal_page::{Options, wrapped_list};
 
@@ -71,7 +69,7 @@ fn answer(summary: &Summary, options: &Options) -> String {
     if let Some(sentence) = left_out(summary, &all, &shown, cut) {
         page.item(&sentence);
     }
-    if let Some(sentence) = threshold::sentence(summary) {
+    if let Some(sentence) = answer::threshold_sentence(summary) {
         page.item(&sentence);
     }
     let (first, failed) = failed.split_at(failed.len().min(FAILED));

@@ -1,15 +1,14 @@
 //! The comparison of two cells.
 
 use crate::attribution::{Bottleneck, Confidence};
-use crate::estimate::{as_ratio, is_vast};
 use crate::format::list;
 use crate::labels::Labels;
-use crate::messages::Language;
-use crate::side::Side;
+use crate::messages::{Language, Message};
 use crate::wording::{rounds, say};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_stats::{Estimate, VerdictResult};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 /// The two sides of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -220,4 +219,78 @@ impl Verdict {
         };
         Some(say!(language, "undecided: {rounds}{load}", "未決: {n} ラウンド{load}"))
     }
+}
+
+/// A side of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// A target of the run, by its position.
+    Target(usize),
+    /// A value of the axis in which the sides differ.
+    Value(AxisValue),
+    /// The first of two runs.
+    FirstRun,
+    /// The second of two runs.
+    SecondRun,
+    /// The run of two targets that are compared as two runs are.
+    Run,
+}
+
+impl Labels {
+    /// A side of a comparison by this axis: `SQLite`, `compress zstd`, `16 clients`.
+    pub fn side(&self, axis: &str, side: &Side) -> String {
+        match side {
+            Side::Target(target) => self.targets.get(*target).cloned().unwrap_or_default(),
+            Side::Value(value) => {
+                self.axis(axis).map_or_else(|| value.to_string(), |axis| axis.name_value(value))
+            }
+            Side::FirstRun => Message::FirstRun.text(self.language).to_owned(),
+            Side::SecondRun => Message::SecondRun.text(self.language).to_owned(),
+            Side::Run => Message::TheRun.text(self.language).to_owned(),
+        }
+    }
+
+    /// A side of a comparison with its preposition, which Japanese does not have: `on SQLite`, `with compress zstd`.
+    pub fn with(&self, axis: &str, side: &Side) -> String {
+        let word = if matches!(side, Side::Value(_)) { "with" } else { "on" };
+        let side = self.side(axis, side);
+        if self.language == Language::Japanese { side } else { format!("{word} {side}") }
+    }
+}
+
+/// Whether its ends are so far apart that they say nothing: by a factor of 100 or more.
+pub(crate) fn is_vast(of: &Estimate) -> bool {
+    const VAST: f64 = 100.0;
+    of.ends().is_some_and(|(low, high)| high >= low * VAST)
+}
+
+/// Formats `12.1k – 12.6k`; a dash without an interval.
+pub(crate) fn ends(of: Estimate, show: &dyn Fn(f64) -> String) -> String {
+    of.ends().map_or_else(|| "–".to_owned(), |(low, high)| format!("{} – {}", show(low), show(high)))
+}
+
+/// Writes a rate with the members `mean`, `low` and `high`.
+pub(crate) fn as_mean<S: Serializer>(
+    rate: &(impl Into<Option<Estimate>> + Copy),
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    let rate = (*rate).into();
+    if rate.is_none() { to.serialize_none() } else { members("mean", rate, to) }
+}
+
+/// Writes a ratio as the members `ratio`, `low` and `high` of what it belongs to.
+pub(crate) fn as_ratio<S: Serializer>(
+    ratio: &(impl Into<Option<Estimate>> + Copy),
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    members("ratio", (*ratio).into(), to)
+}
+
+fn members<S: Serializer>(name: &str, of: Option<Estimate>, to: S) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(Some(3))?;
+    map.serialize_entry(name, &of.map(|of| of.value))?;
+    map.serialize_entry("low", &of.and_then(|of| of.low))?;
+    map.serialize_entry("high", &of.and_then(|of| of.high))?;
+    map.end()
 }

@@ -1,7 +1,7 @@
 //! The raw windows of every trial: one row for each equal part of a trial's measured phase, with the transactions completed
 //! in it. A trial without windows has one row with its total.
 
-use crate::trials::measured;
+use crate::results::measured;
 use csv::{Terminator, WriterBuilder};
 use kurabe_core::run::{CellRecord, Measurement, Run, TrialRecord};
 

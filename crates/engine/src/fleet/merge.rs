@@ -1,11 +1,10 @@
 //! Adds up the results of several processes, as those of the threads of one.
 
-use super::agents::AgentResult;
+use crate::fleet::AgentResult;
 use crate::trial::recorded::ShareResult;
 use kurabe_core::experiment::{Client, ClientSummary};
 use kurabe_core::fleet::{AgentUse, FleetUse};
-use kurabe_core::sort;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, ErrorKind, Result, sort};
 use kurabe_stats::rng::mix;
 
 /// What all clients of a trial of so many recorded, with this seed and number, and what each did.

@@ -5,7 +5,7 @@
 //! used, as on one machine. The numbers of processors are made unique. Whether a single agent was at its limit is not
 //! visible in a sum: [`FleetUse`](kurabe_core::fleet::FleetUse) has each.
 
-use super::agents::AgentResult;
+use crate::fleet::AgentResult;
 use kurabe_core::observation::{
     BUSIEST, CpuUse, HostUse, Observation, ProcessUse, Sample, ServerUse, WireUse,
 };

@@ -9,12 +9,8 @@ pub mod budget;
 pub(crate) mod cell;
 pub(crate) mod draw_seed;
 pub(crate) mod groups;
-mod order;
-pub(crate) mod records;
 
-pub use cell::{RunCell, plan_cell};
-
-use crate::fleet::refusal::{refusal, unreachable};
+use crate::fleet::{refusal, unreachable};
 use crate::plan::cell::{AaControl, axes, does_not_fit, operations};
 use crate::plan::groups::groups;
 use crate::prepare::fixture::Ownership;
@@ -29,6 +25,8 @@ use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+pub use cell::{RunCell, plan_cell};
 
 /// The plan of a run.
 pub struct Plan {
@@ -247,7 +245,7 @@ impl Plan {
         if self.records_are_given {
             return Ok(None);
         }
-        let needed = self.cells.iter().flat_map(|cell| records::needed(self, cell));
+        let needed = self.cells.iter().flat_map(|cell| cell::needed(self, cell));
         let most =
             needed.filter(|needed| needed.records > needed.capacity).map(|needed| needed.records).max();
         if most.is_some() {
@@ -263,7 +261,7 @@ impl Plan {
     /// of its server if there is one, and groups the trials.
     pub fn complete(&mut self, targets: &[Target]) -> Result<()> {
         for at in 0..self.cells.len() {
-            let too_few = records::too_few(self, &self.cells[at]);
+            let too_few = cell::too_few(self, &self.cells[at]);
             let record = &mut self.cells[at].record;
             record.unavailable = record.unavailable.take().or(too_few);
         }
@@ -434,7 +432,7 @@ impl Plan {
         let alone = || self.trials.iter().map(|trial| vec![*trial]).collect();
         let mut groups = if spec.is_continuous(round) { alone() } else { self.groups.clone() };
         // Trials of a group connect and warm up one after the other. The last was measured to be 2 % faster.
-        order::shuffle(self.spec.seed, round, &mut groups);
+        groups::shuffle(self.spec.seed, round, &mut groups);
         groups
     }
 

@@ -1,10 +1,10 @@
 //! Measures the tool's own cost: the experiment's transactions on the null target, which answers at once.
 
 use crate::clients::cancellable::cancellable;
-use crate::conditions::Conditions;
 use crate::plan::Plan;
 use crate::prepare::fixture::Fixture;
 use crate::prepare::target::Target;
+use crate::run::Conditions;
 use crate::trial::Trial;
 use kurabe_core::axis::Cell;
 use kurabe_core::driver::ConnectOptions;

@@ -5,28 +5,26 @@
 
 mod group;
 pub(crate) mod listener;
-pub(crate) mod log;
 pub(crate) mod runner;
-mod settle;
 pub(crate) mod stopping_rule;
-pub(crate) mod throwaway;
 
-use crate::conditions::Conditions;
+use crate::clients::cpu_partition::CpuPartition;
+use crate::fleet::Fleet;
 use crate::plan::Plan;
 use crate::plan::budget::{self, Fit, Free};
 use crate::prepare::fixture::Fixture;
 use crate::prepare::target::Target;
 use crate::prepare::{eviction, latency, overhead, preflight};
-use crate::run::listener::{Event, Listener, Start};
-use crate::run::log::RunLog;
+use crate::run::listener::{Event, Listener, RunLog, Start};
 use crate::run::runner::Runner;
 use crate::run::stopping_rule::StoppingRule;
 use jiff::Timestamp;
 use kurabe_core::fleet::AgentRecord;
+use kurabe_core::observation::Observer;
 use kurabe_core::origin::Origin;
-use kurabe_core::run::{CellRecord, MachineFacts, Resumption, Run, RunEnd, RunHeader};
+use kurabe_core::run::{CellRecord, MachineFacts, Measurement, Resumption, Run, RunEnd, RunHeader};
 use kurabe_core::{Error, ErrorKind, Result, units};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A run to make.
@@ -276,6 +274,47 @@ fn since(second: u64) -> Instant {
 fn stamp(seconds: u64) -> String {
     let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
     time.strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+/// Checks a trial for interference; returns the reason, as a clause, if it should not be relied on.
+pub type InterferenceCheck = fn(&Measurement) -> Option<String>;
+
+/// Cancellation flag used when nothing can be cancelled.
+static NEVER: AtomicBool = AtomicBool::new(false);
+/// Progress counter used when there is no progress display.
+static UNWATCHED: AtomicU64 = AtomicU64::new(0);
+
+/// The conditions under which trials are made.
+#[derive(Clone, Copy)]
+pub struct Conditions<'a> {
+    /// Set by the user's Ctrl-C.
+    pub cancel: &'a AtomicBool,
+    /// Completed transactions of the current trial.
+    pub progress: &'a AtomicU64,
+    /// Observes machine, client and server during each trial.
+    pub observer: Option<&'a dyn Observer>,
+    /// Checks each trial for interference by other processes. A disturbed trial is repeated once at the end of its
+    /// round; the repetition counts in any case. `None`: no check. A trial in which Kurabe itself stood still is
+    /// always repeated.
+    pub interference_check: Option<InterferenceCheck>,
+    /// Separate processors for clients and servers; `None`: no pinning.
+    pub cpu_partition: Option<&'a CpuPartition>,
+    /// The machines that run the clients; `None`: this process runs them.
+    pub fleet: Option<&'a dyn Fleet>,
+}
+
+/// No cancellation, progress, observation, interference check, pinning and fleet.
+impl Default for Conditions<'_> {
+    fn default() -> Self {
+        Self {
+            cancel: &NEVER,
+            progress: &UNWATCHED,
+            observer: None,
+            interference_check: None,
+            cpu_partition: None,
+            fleet: None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,17 +1,15 @@
 //! Executes a run: rounds over all trials, with a fixture per target. Every outcome is recorded before the next trial
 //! starts.
 
-use crate::conditions::Conditions;
 use crate::plan::budget::{LATE, RESTART, fewer_blocks};
 use crate::plan::{Plan, TrialId};
 use crate::prepare::eviction::{Stopped, Watch};
 use crate::prepare::fixture::{Fixture, Ownership};
 use crate::prepare::target::Target;
-use crate::run::listener::Event;
-use crate::run::log::RunLog;
-use crate::run::settle::{Disturbance, DisturbanceKind, Rerun, standstill};
+use crate::run::Conditions;
+use crate::run::group::{Disturbance, DisturbanceKind, Rerun, restart_all, standstill};
+use crate::run::listener::{Event, RunLog};
 use crate::run::stopping_rule::StoppingRule;
-use crate::run::throwaway::restart_all;
 use kurabe_core::experiment::OperationInfo;
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::run::{CellRecord, Outcome, Replanned, RunSpec, TrialRecord};

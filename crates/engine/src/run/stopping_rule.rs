@@ -1,7 +1,6 @@
 //! `--until conclusive`: whether a run continues after its planned rounds.
 
-use crate::run::listener::Event;
-use crate::run::log::RunLog;
+use crate::run::listener::{Event, RunLog};
 use kurabe_core::run::Run;
 use kurabe_core::{Error, Result};
 use kurabe_stats::interim::Analyses;

@@ -1,8 +1,8 @@
 //! The spec of a run: what was asked for, with all defaults.
 
-use super::interleave::slice;
 use super::{BUDGET, ROUNDS, Request};
 use crate::axes::axes_of;
+use crate::suite::slice;
 use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};

@@ -3,10 +3,8 @@
 //! A resource is named in two cases: it was saturated; or the clients spent most of their time waiting for it.
 //! Otherwise nothing was saturated, and round-trip time limits the trial: more clients would achieve more.
 
-use super::bottleneck::{Bottleneck, Confidence, Judged};
-use super::facts::Facts;
-use super::saturation::{FULL, NEARLY, full, nearly, ready};
-use super::waits::waiting;
+use crate::attribution::facts::{Facts, Side};
+use crate::attribution::{Bottleneck, Confidence, Judged, Rule, Sides};
 use kurabe_core::run::MIN_TRIAL;
 
 /// The share of the machine's CPU used by other processes that disturbs a trial.
@@ -60,13 +58,259 @@ fn neither(facts: &Facts) -> Judged {
     Judged::new(Bottleneck::Latency, confidence)
 }
 
+/// From this share on, a processor or a limit counts as saturated. The rest is lost to switching and wake-ups.
+const FULL: f64 = 0.9;
+/// From this share on, it is nearly saturated, which is reported with low confidence if nothing else explains the
+/// trial.
+const NEARLY: f64 = 0.8;
+/// The share above which one side certainly used the greater part.
+const MAJORITY: f64 = 0.67;
+/// The share of client and server in saturated processors above which these count as saturated by them.
+const MOSTLY_OURS: f64 = 0.7;
+/// The minimum share of time that a side must have run if its threads also waited for a processor.
+const AT_WORK: f64 = 0.4;
+
+/// The side with the higher utilisation, if it reaches the threshold.
+fn fuller(facts: &Facts, threshold: f64, sure: bool) -> Option<Judged> {
+    let (client_rule, client) = client_fullness(facts);
+    let (server_rule, server) =
+        facts.server.map_or((Rule::PerClient, 0.0), |side| server_fullness(facts, &side));
+    let high = sure && (client - server).abs() >= 0.05;
+    let confidence = if high { Confidence::High } else { Confidence::Low };
+    if server >= client {
+        Judged::by(Bottleneck::ServerCpu, confidence, server_rule, server, threshold)
+    } else {
+        Judged::by(client_cpu(facts), confidence, client_rule, client, threshold)
+    }
+}
+
+/// A side that was saturated, or the processors that both sides share.
+pub(super) fn full(facts: &Facts) -> Option<Judged> {
+    if let Some(judged) = fuller(facts, FULL, true) {
+        return Some(judged);
+    }
+    // The available processors are saturated: by which side?
+    let server = facts.server.map_or(0.0, |server| server.cpu);
+    let ours = facts.client.cpu + server;
+    if ours < facts.cores * facts.cores_busy * MOSTLY_OURS || facts.unseen.is_some() {
+        return None;
+    }
+    let part = server.max(facts.client.cpu) / ours.max(f64::MIN_POSITIVE);
+    let confidence = if part >= MAJORITY || facts.in_process { Confidence::High } else { Confidence::Low };
+    let bottleneck = if server >= facts.client.cpu { Bottleneck::ServerCpu } else { client_cpu(facts) };
+    Judged::by(bottleneck, confidence, Rule::SharedCpus, facts.cores_busy, FULL)
+}
+
+/// The client's utilisation. If all of the threads that serve clients run all the time, it is saturated, however many
+/// processors there are.
+fn client_fullness(facts: &Facts) -> (Rule, f64) {
+    // One saturated agent of several makes a lower bound of the whole.
+    let agent = facts.agent.as_ref().map(|agent| (agent.thread, &agent.side));
+    let (threads, side) = agent.unwrap_or_else(|| (facts.client_thread(), &facts.client));
+    fullness(threads, side)
+}
+
+fn fullness(threads: f64, side: &Side) -> (Rule, f64) {
+    let processors = side.utilisation();
+    if threads >= processors {
+        (Rule::Thread(Sides::Client), threads)
+    } else {
+        (Rule::Capacity(Sides::Client), processors)
+    }
+}
+
+/// The server's utilisation, or that of its busiest thread if that is higher.
+fn server_fullness(facts: &Facts, server: &Side) -> (Rule, f64) {
+    let processors = server.utilisation();
+    let hangs_on_one = server.thread >= server.cpu * 0.4;
+    let thread = if hangs_on_one { server.thread.min(1.0) } else { 0.0 };
+    let found = [
+        (Rule::Capacity(Sides::Server), processors),
+        (Rule::Thread(Sides::Server), thread),
+        (Rule::PerClient, (server.cpu / facts.clients).min(1.0)),
+    ];
+    // The first one, if equal.
+    found.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(found[0])
+}
+
+/// For an embedded database: the client's CPU is the database's, unless most of it is the tool's overhead.
+fn client_cpu(facts: &Facts) -> Bottleneck {
+    if facts.in_process && facts.own_share.is_none_or(|own| own < 0.5) {
+        Bottleneck::ProcessCpu
+    } else {
+        Bottleneck::ClientCpu
+    }
+}
+
+/// A side that was nearly saturated, or the processors that both sides share.
+fn nearly(facts: &Facts) -> Option<Judged> {
+    if facts.served() {
+        return None;
+    }
+    let server = facts.server.unwrap_or_default().cpu;
+    let mostly = facts.shared && server >= facts.cores * facts.cores_busy * MAJORITY;
+    let shared =
+        || Judged::by(Bottleneck::ServerCpu, Confidence::Low, Rule::SharedCpus, facts.cores_busy, NEARLY);
+    fuller(facts, NEARLY, false).or_else(|| shared().filter(|_| mostly))
+}
+
+/// A side whose threads were running or runnable all the time wanted more CPU than it got, on processors used by
+/// others. A side that hardly ran was only delayed; its bottleneck is unknown.
+fn ready(facts: &Facts) -> Option<Judged> {
+    let (client_work, client_queue) = (facts.client_thread(), facts.client_thread_queue());
+    let client = client_work + client_queue;
+    let server_work = facts.server.map_or(0.0, |server| server.thread);
+    let server = (server_work + facts.server.map_or(0.0, |server| server.thread_queue)).min(1.0);
+    let (bottleneck, side, work) = if server > client {
+        (Bottleneck::ServerCpu, Sides::Server, server_work)
+    } else {
+        (client_cpu(facts), Sides::Client, client_work)
+    };
+    // A thread that was not put back to sleep is runnable without work, so that only one side may be.
+    let clear = client.min(server) <= 0.3 && work >= AT_WORK;
+    Judged::by(bottleneck, Confidence::Low, Rule::Ready(side), client.max(server), NEARLY)
+        .filter(|_| clear && !facts.served())
+}
+
+/// The share of the clients' time without CPU usage of either side that counts as waiting.
+const IDLE: f64 = 0.5;
+/// The share of available processors above which a database did not only wait.
+const BUSY: f64 = 0.5;
+/// The minimum number of samples for a reliable statement.
+const FEW: u64 = 10;
+/// The minimum number of session samples.
+const FEW_SAMPLES: u64 = 4;
+/// The utilisation above which an interface counts as saturated.
+const INTERFACE: f64 = 0.85;
+/// The share of time that clients of an embedded database sleep if it waits.
+const SLEPT: f64 = 0.6;
+/// The network's share of a round trip that makes it the bottleneck.
+const WIRE: f64 = 0.5;
+/// The share of samples with unanswered requests at the server.
+const HELD: f64 = 0.6;
+/// The share of samples with requests or replies in transit.
+const TRANSIT: f64 = 0.7;
+/// The share of samples with a thread waiting for storage.
+const WAITED: f64 = 0.5;
+/// The share of time with a busy disk.
+const DISK_BUSY: f64 = 0.6;
+/// The share of the clients' time for which a common wait is the bottleneck, …
+const LOCKED: f64 = 0.5;
+/// … most likely is the bottleneck, unless another wait is longer, …
+const PARTLY: f64 = 0.3;
+/// … and below which it is not.
+const UNLOCKED: f64 = 0.2;
+
+/// The resource that the clients waited for.
+pub(super) fn waiting(facts: &Facts) -> Option<Judged> {
+    if facts.served() {
+        return None;
+    }
+    let (locks, network) = (Bottleneck::Locks, Bottleneck::Network);
+    if let Some(judged) = Judged::by(network, Confidence::High, Rule::Interface, facts.interface, INTERFACE) {
+        return Some(judged);
+    }
+    // Of waits for locks and for the log, the more frequent one is more likely.
+    if let Some(reported) = &facts.reported
+        && (reported.locks >= LOCKED || reported.locks > reported.logs)
+    {
+        let sure = reported.locks >= LOCKED && reported.samples >= FEW;
+        let confidence = if sure { Confidence::High } else { Confidence::Low };
+        let judged = Judged::by(locks, confidence, Rule::LocksReported, reported.locks, PARTLY);
+        if judged.is_some() {
+            return judged;
+        }
+    }
+    let idle = facts.idle();
+    let disk = disk(facts, idle);
+    if disk.is_some() {
+        return disk;
+    }
+    if idle < IDLE || facts.disk.waiting >= 0.4 {
+        return None;
+    }
+    // With many clients most sleep in any case. A database that used half of the processors did not only wait.
+    let database = if facts.in_process { Some(&facts.client) } else { facts.server.as_ref() };
+    let rests = database.is_none_or(|side| side.cpu < BUSY * side.capacity);
+    if facts.in_process {
+        // Sleep within one process that is not for storage is for a lock.
+        let slept = Judged::by(locks, Confidence::Low, Rule::Slept, idle, SLEPT);
+        return slept.filter(|_| facts.disk.samples >= FEW && rests);
+    }
+    let wire = facts.wire.as_ref()?;
+    let wire_share = wire.rtt_us / facts.round_trip_us.max(f64::MIN_POSITIVE);
+    if let Some(judged) = Judged::by(network, Confidence::High, Rule::WireTime, wire_share, WIRE) {
+        return Some(judged);
+    }
+    facts.server?;
+    if wire.classified < FEW {
+        return None;
+    }
+    // The server had the requests and used neither CPU nor storage, so it waited internally. Only the server could
+    // report that it was for a lock.
+    if let Some(judged) = Judged::by(locks, Confidence::Low, Rule::HeldRequests, wire.at_server, HELD) {
+        // Either it worked, or it was sampled and reports that it did not wait for locks.
+        let reported = facts.reported.as_ref().filter(|reported| reported.samples >= FEW_SAMPLES);
+        let denied = reported.is_some_and(|reported| reported.locks < UNLOCKED);
+        // A server that wrote may as well have waited for its log, which a fast disk shows in few samples.
+        if rests && !denied && facts.disk.touched == Some(true) {
+            return Some(Judged::new(Bottleneck::Unknown, Confidence::Low));
+        }
+        return Some(judged).filter(|_| rests && !denied);
+    }
+    // An answer that waits for its turn at a thread that clients share has left the server, as one in transit has.
+    let at_work = (facts.client.cpu + facts.client.queue) / facts.threads;
+    if facts.threads < facts.clients && at_work >= AT_WORK {
+        return None;
+    }
+    let clear = wire.at_server <= 0.1 && wire.classified >= 2 * FEW && idle >= 0.7;
+    let confidence = if clear { Confidence::High } else { Confidence::Low };
+    Judged::by(network, confidence, Rule::InTransit, 1.0 - wire.at_server, TRANSIT)
+}
+
+/// Whether requests were at the server in most samples.
+fn is_held(facts: &Facts) -> bool {
+    facts.wire.is_some_and(|wire| wire.classified >= FEW && wire.at_server >= HELD)
+}
+
+fn disk(facts: &Facts, idle: f64) -> Option<Judged> {
+    let disk = &facts.disk;
+    if disk.touched == Some(false) {
+        return None;
+    }
+    let sure = |sure: bool| if sure { Confidence::High } else { Confidence::Low };
+    // The server's report is as good as samples of threads. With both, and waiting clients, confidence is high.
+    if let Some(reported) = facts.reported.as_ref().filter(|reported| reported.samples >= FEW_SAMPLES) {
+        let seen = disk.waiting >= 0.3 || disk.busy >= DISK_BUSY;
+        let sure = sure(seen && idle >= IDLE && reported.samples >= FEW && disk.touched == Some(true));
+        let judged = Judged::by(Bottleneck::Disk, sure, Rule::LogReported, reported.logs, LOCKED);
+        if judged.is_some() {
+            return judged;
+        }
+    }
+    if idle < 0.3 {
+        return None;
+    }
+    if disk.samples < 4 {
+        // Too short for samples: the disk's own counter shows whether it was busy all the time.
+        let busy = Judged::by(Bottleneck::Disk, Confidence::Low, Rule::DiskBusy, disk.busy, DISK_BUSY);
+        return busy.filter(|_| disk.touched == Some(true));
+    }
+    let sure = sure(disk.waiting >= 0.6 && disk.samples >= FEW && disk.touched == Some(true));
+    Judged::by(Bottleneck::Disk, sure, Rule::StorageSamples, disk.waiting, WAITED).or_else(|| {
+        // The server had the requests all the time, and waited for storage in a part of it.
+        let partly =
+            Judged::by(Bottleneck::Disk, Confidence::Low, Rule::StorageSamples, disk.waiting, PARTLY);
+        partly.filter(|_| disk.touched == Some(true) && is_held(facts))
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::Evidence;
-    use super::super::bottleneck::Rule;
-    use super::super::facts::{Disk, Reported, Side, Wire};
-    use super::super::waits::PARTLY;
     use super::*;
+    use crate::attribution::{Evidence, Rule};
+    use crate::attribution::facts::{Disk, Reported, Side, Wire};
+    use crate::attribution::rules::PARTLY;
     use crate::messages::Language;
     use proptest::prelude::*;
 

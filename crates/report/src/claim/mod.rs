@@ -6,10 +6,7 @@
 //! its claim is decided.
 
 mod judge;
-mod measure;
-mod page;
 mod range;
-mod reason;
 mod report;
 mod text;
 
@@ -20,11 +17,11 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 pub use judge::judge;
-pub use measure::metrics;
-pub use page::page;
+pub use judge::metrics;
 pub use range::{Answer, Range};
-pub use reason::Reason;
+pub use report::Reason;
 pub use report::{About, Card, Held, Judgement, Report, Tested, json};
+pub use text::page;
 pub use text::terminal;
 
 /// What is compared, and what is claimed of it.

@@ -1,13 +1,11 @@
 //! Differences between two runs besides their results: versions, settings, machine, spec.
 
-use crate::summary::Summary;
-use crate::target::TargetSummary;
+use crate::summary::{Summary, TargetSummary};
 use crate::wording::class_name;
 use kurabe_core::custom::{CustomFile, CustomWorkload};
 use kurabe_core::run::Setup;
-use kurabe_core::sort;
 use kurabe_core::target::{SETUP, TargetUrl};
-use kurabe_core::units;
+use kurabe_core::{sort, units};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! Formats a comparison of two runs as text, Markdown and JSON.
 
-use super::gate::{message, words};
-use super::{Answer, Compared, Difference, Row};
+use crate::compare::gate::{message, words};
+use crate::compare::{Answer, Compared, Difference, Row};
 use crate::finding::{Finding, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
+use crate::html::{Document, one_table};
 use crate::json::with_sentences;
 use crate::labels::Labels;
 use crate::markdown::{escaped, items, markdown_table, publishing};
@@ -14,7 +15,9 @@ use crate::terminal_page::{Options, Page};
 use crate::wording::{amount, ratio, ratio_in_table};
 use kurabe_core::metric::Unit;
 use kurabe_core::sort;
+use kurabe_core::text::printable;
 use kurabe_stats::{Estimate, VerdictResult};
+use maud::{Markup, html};
 use std::fmt::Write as _;
 
 /// The number of lines of a gate's result on a terminal.
@@ -90,7 +93,7 @@ pub(super) fn judged(compared: &Compared) -> Vec<&Row> {
 
 /// The judged rows: of each what it is of, both values, second ÷ first with its interval and with whether that is worse, and the
 /// judgement.
-pub(super) fn gate_table(rows: &[&Row], language: Language) -> Table {
+fn gate_table(rows: &[&Row], language: Language) -> Table {
     let targets = rows.iter().any(|row| row.target != rows[0].target);
     let axes = varying(rows);
     let name = |row: &Row| {
@@ -277,4 +280,134 @@ fn differences(compared: &Compared) -> Table {
     table.add("first", false, 0, all.iter().map(|one| one.first.clone()));
     table.add("second", false, 0, all.iter().map(|one| one.second.clone()));
     table
+}
+
+/// The comparison as `JUnit` XML. Results that are slower are failures. Results that are undecided or not judged are
+/// skipped, because `JUnit` has no third outcome.
+pub fn junit(compared: &Compared, experiment: &str) -> String {
+    let (mut cases, mut tests, mut failures, mut skipped) = (String::new(), 0_u32, 0_u32, 0_u32);
+    for row in &compared.rows {
+        let Some(answer) = row.gate else { continue };
+        tests += 1;
+        let class = escaped_xml(&format!("kurabe.{experiment}.{}", row.target));
+        let _ = write!(cases, "    <testcase name=\"{}\" classname=\"{class}\"", escaped_xml(&name(row)));
+        let margin = compared.gate.as_ref().and_then(|gate| gate.decided.criteria.of(row));
+        let margin = margin.unwrap_or_default().0 * 100.0;
+        match answer {
+            Answer::Holds => cases.push_str("/>\n"),
+            Answer::DoesNotHold => {
+                failures += 1;
+                let message = escaped_xml(&format!("{}, beyond {margin} %", change(row, Language::English)));
+                let text = escaped_xml(&interval(row));
+                let failure = format!("<failure message=\"{message}\" type=\"slower\">{text}</failure>");
+                let _ = writeln!(cases, ">\n      {failure}\n    </testcase>");
+            }
+            Answer::Undecided | Answer::NotTestable => {
+                skipped += 1;
+                let why =
+                    format!("{}: {}; margin {margin} %", words(row, answer, &compared.labels), interval(row));
+                let _ =
+                    writeln!(cases, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped_xml(&why));
+            }
+        }
+    }
+    let suite = escaped_xml(&format!("kurabe {experiment}"));
+    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"");
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"kurabe\" {counts}>\n  \
+         <testsuite name=\"{suite}\" {counts}>\n{cases}  </testsuite>\n</testsuites>\n"
+    )
+}
+
+/// `read, payload 10 kB, layout blob: throughput on sqlite`.
+fn name(row: &Row) -> String {
+    let axes = row.shown.iter().map(|(axis, value)| format!(", {axis} {value}"));
+    format!("{}{}: {} on {}", row.operation, axes.collect::<String>(), row.metric, row.target)
+}
+
+fn interval(row: &Row) -> String {
+    let Some(Estimate { value: ratio, low, high }) = row.ratio else {
+        return "the runs cannot be compared here".to_owned();
+    };
+    match low.zip(high) {
+        Some((low, high)) => {
+            let direction = direction(row, Language::English);
+            let [first, second] = [row.first, row.second].map(|side| value(row, side));
+            format!("{first} → {second}: second ÷ first is {ratio:.3} ({low:.3} to {high:.3}){direction}")
+        }
+        None => format!("second ÷ first is {ratio:.3}, without an interval"),
+    }
+}
+
+/// A text for an element or an attribute, without the characters that XML 1.0 does not allow.
+fn escaped_xml(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// The findings and tables, without a heading.
+pub fn fragment(compared: &Compared) -> Markup {
+    let list = |class: &str, section: Section| {
+        let sentences = compared.sentences(section);
+        html! {
+            @if !sentences.is_empty() {
+                ul class=(class) { @for sentence in sentences { li { (sentence) } } }
+            }
+        }
+    };
+    html! {
+        (list("plain", Section::Publishing))
+        (list("verdict", Section::Verdict))
+        @for table in tables(compared) {
+            h3 { (table.title) }
+            (one_table(&table))
+        }
+        (list("plain", Section::Warning))
+    }
+}
+
+/// The comparison as a page of its own: the decision and its reasons, then what was judged, then all figures.
+pub fn page(compared: &Compared) -> String {
+    let language = compared.labels.language;
+    let title = format!("{} → {}", compared.first, compared.second);
+    let rows = judged(compared);
+    let body = html! {
+        header { h1 { (title) } }
+        main {
+            @if compared.gate.is_some() && !rows.is_empty() {
+                ul class="verdict" { @for sentence in compared.sentences(Section::Verdict) { li { (sentence) } } }
+                (one_table(&gate_table(&rows, language)))
+                details {
+                    summary { (Message::InDetail.text(language)) }
+                    @for table in tables(compared) { h3 { (table.title) } (one_table(&table)) }
+                }
+                ul class="plain" { @for sentence in compared.sentences(Section::Warning) { li { (sentence) } } }
+            } @else {
+                (fragment(compared))
+            }
+        }
+    };
+    Document { language, title: &title, style: "", body, script: String::new() }.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_and_characters_that_xml_forbids_are_escaped() {
+        assert_eq!(escaped_xml("a<b>&\"c\" 5 %"), "a&lt;b&gt;&amp;&quot;c&quot; 5 %");
+        assert_eq!(escaped_xml("\u{1b}[31m\n\0é"), r"\u{1b}[31m\n\u{0}é");
+        assert_eq!(escaped_xml("\u{ffff}"), "\u{fffd}");
+    }
 }

@@ -1,19 +1,17 @@
 //! The basis of the results: what was tested and verified, the noise floor, and durability.
 
-use super::context::Context;
+use crate::finding::Context;
 use crate::format::{list, nanos, settings_list};
 use crate::labels::{Axis, Labels, OperationLabels};
 use crate::messages::Language;
 use crate::noise::{self, NoiseFloor};
 use crate::proof;
-use crate::results::overhead_of;
-use crate::trials::measured;
+use crate::results::{measured, overhead_of};
 use crate::wording::{class_name, listed, many, promise, rounds, say, with_version};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::run::{MIN_INTERLEAVED_ROUNDS, Run, Sampled};
-use kurabe_core::sort;
-use kurabe_core::units;
 use kurabe_core::verification::Verification;
+use kurabe_core::{sort, units};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

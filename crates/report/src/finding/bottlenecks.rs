@@ -1,12 +1,11 @@
 //! Bottlenecks: one finding for each operation, target and bottleneck.
 
-use super::context::Context;
 use crate::attribution::{Attribution, Bottleneck, Confidence, Evidence};
 use crate::cell::{CellResult, reported};
+use crate::finding::Context;
 use crate::group::grouped;
-use crate::labels::{Axis, Labels};
+use crate::labels::{Axis, Labels, Scope};
 use crate::messages::Language;
-use crate::scope::Scope;
 use crate::wording::{likely, many, noun, of_cells, say};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::cpus::CPUS;
@@ -91,8 +90,8 @@ fn limited_by(bottleneck: Bottleneck, confidence: Confidence, language: Language
 pub(super) fn findings(context: &Context<'_>) -> Vec<Bottlenecks> {
     let mut findings = Vec::new();
     for operation in &context.labels.operations {
-        for target in &context.labels.names {
-            let cells = reported(context.cells, &operation.name).filter(|cell| cell.target == *target);
+        for target in 0..context.targets.len() {
+            let cells = reported(context.cells, &operation.name).filter(|cell| cell.target_index == target);
             let attributed = cells.filter_map(|cell| Some((cell, cell.attribution.as_ref()?)));
             let mut found = grouped(attributed.map(|(cell, found)| (found.bottleneck, (cell, found))));
             sort::by_key(&mut found, |(bottleneck, _)| *bottleneck);
@@ -113,7 +112,7 @@ pub(super) fn limits_of_scaling(context: &Context<'_>) -> Vec<Bottlenecks> {
         let Some(AxisValue::Number(count)) = cell.axes.get(CPUS.name) else { return None };
         let mut others = cell.axes.values().clone();
         others.remove(CPUS.name);
-        Some(((cell.operation.clone(), cell.target.clone(), others), (*count, cell.is_lower_bound())))
+        Some(((cell.operation.clone(), cell.target_index, others), (*count, cell.is_lower_bound())))
     }));
     rows.into_iter()
         .filter_map(|((operation, target, others), mut row)| {
@@ -126,7 +125,8 @@ pub(super) fn limits_of_scaling(context: &Context<'_>) -> Vec<Bottlenecks> {
             let at = chart.and_then(|axis| others.get(&axis.name)).cloned().into_iter().collect();
             let varying = |name: &String| labels.varying().any(|axis| axis.name == *name);
             let axes = Cell::new(others.into_iter().filter(|(name, _)| varying(name)));
-            let scope = Scope { operations: vec![operation], targets: vec![target], at, axes };
+            let scope =
+                Scope { operations: vec![operation], targets: vec![labels.names[target].clone()], at, axes };
             Some(Bottlenecks::ClientLimitsScaling { scope, from, known })
         })
         .collect()
@@ -135,7 +135,7 @@ pub(super) fn limits_of_scaling(context: &Context<'_>) -> Vec<Bottlenecks> {
 fn finding(
     context: &Context<'_>,
     operation: &str,
-    target: &str,
+    target: usize,
     bottleneck: Bottleneck,
     cells: &[(&CellResult, &Attribution)],
 ) -> Option<Bottlenecks> {
@@ -155,7 +155,8 @@ fn finding(
     });
     let axes = Axis::values_of(shared, &first.axes);
     let at: Vec<AxisValue> = labels.chart_axis().map(values).unwrap_or_default();
-    let here = |cell: &&CellResult| cell.operation == operation && cell.target == target && !cell.aa_control;
+    let here =
+        |cell: &&CellResult| cell.operation == operation && cell.target_index == target && !cell.aa_control;
     let planned: Vec<&CellResult> = context.cells.iter().filter(here).collect();
     let within = |cell: &CellResult| {
         let chart = labels.chart_axis().and_then(|axis| cell.axes.get(&axis.name));
@@ -166,7 +167,12 @@ fn finding(
     let exact = planned.iter().filter(|cell| within(cell)).count() == cells.len();
     let (at, axes) = if exact { (at, axes) } else { (Vec::new(), Cell::default()) };
     Some(Bottlenecks::Bottleneck {
-        scope: Scope { operations: vec![operation.to_owned()], targets: vec![target.to_owned()], at, axes },
+        scope: Scope {
+            operations: vec![operation.to_owned()],
+            targets: vec![labels.names[target].clone()],
+            at,
+            axes,
+        },
         exact,
         bottleneck,
         confidence: most.confidence,

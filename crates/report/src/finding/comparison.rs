@@ -1,18 +1,15 @@
 //! Results of comparisons: those of one pair with one outcome become one finding.
 
-use super::context::Context;
 use crate::attribution::{Bottleneck, Confidence};
 use crate::comparison::TARGET;
-use crate::estimate::{as_ratio, is_vast};
+use crate::finding::Context;
 use crate::format::percent;
 use crate::group::{distinct, grouped};
-use crate::labels::Labels;
+use crate::labels::{Labels, Scope};
 use crate::messages::Language;
 use crate::metrics::is_speed;
-use crate::scope::Scope;
-use crate::side::Side;
-use crate::target::TargetSummary;
-use crate::verdict::{Limit, Pair, Verdict, Why};
+use crate::summary::TargetSummary;
+use crate::verdict::{Limit, Pair, Side, Verdict, Why, as_ratio, is_vast};
 use crate::wording::{
     amount, gained, is_factor, joined, likely, many, noun, promise, ratio, say, subject, taking,
     with_settings,

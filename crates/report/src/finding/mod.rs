@@ -7,7 +7,6 @@
 mod basis;
 mod bottlenecks;
 mod comparison;
-mod context;
 mod notes;
 mod progress;
 pub(crate) mod published;
@@ -16,29 +15,32 @@ pub(crate) mod runs;
 mod trials;
 mod values;
 
-pub use crate::noise::NoiseFloor;
-pub use crate::scope::Scope;
-pub use crate::side::Side;
-pub use crate::verdict::{Limit, Pair, Why};
-pub use basis::{Agents, Basis, NotInterleaved, Overhead, Tested};
-pub use bottlenecks::Bottlenecks;
-pub use comparison::{Comparison, Measured, Promise};
-pub use kurabe_stats::{Estimate, Interval};
-pub use notes::{Login, Note};
-pub use progress::Progress;
-pub use published::{PublishedHere, Reproduction};
-pub use rates::{RatePoint, Rates};
-pub use runs::{Between, Criteria, Gated, Runs};
-pub use trials::Trials;
-pub use values::{MetricPoint, SettingValues, Values};
-
-use crate::cell::Status;
-use crate::comparison::TARGET;
-use crate::labels::Labels;
+use crate::cell::{CellResult, Status};
+use crate::comparison::{TARGET, sides};
+use crate::labels::{Axis, Labels};
+use crate::noise::Noise;
+use crate::rule::Rule;
+use crate::summary::TargetSummary;
 use crate::verdict::Verdict;
-pub(crate) use context::Context;
-use kurabe_core::experiment::Answer;
+use kurabe_core::axis::Cell;
+use kurabe_core::experiment::{Answer, ExperimentInfo};
+use kurabe_core::run::Run;
 use serde::Serialize;
+
+pub use crate::finding::basis::{Agents, Basis, NotInterleaved, Overhead, Tested};
+pub use crate::finding::bottlenecks::Bottlenecks;
+pub use crate::finding::comparison::{Comparison, Measured, Promise};
+pub use crate::finding::notes::{Login, Note};
+pub use crate::finding::progress::Progress;
+pub use crate::finding::published::{PublishedHere, Reproduction};
+pub use crate::finding::rates::{RatePoint, Rates};
+pub use crate::finding::runs::{Between, Criteria, Gated, Runs};
+pub use crate::finding::trials::Trials;
+pub use crate::finding::values::{MetricPoint, SettingValues, Values};
+pub use crate::labels::Scope;
+pub use crate::noise::NoiseFloor;
+pub use crate::verdict::{Limit, Pair, Side, Why};
+pub use kurabe_stats::{Estimate, Interval};
 
 /// Declares [`Finding`] with a variant for each family.
 macro_rules! families {
@@ -217,4 +219,31 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     first.extend(all_of(bottlenecks::limits_of_scaling(context)));
     first.extend(all_of(values::settings(context)));
     (first, details)
+}
+
+pub(crate) struct Context<'a> {
+    pub run: &'a Run,
+    pub info: Option<&'a ExperimentInfo>,
+    pub labels: &'a Labels,
+    pub targets: &'a [TargetSummary],
+    pub cells: &'a [CellResult],
+    pub verdicts: &'a [Verdict],
+    pub noise: &'a Noise,
+    pub rule: &'a Rule,
+    /// The number of rounds with measurements.
+    pub rounds: u32,
+    /// The numbers of comparisons of primary metrics, whose intervals hold together, and of other metrics.
+    pub comparisons: [u32; 2],
+}
+
+impl Context<'_> {
+    /// The two cells of a comparison.
+    pub fn sides(&self, verdict: &Verdict) -> Option<[&CellResult; 2]> {
+        sides(self.cells, verdict)
+    }
+
+    /// The values of the varying axes, except the chart axis, that the sides of a comparison share.
+    pub fn others(&self, verdict: &Verdict) -> Cell {
+        Axis::values_of(self.labels.varying(), &verdict.at)
+    }
 }

@@ -1,11 +1,11 @@
 //! Notes on a run and its targets that trials do not show.
 
-use super::context::Context;
 use crate::cell::CellResult;
+use crate::finding::Context;
 use crate::group::{distinct, grouped};
 use crate::labels::Labels;
 use crate::messages::Message;
-use crate::target::TargetSummary;
+use crate::summary::TargetSummary;
 use crate::wording::{joined, listed, many, ratio, say, with_version};
 use kurabe_core::custom::Language as CustomLanguage;
 use kurabe_core::facts::LOGIN;
@@ -218,15 +218,14 @@ pub(super) fn publishing(context: &Context<'_>) -> Vec<Note> {
 
 /// How connections log in, if requests open some.
 pub(super) fn logins(context: &Context<'_>) -> Option<Note> {
-    let opens = |target: &&TargetSummary| {
-        let of_it = context.cells.iter().filter(|cell| cell.target == target.name);
-        of_it.into_iter().any(|cell| cell.metric(CONNECT.name).is_some())
+    let opens = |(at, _): &(usize, &TargetSummary)| {
+        context.cells.iter().any(|cell| cell.target_index == *at && cell.metric(CONNECT.name).is_some())
     };
-    let login = |target: &TargetSummary| {
+    let login = |(_, target): (usize, &TargetSummary)| {
         let method = target.settings.get(LOGIN)?.clone();
         Some(Login { target: target.name.clone(), method })
     };
-    let targets: Vec<Login> = context.targets.iter().filter(opens).filter_map(login).collect();
+    let targets: Vec<Login> = context.targets.iter().enumerate().filter(opens).filter_map(login).collect();
     (!targets.is_empty()).then_some(Note::Logins { targets })
 }
 
@@ -239,11 +238,12 @@ pub(super) fn plans(context: &Context<'_>) -> Vec<Note> {
     if custom.is_none_or(|custom| custom.language != CustomLanguage::Query) {
         return Vec::new();
     }
-    let mut found: Vec<Note> = Vec::new();
+    let (mut found, mut told) = (Vec::new(), Vec::new());
     for cell in context.cells.iter().filter(|cell| cell.is_reported()) {
         for plan in &cell.plans {
-            let is_known = |note: &Note| matches!(note, Note::Plan { query, target, .. } if *query == plan.statement && *target == cell.target);
-            if !found.iter().any(is_known) {
+            let query = (cell.target_index, &plan.statement);
+            if !told.contains(&query) {
+                told.push(query);
                 found.push(Note::Plan {
                     query: plan.statement.clone(),
                     target: cell.target.clone(),
@@ -259,20 +259,20 @@ pub(super) fn plans(context: &Context<'_>) -> Vec<Note> {
 
 /// What servers do not report: one finding for each target and reason.
 pub(super) fn not_reported(context: &Context<'_>) -> Vec<Note> {
-    let mut all: Vec<((&str, &str), &str)> = Vec::new();
+    let mut all: Vec<((usize, &str), &str)> = Vec::new();
     for cell in context.cells {
         for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {
             let sessions = engine.not_sampled.as_deref().map(|why| (SESSIONS, why));
             let counters = engine.unavailable.iter().map(|one| (one.what.as_str(), one.why.as_str()));
-            all.extend(counters.chain(sessions).map(|(what, why)| ((cell.target.as_str(), why), what)));
+            all.extend(counters.chain(sessions).map(|(what, why)| ((cell.target_index, why), what)));
         }
     }
-    let finding = |((target, why), what): ((&str, &str), Vec<&str>)| {
+    let finding = |((target, why), what): ((usize, &str), Vec<&str>)| {
         // If nothing is reported at all, the rest is implied.
         let all = what.iter().copied().find(|one| *one == ALL_STATISTICS);
         let what = all.map_or_else(|| distinct(what), |all| vec![all]);
         let what = what.into_iter().map(str::to_owned).collect();
-        Note::NotReported { target: target.to_owned(), what, reason: why.to_owned() }
+        Note::NotReported { target: context.labels.names[target].clone(), what, reason: why.to_owned() }
     };
     grouped(all).into_iter().map(finding).collect()
 }

@@ -1,6 +1,6 @@
 //! How far a run is: what it has not shown yet, and what would.
 
-use super::context::Context;
+use crate::finding::Context;
 use crate::format::percent;
 use crate::labels::Labels;
 use crate::verdict::Verdict;

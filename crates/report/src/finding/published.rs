@@ -4,14 +4,13 @@
 //! They are data (`published/` in this crate): a table as its author printed it, and a description of its columns. An
 //! experiment refers to a set of such tables.
 
-use super::context::Context;
 use crate::cell::CellResult;
+use crate::finding::Context;
 use crate::format::micros;
 use crate::group::grouped;
 use crate::labels::Labels;
 use crate::metrics::is_speed;
-use crate::side::Side;
-use crate::verdict::Verdict;
+use crate::verdict::{Side, Verdict};
 use crate::wording::{faster, listed, ratio, say};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::metric::THROUGHPUT;

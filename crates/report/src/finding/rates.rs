@@ -1,17 +1,15 @@
 //! Given rates: response times by rate, overload, and a late load generator.
 
-use super::context::Context;
 use crate::cell::{CellResult, reported};
+use crate::finding::Context;
 use crate::format::{figure, micros};
 use crate::group::grouped;
-use crate::labels::{Axis, Labels};
-use crate::scope::Scope;
+use crate::labels::{Axis, Labels, Scope};
 use crate::wording::say;
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::RATE;
 use kurabe_core::metric::HIGHEST_RATE;
-use kurabe_core::sort;
-use kurabe_core::units;
+use kurabe_core::{sort, units};
 use serde::Serialize;
 
 /// A response time at a rate.

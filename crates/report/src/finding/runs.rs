@@ -3,10 +3,9 @@
 use crate::claim::Answer;
 use crate::comparison::TARGET;
 use crate::format::{figure, micros, percent};
-use crate::labels::Labels;
+use crate::labels::{Labels, Scope};
 use crate::messages::Language;
 use crate::metrics::is_speed;
-use crate::scope::Scope;
 use crate::verdict::Why;
 use crate::wording::{self, gained, many, say, subject};
 use kurabe_core::stats_probe::Counter;

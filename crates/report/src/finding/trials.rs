@@ -1,16 +1,14 @@
 //! Trials: what makes their results invalid or doubtful.
 
-use super::context::Context;
 use crate::cell::{CellResult, FEW_OPERATIONS, Status, Steady};
+use crate::finding::Context;
 use crate::format::percent;
 use crate::group::distinct;
-use crate::labels::Labels;
-use crate::scope::Scope;
-use crate::trials::{latest, measured};
+use crate::labels::{Labels, Scope};
+use crate::results::{latest, measured};
 use crate::wording::{disturbance, listed, many, of_cells, say};
 use kurabe_core::run::{Measurement, Outcome, Run};
-use kurabe_core::sort;
-use kurabe_core::units;
+use kurabe_core::{sort, units};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -1,14 +1,13 @@
 //! Values: rates, costs, an experiment's metrics, and settings that differ.
 
-use super::context::Context;
 use crate::cell::{CellResult, MetricInfo};
+use crate::finding::Context;
 use crate::format::{list, micros, value_of};
 use crate::group::{distinct, grouped};
-use crate::labels::{Axis, Labels};
+use crate::labels::{Axis, Labels, Scope};
 use crate::messages::Language;
 use crate::metrics::{interval, is_speed, samples};
-use crate::scope::Scope;
-use crate::target::TargetSummary;
+use crate::summary::TargetSummary;
 use crate::verdict::{Pair, Verdict};
 use crate::wording::{joined, ratio, say, with_interval};
 use kurabe_core::axis::Cell;

@@ -3,36 +3,32 @@
 
 mod cells;
 mod chart;
-mod document;
-mod end_labels;
 mod lines;
 mod metrics;
 mod palette;
 mod plot;
 mod ranking;
-mod scale;
-mod scatter;
 mod sections;
-mod view;
 
 use crate::answer::rankings;
 use crate::finding::published::{self, Published};
 use crate::finding::{Finding, Rates, Section};
 use crate::format::{capital, timestamp};
+use crate::html::chart::{Frame, View};
+use crate::html::lines::{Panel, legend, panels, shares};
+use crate::html::palette::{DARK, LIGHT, PAGE, properties};
 use crate::labels::OperationLabels;
 use crate::messages::{Language, Message};
 use crate::summary::Summary;
-use chart::Frame;
-pub use document::Document;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use kurabe_core::load::Load;
-use lines::{Panel, legend, panels, shares};
-use maud::{Markup, html};
-pub use plot::{Plot, time_ticks};
-pub use sections::grid;
-pub(crate) use sections::one_table;
-use view::View;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use ring::digest::{SHA256, digest};
 
-use palette::{DARK, LIGHT, PAGE, properties};
+pub use crate::html::plot::{Plot, time_ticks};
+pub use crate::html::sections::grid;
+pub(crate) use crate::html::sections::one_table;
 
 /// Additional contents of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +67,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
             (sections::caveats(summary, &rankings))
             (filter)
             (metrics::primary(summary))
-            (scatter::sections(summary, &published))
+            (metrics::scatters(summary, &published))
             (charts(summary, &published))
             (ranking::courses(summary, &rankings))
             (metrics::further(summary))
@@ -197,4 +193,87 @@ fn knees(summary: &Summary, operation: &str) -> Vec<(usize, f64)> {
         }
     }
     found
+}
+
+/// The end of each page, before which its script is.
+const END: &str = "</body></html>";
+
+/// A page that is written to a file, for browsers without a network.
+#[derive(Debug)]
+pub struct Document<'a> {
+    pub language: Language,
+    pub title: &'a str,
+    /// Style after that of all pages.
+    pub style: &'a str,
+    /// What is shown.
+    pub body: Markup,
+    /// The page's only script; empty: it has none.
+    pub script: String,
+}
+
+impl Document<'_> {
+    /// The page as text.
+    pub fn text(self) -> String {
+        // HTML does not allow control characters, which names from servers may contain.
+        let printable = |text: String| text.replace(|c: char| c.is_control() && c != '\n', " ");
+        let script = printable(self.script);
+        let page = html! {
+            (DOCTYPE)
+            html lang=(self.language.name()) {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width,initial-scale=1";
+                    meta http-equiv="Content-Security-Policy" content=(policy(&script));
+                    meta name="generator" content="Kurabe";
+                    link rel="icon" href="data:,";
+                    title { (self.title) }
+                    style { (PreEscaped(style())) (PreEscaped(self.style)) }
+                }
+                body { (self.body) }
+            }
+        };
+        // Elements of SVG may close themselves. No text has such an end: its `<` is escaped.
+        let page = ["path", "circle", "polyline", "use"]
+            .iter()
+            .fold(printable(page.into_string()), |text, name| text.replace(&format!("></{name}>"), "/>"));
+        if script.is_empty() {
+            return page;
+        }
+        format!("{}<script>{script}</script>{END}", page.strip_suffix(END).unwrap_or(&page))
+    }
+}
+
+/// What a page may do: no network access and no script but this one, even if a name from a server were taken for markup.
+fn policy(script: &str) -> String {
+    let scripts = if script.is_empty() {
+        "'none'".to_owned()
+    } else {
+        format!("'sha256-{}'", BASE64_STANDARD.encode(digest(&SHA256, script.as_bytes())))
+    };
+    format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:; base-uri 'none'; \
+         form-action 'none'"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policy_allows_the_script_as_it_is_written_and_no_other() {
+        let page = |script: &str| {
+            let body = html! { p title="</body></html>" { "a\u{7}b</body></html>" } };
+            let script = script.to_owned();
+            Document { language: Language::English, title: "T", style: "", body, script }.text()
+        };
+        let with = page("let a = 'x\u{85}y';");
+        let written = with.split_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
+        assert!(with.contains(&policy(written)) && written == "let a = 'x y';", "{with}");
+        assert_ne!(policy(written), policy("let a = 'z y';"));
+        assert_eq!(with.matches("<script").count(), 1);
+        let without = page("");
+        assert!(without.contains("script-src 'none';") && !without.contains("<script"), "{without}");
+        assert!(without.contains("a b&lt;/body") && without.ends_with(END), "{without}");
+    }
 }

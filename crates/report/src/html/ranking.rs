@@ -4,11 +4,11 @@
 
 use super::lines::{legend_of_colors, shares};
 use super::palette::Px;
-use super::scale::{Log, range, ticks};
 use crate::answer::{self, Against, Ranking, Row};
 use crate::cell::CellResult;
 use crate::format::percent;
 use crate::group::grouped;
+use crate::html::plot::{Log, log_ticks, range};
 use crate::messages::Message;
 use crate::metrics::is_speed;
 use crate::summary::Summary;
@@ -234,7 +234,7 @@ impl Axis {
         let marks: Vec<f64> = if self.high / self.low < 3.0 {
             [0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0].to_vec()
         } else {
-            ticks(self.low, self.high)
+            log_ticks(self.low, self.high)
                 .into_iter()
                 .filter(|(_, label)| *label)
                 .map(|(value, _)| value)

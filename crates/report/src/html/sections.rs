@@ -7,13 +7,10 @@ use crate::finding::{Comparison, Consequence, Finding, Progress, Section, Statem
 use crate::format::{capital, command_line, glued, settings_list};
 use crate::messages::{Language, Message};
 use crate::server_statistics;
-use crate::summary::Summary;
+use crate::summary::{Summary, TargetSummary};
 use crate::table::{Lacking, Table, fixed_axes, lacking as lacking_cells, tables};
-use crate::target::TargetSummary;
-use crate::threshold;
 use crate::wording::{listed, promise};
-use kurabe_core::sort;
-use kurabe_core::units;
+use kurabe_core::{sort, units};
 use maud::{Markup, html};
 
 /// The number of decided comparisons with which a page begins.
@@ -76,7 +73,7 @@ fn warnings(summary: &Summary, of: Place) -> Vec<&Statement> {
 
 /// Whether each result keeps the limit of its response times.
 fn thresholds(summary: &Summary) -> Markup {
-    let all = threshold::all(summary);
+    let all = answer::thresholds(summary);
     let passed = all.iter().filter(|one| one.passed).count();
     let (kept, language) = (passed == all.len(), summary.labels.language);
     html! {
