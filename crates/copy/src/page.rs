@@ -23,6 +23,8 @@ enum Slot {
 #[derive(Clone, Debug, Default)]
 pub struct Page {
     width: usize,
+    /// Whether each row is one value: its line in the text that the target loads.
+    pub is_lines: bool,
     bytes: Vec<u8>,
     slots: Vec<Slot>,
 }
@@ -30,7 +32,7 @@ pub struct Page {
 impl Page {
     /// An empty page for rows of this many values.
     pub fn new(width: usize) -> Self {
-        Self { width, bytes: Vec::new(), slots: Vec::new() }
+        Self { width, ..Self::default() }
     }
 
     /// The number of rows.
@@ -47,6 +49,11 @@ impl Page {
     pub fn size(&self) -> u64 {
         let whole = self.slots.iter().filter(|slot| matches!(slot, Slot::Int(_))).count();
         (self.bytes.len() + 8 * whole) as u64
+    }
+
+    /// The bytes of all values, one after another.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Appends a value.
