@@ -70,6 +70,8 @@ pub struct TargetFacts {
     pub collations: Vec<String>,
     /// The bytes that a row may have in its page, as the server counts them; `None` if it says so itself where nothing is changed.
     pub longest_in_page: Option<u64>,
+    /// Whether rows with more are refused, and not the table.
+    pub refuses_rows: bool,
     /// Whether names of tables, and of columns, are the same without regard to case.
     pub folds_tables: bool,
     /// See `folds_tables`.

@@ -9,7 +9,7 @@ use crate::pool::Halt;
 use crate::sql::{Side, only_refused};
 use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result};
-pub use read::{Read, Reader, pop_text};
+pub use read::{Read, Reader};
 use std::sync::mpsc::{Receiver, sync_channel};
 pub use write::{Writer, encode, push_text};
 

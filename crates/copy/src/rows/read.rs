@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
                 page.is_lines = true;
                 (0..reply.rows())
                     .for_each(|row| page.push(Cell::Bytes(reply.field_bytes(row, 0).unwrap_or_default())));
-                return each(Read { last: self.last_of_line(reply)?, page, digests: Vec::new() });
+                return each(Read { last: self.last_of_line(reply), page, digests: Vec::new() });
             }
             let mut page = Page::new(self.readings.len());
             for row in 0..reply.rows() {
@@ -175,17 +175,14 @@ impl<'a> Reader<'a> {
     }
 
     /// The key of the last line.
-    fn last_of_line(&self, reply: &Reply) -> Result<Option<Page>> {
-        let line = reply.field_bytes(reply.rows() - 1, 0).unwrap_or_default();
-        let fields: Vec<&[u8]> =
-            line.strip_suffix(b"\n").unwrap_or(line).split(|byte| *byte == b'\t').collect();
+    fn last_of_line(&self, reply: &Reply) -> Option<Page> {
+        let line = str::from_utf8(reply.field_bytes(reply.rows() - 1, 0)?).ok()?;
+        let fields: Vec<&str> = line.trim_end_matches('\n').split('\t').collect();
         let mut key = Page::new(self.key.len());
         for at in &self.key {
-            let text = pop_text(fields.get(*at).copied().unwrap_or_default());
-            let word = std::str::from_utf8(&text).ok().filter(|_| self.readings[*at].class.is_whole());
-            key.push(word.and_then(|word| word.parse().ok()).map_or(Cell::Bytes(&text), Cell::Int));
+            key.push(Cell::Int(fields.get(*at)?.parse().ok()?));
         }
-        Ok((!self.key.is_empty()).then_some(key))
+        (!self.key.is_empty()).then_some(key)
     }
 
     fn named(&self, error: Error, column: usize) -> Error {
@@ -193,32 +190,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether all values go to the target as they are. Generated columns are not loaded.
+/// Whether all values go to the target as they are, and a line shows how far the copy is. Generated columns are not loaded.
 fn is_sent_as_text(table: &TablePlan) -> bool {
     let is_as_it_is = |column: &ColumnPlan| column.exact && column.written && column.mend.is_empty();
-    !table.columns.is_empty()
-        && table.columns.iter().all(is_as_it_is)
-        && !matches!(table.resume, Resume::Hidden(_))
-}
-
-/// A field of a line of PostgreSQL's `COPY` (manual, "COPY", "Text Format").
-pub fn pop_text(field: &[u8]) -> Vec<u8> {
-    let (mut text, mut rest) = (Vec::with_capacity(field.len()), field.iter());
-    while let Some(byte) = rest.next() {
-        text.push(match byte {
-            b'\\' => match rest.next() {
-                Some(b'b') => 8,
-                Some(b't') => b'\t',
-                Some(b'n') => b'\n',
-                Some(b'v') => 11,
-                Some(b'f') => 12,
-                Some(b'r') => b'\r',
-                other => *other.unwrap_or(&b'\\'),
-            },
-            byte => *byte,
-        });
-    }
-    text
+    let is_known = match &table.resume {
+        Resume::Columns(columns) => columns.iter().all(|at| table.columns[*at].kind.class.is_whole()),
+        resume => *resume == Resume::Restart,
+    };
+    is_known && !table.columns.is_empty() && table.columns.iter().all(is_as_it_is)
 }
 
 fn field(reply: &Reply, row: usize, at: usize) -> Value<'_> {

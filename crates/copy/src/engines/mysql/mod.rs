@@ -342,12 +342,12 @@ impl Dialect for Mysql {
             let is_on = found.first().is_some_and(|row| matches!(text(row, 1), "ON" | "1"));
             requires_keys = requires_keys.or(is_on.then_some(setting));
         }
-        // MariaDB counts less of values that are elsewhere.
-        let longest_in_page = (edition == "MySQL").then_some(8_126);
         Ok(TargetFacts {
             by_bytes,
             collations,
-            longest_in_page,
+            longest_in_page: Some(8_126),
+            // Of values that are elsewhere, it counts what a row has.
+            refuses_rows: edition == "MariaDB",
             folds_tables,
             folds_columns,
             edition,

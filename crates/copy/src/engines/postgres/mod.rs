@@ -87,40 +87,27 @@ fn written(format: &str, x: &str) -> String {
 /// The hash of a row's values up to this one, by the functions of hash partitions, which read integers and text where they are stored.
 /// Those of other types fold values that are equal, such as 1.0 and 1.00: of these, what the server sends in binary is hashed.
 fn hash(declared: &str, x: &str, nullable: bool, row: String) -> String {
-    let (row, or) = match nullable {
-        true => (
-            format!("pg_catalog.hashint4extended(({x} IS NULL)::int4, {row})"),
-            ["coalesce(", ", '')", ", '0')"],
-        ),
-        false => (row, ["", "", ""]),
-    };
-    let [text, whole] = [1, 2].map(|end| format!("{}{x}{}", or[0], or[end]));
-    let sent = match declared.split([' ', '(']).next().unwrap_or_default() {
-        "smallint" => return format!("pg_catalog.hashint2extended({whole}, {row})"),
-        "integer" => return format!("pg_catalog.hashint4extended({whole}, {row})"),
-        // Its own function folds the halves.
-        "bigint" => {
-            let low =
-                format!("pg_catalog.hashint4extended((({whole} & 4294967295) - 2147483648)::int4, {row})");
-            return format!("pg_catalog.hashint4extended(({whole} >> 32)::int4, {low})");
+    let or = |x: &str, other| if nullable { format!("coalesce({x}, '{other}')") } else { x.to_owned() };
+    let row = if nullable { format!("pg_catalog.hashint4extended(({x} IS NULL)::int4, {row})") } else { row };
+    let sent = match declared.split('(').next().unwrap_or_default() {
+        "smallint" => return format!("pg_catalog.hashint2extended({}, {row})", or(x, "0")),
+        "integer" => return format!("pg_catalog.hashint4extended({}, {row})", or(x, "0")),
+        "text" | "character varying" => {
+            return format!("pg_catalog.hashtextextended({} COLLATE \"C\", {row})", or(x, ""));
         }
-        "character" if declared.starts_with("character(") => {
-            return format!("pg_catalog.hashbpcharextended({text} COLLATE \"C\", {row})");
-        }
-        "text" | "character" if declared != "character" => {
-            return format!("pg_catalog.hashtextextended({text} COLLATE \"C\", {row})");
-        }
+        "character" => return format!("pg_catalog.hashbpcharextended({} COLLATE \"C\", {row})", or(x, "")),
         "bytea" => x.to_owned(),
+        "bigint" => format!("pg_catalog.int8send({x})"),
         "boolean" => format!("pg_catalog.boolsend({x})"),
         "numeric" => format!("pg_catalog.numeric_send({x})"),
-        "double" => format!("pg_catalog.float8send({x})"),
+        "double precision" => format!("pg_catalog.float8send({x})"),
         "date" => format!("pg_catalog.date_send({x})"),
         "uuid" => format!("pg_catalog.uuid_send({x})"),
-        "timestamp" if declared.ends_with("without time zone") => format!("pg_catalog.timestamp_send({x})"),
-        "timestamp" => format!("pg_catalog.timestamptz_send({x})"),
+        "timestamp without time zone" => format!("pg_catalog.timestamp_send({x})"),
+        "timestamp with time zone" => format!("pg_catalog.timestamptz_send({x})"),
         _ => format!("pg_catalog.record_send(ROW({x}))"),
     };
-    let digits = format!("{}pg_catalog.encode({sent}, 'hex'){}", or[0], or[1]);
+    let digits = or(&format!("pg_catalog.encode({sent}, 'hex')"), "");
     format!("pg_catalog.hashtextextended({digits} COLLATE \"C\", {row})")
 }
 
