@@ -118,7 +118,6 @@ impl OneTable<'_> {
         engine.dialect.read(&types.kind, &quoted(engine, &column.name))
     }
 
-    /// A column as the engine renders it.
     /// Whether a row has more bytes in its page: of a long value those of a pointer.
     fn has_long_row(&mut self, types: &[ColumnTypes], most: u64) -> Result<bool> {
         let engine = self.source.engine;
@@ -135,6 +134,7 @@ impl OneTable<'_> {
         Ok(self.source.number(&sql)? > 0)
     }
 
+    /// A column as the engine renders it.
     fn native_column(&mut self, column: &Column, types: &ColumnTypes, scanned: &ScannedColumn) -> ColumnPlan {
         self.list_refused(column, scanned);
         if let Collation::Named(name) | Collation::Binary(name) = &column.collation

@@ -360,11 +360,11 @@ fn digest_of_postgres_tells_apart_values_that_hash_partitions_take_for_equal() {
         assert_eq!(place.ask(&sql), format!("{count}|{count}|{count}"), "{sql}");
     };
     let all = [
-        ("smallint", "0 1 -1 NULL"),
-        ("integer", "0 1 -1 -2147483648 NULL"),
+        ("smallint", "0 1 '-1' NULL"),
+        ("integer", "0 1 '-1' '-2147483648' NULL"),
         (
             "bigint",
-            "0 1 -1 4294967295 4294967296 4294967297 -4294967297 9223372036854775807 -9223372036854775808 NULL",
+            "0 1 '-1' 4294967295 4294967296 4294967297 '-4294967297' 9223372036854775807 '-9223372036854775808' NULL",
         ),
         ("numeric", "0 1 -1 1.0 10 10000 'NaN' 'Infinity' '-Infinity' NULL"),
         ("double precision", "0 '-0' 1 'NaN' 'Infinity' NULL"),

@@ -52,10 +52,13 @@ impl<'a> Reader<'a> {
         digests: bool,
     ) -> Result<Self> {
         let send = engine.send_text.filter(|_| after.is_none() && !digests && is_sent_as_text(table));
-        let mut list: Vec<String> = match send {
-            Some(_) => table.columns.iter().map(|column| quoted(engine, &column.name)).collect(),
-            None => table.columns.iter().map(|column| column.read.clone()).collect(),
+        let read = |column: &ColumnPlan| {
+            // In a line, a value is as its type's own function writes it.
+            let name = quoted(engine, &column.name);
+            let is_own = send.is_some() && column.read == engine.dialect.read(&column.kind, &name);
+            if is_own { name } else { column.read.clone() }
         };
+        let mut list: Vec<String> = table.columns.iter().map(read).collect();
         let mut key = Vec::new();
         // As the side has the key: its order, and the expression of each field.
         let mut fields: Vec<(String, Kind)> = Vec::new();

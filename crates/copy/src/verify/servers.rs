@@ -67,8 +67,8 @@ fn digest(engine: &Engine, table: &TablePlan, of: Of) -> Option<String> {
 pub(crate) struct Digests<'t> {
     table: &'t TablePlan,
     expressions: [String; 2],
-    /// The first column of the key, if there is one.
-    key: Option<&'t String>,
+    /// The first column of the target's key, if there is one.
+    pub(crate) key: Option<&'t String>,
 }
 
 impl<'t> Digests<'t> {
@@ -76,7 +76,10 @@ impl<'t> Digests<'t> {
     pub(crate) fn new(source: &Engine, target: &Engine, table: &'t TablePlan) -> Option<Self> {
         let expressions = [digest(source, table, Of::Source)?, digest(target, table, Of::Target)?];
         let key = match &table.resume {
-            Resume::Columns(columns) => columns.first().map(|at| &table.columns[*at].name),
+            // Between servers of PostgreSQL, the key is made after the rows: each range would be a search of the whole table.
+            Resume::Columns(columns) if table.create.contains("PRIMARY KEY") => {
+                columns.first().map(|at| &table.columns[*at].name)
+            }
             _ => None,
         };
         Some(Self { table, expressions, key })
