@@ -82,7 +82,7 @@ impl<'d> Worker<'d, '_> {
     ) -> Result<(OfTable, TableDone)> {
         let mut done = TableDone::default();
         let start = Instant::now();
-        let reader = Reader::new(source.engine, table, now.last().as_ref(), bounds, self.reject.is_some())?;
+        let reader = Reader::new(source.engine, table, now.last.as_ref(), bounds, self.reject.is_some())?;
         let mut writer = Writer::new(target.engine, table);
         let (halt, checker) = (self.halt, self.checker(source, target, table));
         done.proven = std::thread::scope(|scope| {
@@ -95,7 +95,7 @@ impl<'d> Worker<'d, '_> {
                     // The reader may have read the rest of the table already.
                     self.halt.check()?;
                     let mut next = now.clone();
-                    next.set_last(last.as_ref());
+                    next.last.clone_from(&last);
                     let rows = page.rows() as u64;
                     let mut insert = |target: &mut Side, page: &Page, next: &mut OfTable| {
                         next.rows = now.rows + page.rows() as u64;
