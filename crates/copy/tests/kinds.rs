@@ -45,6 +45,27 @@ fn row_that_is_lost_or_added_meanwhile_is_an_error() {
     }
 }
 
+/// The reader of the other side ends then, with an error of its own.
+#[test]
+fn error_of_the_side_that_failed_first_is_reported() {
+    use kurabe_copy::event::{Event, Step};
+    let Some(from) = Place::new("postgres") else { return };
+    from.ask("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t SELECT g, g FROM generate_series(1, 30000) g");
+    let (to, stop) = (Place::sqlite(), std::sync::atomic::AtomicBool::new(false));
+    let wanted = crate::common::wanted_all(kurabe_copy::page::PageSize::default());
+    let mut last = 0;
+    let error = crate::common::copied(&from.url(), &to.url(), &wanted, &stop, &mut |event| {
+        if let Event::Progress { step: Step::Copy, rows, .. } = event
+            && rows == 30_000
+            && std::mem::replace(&mut last, rows) != rows
+        {
+            to.ask("UPDATE t SET n = 'x' WHERE id = 1");
+        }
+    });
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("a value of class") && error.contains("is not one: t78"), "{error}");
+}
+
 #[test]
 fn rows_that_a_policy_hides_or_a_child_adds_are_not_copied_in_silence() {
     let Some(from) = Place::new("postgres") else { return };

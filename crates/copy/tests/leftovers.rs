@@ -123,6 +123,26 @@ fn nothing_of_a_catalogue_ends_what_it_stands_in() {
 }
 
 #[test]
+fn file_makes_a_statement_of_a_mode_of_sql_on_its_own_engine_only() {
+    let Some((from, to)) = places(["mysql", "mysql"]) else { return };
+    let (made, _, error) = from.feed(
+        "CREATE TABLE t (id int PRIMARY KEY);\nDELIMITER //\nSET sql_mode = 'NO_BACKSLASH_ESCAPES' //\n\
+         CREATE FUNCTION f() RETURNS text DETERMINISTIC BEGIN DECLARE x text DEFAULT '\\'; RETURN x; END //\nDELIMITER ;\n",
+    );
+    assert!(made, "{error}");
+    let (plan, _) = copy_all(&from, &to).unwrap();
+    let text = plan.left_text(to.engine());
+    let (ran, _, error) = to.feed(&text);
+    assert!(ran, "{error}\n{text}");
+    assert_eq!(to.ask("SELECT f()"), "\\");
+    let other = Place::sqlite();
+    let (plan, _) = copy_all(&from, &other).unwrap();
+    let text = plan.left_text(other.engine());
+    assert!(text.contains("FUNCTION"), "{text}");
+    assert!(text.lines().all(|line| line.is_empty() || line.starts_with("--")), "{text}");
+}
+
+#[test]
 fn comments_of_one_engine_are_those_of_another() {
     let Some((from, _)) = places(["mysql", "sqlite"]) else { return };
     from.ask("CREATE TABLE t (id int PRIMARY KEY, c int DEFAULT 3 COMMENT 'a \\\\ b') COMMENT 'it''s; DROP TABLE bait; --\\n'");
