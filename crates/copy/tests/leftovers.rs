@@ -191,6 +191,27 @@ fn statements_for_a_server_of_the_same_kind_make_what_was_there() {
     assert_eq!(to.ask(sql), from.ask(sql));
 }
 
+#[test]
+fn table_that_is_left_out_is_a_comment_for_another_engine() {
+    let Some((from, to)) = places(["sqlite", "postgres"]) else { return };
+    from.ask("CREATE TABLE t (id INTEGER PRIMARY KEY); CREATE TABLE u (id INTEGER PRIMARY KEY)");
+    let mut wanted = crate::choices::all();
+    wanted.leave_out = vec!["u".to_owned()];
+    let (plan, _) = crate::common::copy_as(&from, &to, &wanted).unwrap();
+    let text = plan.left_text(to.engine());
+    assert!(text.contains("\n-- CREATE TABLE u"), "{text}");
+}
+
+#[test]
+fn sequence_that_is_left_out_gets_no_position() {
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask("CREATE TABLE t (id int PRIMARY KEY); CREATE SEQUENCE s START 5; CREATE SEQUENCE r START 7");
+    let mut wanted = crate::choices::all();
+    wanted.leave_out = vec!["s".to_owned()];
+    crate::common::copy_as(&from, &to, &wanted).unwrap();
+    assert_eq!(to.ask("SELECT sequencename, start_value FROM pg_sequences"), "r|7");
+}
+
 /// Between files of SQLite, what is listed, left out or carried depends on what is asked for.
 #[test]
 fn what_belongs_to_tables_that_are_not_asked_for_is_not_listed() {
