@@ -51,9 +51,9 @@ impl OneTable<'_> {
         let scanned = scan(self.source, self.target, self.facts, table, &types)?;
         let native = table.native.as_ref().filter(|_| self.facts.same_server);
         let in_page: u64 = types.iter().map(|types| in_page(&types.mapped)).sum();
-        let most = self.facts.longest_in_page.filter(|most| in_page > *most && native.is_none());
-        if let Some(most) = most
-            && (!self.facts.refuses_rows || self.has_long_row(&types, most)?)
+        let most = self.facts.longest_in_page.or(self.facts.longest_row_in_page);
+        if let Some(most) = most.filter(|most| in_page > *most && native.is_none())
+            && (self.facts.longest_in_page.is_some() || self.has_long_row(&types, most)?)
         {
             let (bytes, most) = (units::count(in_page), units::count(most));
             let what = format!(

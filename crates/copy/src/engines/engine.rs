@@ -51,6 +51,9 @@ impl Undo {
     }
 }
 
+/// A hash of 64 bits of a value, of which there are the type, the column, whether it may be null, and the hash of the values before it.
+pub type Hash = fn(&str, &str, bool, String) -> String;
+
 /// How a server computes digests of rows.
 #[derive(Clone, Copy)]
 pub struct Sums {
@@ -60,9 +63,8 @@ pub struct Sums {
     pub or: fn(&str, &str) -> String,
     /// The sum of the first 56 bits of the SHA-256 of this text, or of these bytes, in each row.
     pub sum: fn(&str) -> String,
-    /// A hash of 64 bits of a value for another server of the same kind, from that of the values before it: of the type, the
-    /// column, and whether it may be null.
-    pub exact: Option<fn(&str, &str, bool, String) -> String>,
+    /// For another server of the same kind.
+    pub exact: Option<Hash>,
 }
 
 /// An SQL engine: what it has as data, and by its dialect what depends on more.

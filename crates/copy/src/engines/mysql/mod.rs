@@ -345,9 +345,9 @@ impl Dialect for Mysql {
         Ok(TargetFacts {
             by_bytes,
             collations,
-            longest_in_page: Some(8_126),
-            // Of values that are elsewhere, it counts what a row has.
-            refuses_rows: edition == "MariaDB",
+            // Of values that are elsewhere, MariaDB counts what a row has.
+            longest_in_page: (edition == "MySQL").then_some(8_126),
+            longest_row_in_page: (edition == "MariaDB").then_some(8_126),
             folds_tables,
             folds_columns,
             edition,
