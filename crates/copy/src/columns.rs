@@ -49,6 +49,19 @@ impl OneTable<'_> {
         let (table, made) = (self.table, self.made);
         let types = types(self.source, self.target, self.facts.same_server, table, self.casts)?;
         let scanned = scan(self.source, self.target, self.facts, table, &types)?;
+        let native = table.native.as_ref().filter(|_| self.facts.same_server);
+        let in_page: u64 = types.iter().map(|types| in_page(&types.mapped)).sum();
+        let most = self.facts.longest_in_page.or(self.facts.longest_row_in_page);
+        if let Some(most) = most.filter(|most| in_page > *most && native.is_none())
+            && (self.facts.longest_in_page.is_some() || self.has_long_row(&types, most)?)
+        {
+            let (bytes, most) = (units::count(in_page), units::count(most));
+            let what = format!(
+                "table {}: its rows may have {bytes} bytes in a page of {}, which takes {most}",
+                made.name, self.target.name
+            );
+            return Err(Error::unsupported(what).hint("leave the table out with --exclude"));
+        }
         for (index, count) in &scanned.long_entries {
             let (count, most) = (units::count(*count), self.target.longest_entry.unwrap_or_default());
             let detail = format!(
@@ -57,17 +70,6 @@ impl OneTable<'_> {
             );
             let object = format!("{}.{index}", table.name);
             self.issues.push(Issue::new(IssueKind::TextLength, object, detail));
-        }
-        let native = table.native.as_ref().filter(|_| self.facts.same_server);
-        let in_page: u64 = types.iter().map(|types| in_page(&types.mapped)).sum();
-        if self.facts.longest_in_page.is_some_and(|most| in_page > most) && native.is_none() {
-            let (bytes, most) =
-                (units::count(in_page), units::count(self.facts.longest_in_page.unwrap_or(0)));
-            let what = format!(
-                "table {}: its rows may have {bytes} bytes in a page of {}, which takes {most}",
-                made.name, self.target.name
-            );
-            return Err(Error::unsupported(what).hint("leave the table out with --exclude"));
         }
         let columns = table.columns.iter().zip(&types).zip(&scanned.columns);
         let columns = columns.map(|((column, types), scanned)| match native {
@@ -114,6 +116,22 @@ impl OneTable<'_> {
     fn read(&self, column: &Column, types: &ColumnTypes) -> String {
         let engine = self.source.engine;
         engine.dialect.read(&types.kind, &quoted(engine, &column.name))
+    }
+
+    /// Whether a row has more bytes in its page: of a long value those of a pointer.
+    fn has_long_row(&mut self, types: &[ColumnTypes], most: u64) -> Result<bool> {
+        let engine = self.source.engine;
+        let sizes = self.table.columns.iter().zip(types).map(|(column, types)| {
+            let octets = (engine.octets)(&quoted(engine, &column.name));
+            match in_page(&types.mapped) {
+                40 => format!("COALESCE(CASE WHEN {octets} > 40 THEN 20 ELSE {octets} + 1 END, 0)"),
+                short => short.to_string(),
+            }
+        });
+        let sizes = sizes.collect::<Vec<_>>().join(" + ");
+        let filter = self.table.filter.as_ref().map(|filter| format!(" AND ({filter})")).unwrap_or_default();
+        let sql = format!("SELECT COUNT(*) FROM {} WHERE {sizes} > {most}{filter}", engine.from(self.table));
+        Ok(self.source.number(&sql)? > 0)
     }
 
     /// A column as the engine renders it.

@@ -1,6 +1,7 @@
 //! Rows in canonical form, in one buffer, and their values as parameters.
 
 use kurabe_core::value::Value;
+use serde::{Deserialize, Serialize};
 
 /// A value in canonical form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,8 @@ pub enum Cell<'a> {
     Bytes(&'a [u8]),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Slot {
     Null,
     Int(i64),
@@ -20,9 +22,12 @@ enum Slot {
 }
 
 /// Rows of one width.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
     width: usize,
+    /// Whether each row is one value: its line in the text that the target loads.
+    #[serde(skip)]
+    pub is_lines: bool,
     bytes: Vec<u8>,
     slots: Vec<Slot>,
 }
@@ -30,7 +35,7 @@ pub struct Page {
 impl Page {
     /// An empty page for rows of this many values.
     pub fn new(width: usize) -> Self {
-        Self { width, bytes: Vec::new(), slots: Vec::new() }
+        Self { width, ..Self::default() }
     }
 
     /// The number of rows.
@@ -47,6 +52,11 @@ impl Page {
     pub fn size(&self) -> u64 {
         let whole = self.slots.iter().filter(|slot| matches!(slot, Slot::Int(_))).count();
         (self.bytes.len() + 8 * whole) as u64
+    }
+
+    /// The bytes of all values, one after another.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Appends a value.

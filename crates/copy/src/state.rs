@@ -1,7 +1,7 @@
 //! How far a copy came, held on the target in a table of Kurabe's own, which the ownership table records. The state of a
 //! table changes in the transaction that inserts its rows.
 
-use crate::page::{Cell, Page};
+use crate::page::Page;
 use crate::sql::Side;
 use crate::wanted::Parts;
 use kurabe_core::collection::{Collection, Field, FieldType};
@@ -71,8 +71,8 @@ pub struct OfTable {
     pub phase: Phase,
     /// The rows that are copied.
     pub rows: u64,
-    /// The key of the last row: whole numbers, and bytes.
-    pub last: Option<Vec<Part>>,
+    /// The key of the last row.
+    pub last: Option<Page>,
     /// The keys at which ranges begin that are copied separately, but for the first one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<i64>,
@@ -91,15 +91,6 @@ pub struct Range {
     pub from: Option<i64>,
     /// `None`: without an upper bound.
     pub to: Option<i64>,
-}
-
-/// A field of a key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Part {
-    /// A whole number.
-    Int(i64),
-    Bytes(Vec<u8>),
 }
 
 impl OfTable {
@@ -132,29 +123,6 @@ impl OfTable {
             let sums = self.sums.entry(*chunk).or_default();
             (0..2).for_each(|at| sums[at] = sums[at].wrapping_add(digests[at]));
         }
-    }
-
-    /// Records the key of the last row.
-    pub fn set_last(&mut self, key: Option<&Page>) {
-        let part = |cell| match cell {
-            Cell::Int(number) => Part::Int(number),
-            Cell::Bytes(bytes) => Part::Bytes(bytes.to_vec()),
-            Cell::Null => Part::Bytes(Vec::new()),
-        };
-        self.last = key.map(|key| (0..key.width()).map(|at| part(key.cell(0, at))).collect());
-    }
-
-    /// The key of the last row.
-    pub fn last(&self) -> Option<Page> {
-        let parts = self.last.as_ref()?;
-        let mut page = Page::new(parts.len());
-        for part in parts {
-            page.push(match part {
-                Part::Int(number) => Cell::Int(*number),
-                Part::Bytes(bytes) => Cell::Bytes(bytes),
-            });
-        }
-        Some(page)
     }
 }
 

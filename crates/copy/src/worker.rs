@@ -82,7 +82,7 @@ impl<'d> Worker<'d, '_> {
     ) -> Result<(OfTable, TableDone)> {
         let mut done = TableDone::default();
         let start = Instant::now();
-        let reader = Reader::new(source.engine, table, now.last().as_ref(), bounds, self.reject.is_some())?;
+        let reader = Reader::new(source.engine, table, now.last.as_ref(), bounds, self.reject.is_some())?;
         let mut writer = Writer::new(target.engine, table);
         let (halt, checker) = (self.halt, self.checker(source, target, table));
         done.proven = std::thread::scope(|scope| {
@@ -95,7 +95,7 @@ impl<'d> Worker<'d, '_> {
                     // The reader may have read the rest of the table already.
                     self.halt.check()?;
                     let mut next = now.clone();
-                    next.set_last(last.as_ref());
+                    next.last.clone_from(&last);
                     let rows = page.rows() as u64;
                     let mut insert = |target: &mut Side, page: &Page, next: &mut OfTable| {
                         next.rows = now.rows + page.rows() as u64;
@@ -140,10 +140,10 @@ impl<'d> Worker<'d, '_> {
 
     /// What compares a large table while its rows are written. What fails here is done afterwards.
     fn checker<'t>(&self, source: &mut Side, target: &Side, table: &'t TablePlan) -> Option<Checker<'t>> {
-        // Between servers of PostgreSQL, the key is made after the rows: each range would be a search of the whole table.
-        let is_large = table.rows >= ROWS_TO_FOLLOW && table.create.contains("PRIMARY KEY");
+        let is_large = table.rows >= ROWS_TO_FOLLOW;
         let open = self.open.filter(|_| is_large && self.parts == Parts::All && self.reject.is_none())?;
-        let digests = Digests::new(source.engine, target.engine, table)?;
+        let digests =
+            Digests::new(source.engine, target.engine, table).filter(|digests| digests.key.is_some())?;
         let mut sides = [open(Of::Source).ok()?, open(Of::Target).ok()?];
         prepare(&mut sides[0], source.engine.reading).ok()?;
         prepare(&mut sides[1], &[]).ok()?;

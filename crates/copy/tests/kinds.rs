@@ -45,6 +45,27 @@ fn row_that_is_lost_or_added_meanwhile_is_an_error() {
     }
 }
 
+/// The reader of the other side ends then, with an error of its own.
+#[test]
+fn error_of_the_side_that_failed_first_is_reported() {
+    use kurabe_copy::event::{Event, Step};
+    let Some(from) = Place::new("postgres") else { return };
+    from.ask("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t SELECT g, g FROM generate_series(1, 30000) g");
+    let (to, stop) = (Place::sqlite(), std::sync::atomic::AtomicBool::new(false));
+    let wanted = crate::common::wanted_all(kurabe_copy::page::PageSize::default());
+    let mut last = 0;
+    let error = crate::common::copied(&from.url(), &to.url(), &wanted, &stop, &mut |event| {
+        if let Event::Progress { step: Step::Copy, rows, .. } = event
+            && rows == 30_000
+            && std::mem::replace(&mut last, rows) != rows
+        {
+            to.ask("UPDATE t SET n = 'x' WHERE id = 1");
+        }
+    });
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("a value of class") && error.contains("is not one: t78"), "{error}");
+}
+
 #[test]
 fn rows_that_a_policy_hides_or_a_child_adds_are_not_copied_in_silence() {
     let Some(from) = Place::new("postgres") else { return };
@@ -345,4 +366,56 @@ fn values_that_are_no_word_of_an_enumeration_are_known_before_rows_are_copied() 
         copy_all(&from, &to).unwrap();
         assert_eq!(to.ask("SELECT group_concat(e, '|') FROM (SELECT e FROM t ORDER BY id)"), "|a|");
     }
+}
+
+#[test]
+fn digest_of_postgres_tells_apart_values_that_hash_partitions_take_for_equal() {
+    let Some(place) = Place::new("postgres") else { return };
+    let hash = place.engine().sums.as_ref().unwrap().exact.unwrap();
+    let are_different = |hash: String, columns: &str, values: &[String]| {
+        let rows = values.iter().map(|value| format!("({value})")).collect::<Vec<_>>().join(", ");
+        let sql = format!(
+            "SELECT count(*), count(h), count(DISTINCT h) FROM (SELECT {hash} AS h FROM (VALUES {rows}) v({columns})) w"
+        );
+        let count = values.len();
+        assert_eq!(place.ask(&sql), format!("{count}|{count}|{count}"), "{sql}");
+    };
+    let all = [
+        ("smallint", "0 1 '-1' NULL"),
+        ("integer", "0 1 '-1' '-2147483648' NULL"),
+        (
+            "bigint",
+            "0 1 '-1' 4294967295 4294967296 4294967297 '-4294967297' 9223372036854775807 '-9223372036854775808' NULL",
+        ),
+        ("numeric", "0 1 -1 1.0 10 10000 'NaN' 'Infinity' '-Infinity' NULL"),
+        ("double precision", "0 '-0' 1 'NaN' 'Infinity' NULL"),
+        ("real", "0 '-0' 1 NULL"),
+        ("text", "'' 'a' 'A' '\\' '0' NULL"),
+        ("character varying(9)", "'' 'a' 'A' NULL"),
+        ("character(3)", "'' 'a' 'A' NULL"),
+        ("bytea", "'' '\\x00' '\\x0000' NULL"),
+        ("boolean", "'t' 'f' NULL"),
+        ("date", "'2020-01-01' '0001-01-01' 'infinity' '-infinity' NULL"),
+        ("time without time zone", "'00:00' '24:00' '00:00:00.000001' NULL"),
+        (
+            "timestamp without time zone",
+            "'2000-01-01' '1999-12-31' '2000-01-01T01:11:34.967296' 'infinity' NULL",
+        ),
+        ("timestamp with time zone", "'2000-01-01' '2000-01-01T01:00' '-infinity' NULL"),
+        ("uuid", "'00000000-0000-0000-0000-000000000000' '00000000-0000-0000-0000-000000000001' NULL"),
+        ("json", "'{}' '[]' 'null' NULL"),
+    ];
+    for (declared, values) in all {
+        let values: Vec<String> = values.split(' ').map(|value| format!("{value}::{declared}")).collect();
+        are_different(hash(declared, "x", true, "0".to_owned()), "x", &values);
+        let known = &values[..values.len() - 1];
+        are_different(hash(declared, "x", false, "0".to_owned()), "x", known);
+    }
+    // A space at the end, which `character` does not have; and values that move to another column.
+    are_different(hash("text", "x", false, "0".to_owned()), "x", &["'a'", "'a '"].map(str::to_owned));
+    let both = |declared| hash(declared, "b", true, hash(declared, "a", true, "0".to_owned()));
+    let rows = "1,NULL NULL,1 NULL,NULL 0,NULL NULL,0 0,0 1,0 0,1 1,1".split(' ').map(str::to_owned);
+    are_different(both("integer"), "a, b", &rows.collect::<Vec<_>>());
+    let rows = "'x',NULL NULL,'x' NULL,NULL '',NULL NULL,'' '','' 'x','' '','x' 'xx','' '','xx'".split(' ');
+    are_different(both("text"), "a, b", &rows.map(str::to_owned).collect::<Vec<_>>());
 }

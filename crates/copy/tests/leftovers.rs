@@ -123,6 +123,26 @@ fn nothing_of_a_catalogue_ends_what_it_stands_in() {
 }
 
 #[test]
+fn file_makes_a_statement_of_a_mode_of_sql_on_its_own_engine_only() {
+    let Some((from, to)) = places(["mysql", "mysql"]) else { return };
+    let (made, _, error) = from.feed(
+        "CREATE TABLE t (id int PRIMARY KEY);\nDELIMITER //\nSET sql_mode = 'NO_BACKSLASH_ESCAPES' //\n\
+         CREATE FUNCTION f() RETURNS text DETERMINISTIC BEGIN DECLARE x text DEFAULT '\\'; RETURN x; END //\nDELIMITER ;\n",
+    );
+    assert!(made, "{error}");
+    let (plan, _) = copy_all(&from, &to).unwrap();
+    let text = plan.left_text(to.engine());
+    let (ran, _, error) = to.feed(&text);
+    assert!(ran, "{error}\n{text}");
+    assert_eq!(to.ask("SELECT f()"), "\\");
+    let other = Place::sqlite();
+    let (plan, _) = copy_all(&from, &other).unwrap();
+    let text = plan.left_text(other.engine());
+    assert!(text.contains("FUNCTION"), "{text}");
+    assert!(text.lines().all(|line| line.is_empty() || line.starts_with("--")), "{text}");
+}
+
+#[test]
 fn comments_of_one_engine_are_those_of_another() {
     let Some((from, _)) = places(["mysql", "sqlite"]) else { return };
     from.ask("CREATE TABLE t (id int PRIMARY KEY, c int DEFAULT 3 COMMENT 'a \\\\ b') COMMENT 'it''s; DROP TABLE bait; --\\n'");
@@ -169,6 +189,27 @@ fn statements_for_a_server_of_the_same_kind_make_what_was_there() {
     assert!(ran, "{error}\n{text}");
     let sql = "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'ex'";
     assert_eq!(to.ask(sql), from.ask(sql));
+}
+
+#[test]
+fn table_that_is_left_out_is_a_comment_for_another_engine() {
+    let Some((from, to)) = places(["sqlite", "postgres"]) else { return };
+    from.ask("CREATE TABLE t (id INTEGER PRIMARY KEY); CREATE TABLE u (id INTEGER PRIMARY KEY)");
+    let mut wanted = crate::choices::all();
+    wanted.leave_out = vec!["u".to_owned()];
+    let (plan, _) = crate::common::copy_as(&from, &to, &wanted).unwrap();
+    let text = plan.left_text(to.engine());
+    assert!(text.contains("\n-- CREATE TABLE u"), "{text}");
+}
+
+#[test]
+fn sequence_that_is_left_out_gets_no_position() {
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask("CREATE TABLE t (id int PRIMARY KEY); CREATE SEQUENCE s START 5; CREATE SEQUENCE r START 7");
+    let mut wanted = crate::choices::all();
+    wanted.leave_out = vec!["s".to_owned()];
+    crate::common::copy_as(&from, &to, &wanted).unwrap();
+    assert_eq!(to.ask("SELECT sequencename, start_value FROM pg_sequences"), "r|7");
 }
 
 /// Between files of SQLite, what is listed, left out or carried depends on what is asked for.

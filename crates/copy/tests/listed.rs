@@ -506,3 +506,24 @@ fn what_a_target_cannot_name_or_a_user_cannot_see_is_refused() {
         from.ask("DROP USER part@'%'");
     }
 }
+
+/// MySQL counts what rows may have, MariaDB what they have.
+#[test]
+fn row_that_no_page_takes_is_refused_before_anything_is_made() {
+    let from = Place::sqlite();
+    let columns: Vec<String> = (1..=300).map(|at| format!("c{at} varchar(40)")).collect();
+    let fill = |length: u32| {
+        let values = vec![format!("'{}'", "x".repeat(length as usize)); 300].join(", ");
+        from.ask(&format!("DELETE FROM t; INSERT INTO t VALUES (1, {values})"));
+    };
+    from.ask(&format!("CREATE TABLE t (id INTEGER PRIMARY KEY, {})", columns.join(", ")));
+    for (engine, short, is_refused) in [("mysql", 5, true), ("mariadb", 40, true), ("mariadb", 5, false)] {
+        let Some(to) = Place::new(engine) else { continue };
+        fill(short);
+        let copied = copy_all(&from, &to).map_err(|error| error.to_string());
+        let refused = copied.as_ref().err().is_some_and(|error| error.contains("bytes in a page"));
+        assert_eq!(refused, is_refused, "{engine} {short}: {:?}", copied.err());
+        let made = to.ask("SHOW TABLES LIKE 't'");
+        assert_eq!(made.is_empty(), is_refused, "{engine} {short}: {made}");
+    }
+}

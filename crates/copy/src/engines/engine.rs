@@ -51,6 +51,9 @@ impl Undo {
     }
 }
 
+/// A hash of 64 bits of a value, of which there are the type, the column, whether it may be null, and the hash of the values before it.
+pub type Hash = fn(&str, &str, bool, String) -> String;
+
 /// How a server computes digests of rows.
 #[derive(Clone, Copy)]
 pub struct Sums {
@@ -60,8 +63,8 @@ pub struct Sums {
     pub or: fn(&str, &str) -> String,
     /// The sum of the first 56 bits of the SHA-256 of this text, or of these bytes, in each row.
     pub sum: fn(&str) -> String,
-    /// The sum of digests of rows for another server of the same kind, of these columns.
-    pub exact: Option<fn(&str) -> String>,
+    /// For another server of the same kind.
+    pub exact: Option<Hash>,
 }
 
 /// An SQL engine: what it has as data, and by its dialect what depends on more.
@@ -121,6 +124,8 @@ pub struct Engine {
     /// The statement that takes rows as text ([`Bulk::load_text`](kurabe_core::driver::Bulk::load_text)), for a quoted
     /// table and its quoted columns; `None` if the engine has none. The text is that of PostgreSQL's `COPY`.
     pub load_text: Option<fn(&str, &str) -> String>,
+    /// The query whose answer is that of another one as lines that `load_text` takes.
+    pub send_text: Option<fn(&str) -> String>,
     /// How its server computes digests of rows; `None` if it has none that others have.
     pub sums: Option<Sums>,
     /// The clause of a column that can be null, with a leading space.
@@ -207,6 +212,7 @@ impl Engine {
             characters: |column| format!("CHAR_LENGTH({column})"),
             insert_limits: (500, 20_000),
             load_text: None,
+            send_text: None,
             sums: None,
             nullable: "",
             only: "",

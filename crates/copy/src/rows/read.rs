@@ -3,7 +3,7 @@
 
 use crate::canonical::{Reading, push, push_mended};
 use crate::engines::engine::Engine;
-use crate::page::{Encoded, Page};
+use crate::page::{Cell, Encoded, Page};
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::script::quoted;
 use crate::sql::{GAP, ROWS, Side};
@@ -35,6 +35,8 @@ pub struct Reader<'a> {
     key: Vec<usize>,
     /// What verification reads of each row, and the first position of it.
     checks: Option<(Checks<'a>, usize)>,
+    /// Whether rows come as the lines that the target loads. The key's fields are then those of a line.
+    is_lines: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -49,7 +51,14 @@ impl<'a> Reader<'a> {
         bounds: Range,
         digests: bool,
     ) -> Result<Self> {
-        let mut list: Vec<String> = table.columns.iter().map(|column| column.read.clone()).collect();
+        let send = engine.send_text.filter(|_| after.is_none() && !digests && is_sent_as_text(table));
+        let read = |column: &ColumnPlan| {
+            // In a line, a value is as its type's own function writes it.
+            let name = quoted(engine, &column.name);
+            let is_own = send.is_some() && column.read == engine.dialect.read(&column.kind, &name);
+            if is_own { name } else { column.read.clone() }
+        };
+        let mut list: Vec<String> = table.columns.iter().map(read).collect();
         let mut key = Vec::new();
         // As the side has the key: its order, and the expression of each field.
         let mut fields: Vec<(String, Kind)> = Vec::new();
@@ -116,13 +125,14 @@ impl<'a> Reader<'a> {
             let _ = write!(sql, " ORDER BY {}", by.join(", "));
         }
         debug_assert_eq!(sql.matches(GAP).count(), parameters.len());
+        let sql = send.map_or_else(|| sql.clone(), |send| send(&sql));
         let reading = |column: &ColumnPlan| Reading {
             class: column.kind.class,
             hex: engine.bytes_as_hex,
             exact: column.exact,
         };
         let readings = table.columns.iter().map(reading).collect();
-        Ok(Self { table, readings, sql, parameters, key, checks })
+        Ok(Self { table, readings, sql, parameters, key, checks, is_lines: send.is_some() })
     }
 
     /// Passes on all rows, in canonical form and as the target holds them, with the key of each page's last row.
@@ -132,6 +142,13 @@ impl<'a> Reader<'a> {
         let parameters = parameters.collect::<Result<Vec<Encoded<'_>>>>()?;
         let values: Vec<Value<'_>> = parameters.iter().map(Encoded::value).collect();
         side.pages(&self.sql, &values, self.table.page, &mut |reply| {
+            if self.is_lines {
+                let mut page = Page::new(1);
+                page.is_lines = true;
+                (0..reply.rows())
+                    .for_each(|row| page.push(Cell::Bytes(reply.field_bytes(row, 0).unwrap_or_default())));
+                return each(Read { last: self.last_of_line(reply), page, digests: Vec::new() });
+            }
             let mut page = Page::new(self.readings.len());
             for row in 0..reply.rows() {
                 for (at, reading) in self.readings.iter().enumerate() {
@@ -160,9 +177,30 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
+    /// The key of the last line.
+    fn last_of_line(&self, reply: &Reply) -> Option<Page> {
+        let line = str::from_utf8(reply.field_bytes(reply.rows() - 1, 0)?).ok()?;
+        let fields: Vec<&str> = line.trim_end_matches('\n').split('\t').collect();
+        let mut key = Page::new(self.key.len());
+        for at in &self.key {
+            key.push(Cell::Int(fields.get(*at)?.parse().ok()?));
+        }
+        (!self.key.is_empty()).then_some(key)
+    }
+
     fn named(&self, error: Error, column: usize) -> Error {
         error.context(format!("source, {}.{}", self.table.name, self.table.columns[column].name))
     }
+}
+
+/// Whether all values go to the target as they are, and a line shows how far the copy is. Generated columns are not loaded.
+fn is_sent_as_text(table: &TablePlan) -> bool {
+    let is_as_it_is = |column: &ColumnPlan| column.exact && column.written && column.mend.is_empty();
+    let is_known = match &table.resume {
+        Resume::Columns(columns) => columns.iter().all(|at| table.columns[*at].kind.class.is_whole()),
+        resume => *resume == Resume::Restart,
+    };
+    is_known && !table.columns.is_empty() && table.columns.iter().all(is_as_it_is)
 }
 
 fn field(reply: &Reply, row: usize, at: usize) -> Value<'_> {

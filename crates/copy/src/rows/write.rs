@@ -134,7 +134,7 @@ impl<'a> Writer<'a> {
     fn load(&mut self, side: &mut Side, page: &Page) -> Result<bool> {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        for row in 0..page.rows() {
+        for row in (0..page.rows()).filter(|_| !page.is_lines) {
             for (number, at) in self.written.iter().enumerate() {
                 if number > 0 {
                     text.push(b'\t');
@@ -144,10 +144,11 @@ impl<'a> Writer<'a> {
             text.push(b'\n');
         }
         let statement = self.load.as_deref().unwrap_or_default();
-        let loaded = side.session.bulk().and_then(|bulk| bulk.load_text(statement, &text));
+        let lines = if page.is_lines { page.bytes() } else { &text };
+        let loaded = side.session.bulk().and_then(|bulk| bulk.load_text(statement, lines));
         self.text = text;
         match loaded {
-            Err(error) if error.kind() == ErrorKind::Unsupported => {
+            Err(error) if error.kind() == ErrorKind::Unsupported && !page.is_lines => {
                 self.load = None;
                 Ok(false)
             }

@@ -38,6 +38,8 @@ fn statements_that_do_not_end_are_comments() {
         assert_eq!(statement(engine, "SELECT 'it''s'"), "SELECT 'it''s';");
         assert_eq!(statement(engine, "SELECT 1 -- tail"), "SELECT 1;");
         assert_eq!(statement(engine, "SELECT 'a"), "-- SELECT 'a");
+        let bracket = statement(engine, "SELECT a[1");
+        assert_eq!(bracket, if engine == sqlite { "-- SELECT a[1" } else { "SELECT a[1;" });
         assert_eq!(statement(engine, "SELECT \"a"), "-- SELECT \"a");
         assert_eq!(statement(engine, "SELECT 'a\0'"), "-- SELECT 'a\u{fffd}'");
         assert_eq!(statement(engine, " ;"), "-- ");

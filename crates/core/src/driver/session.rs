@@ -119,7 +119,8 @@ pub trait Session: Send {
 pub trait Bulk {
     /// Executes a prepared query whose answer may be longer than memory, and passes its rows on in pages, as they arrive.
     /// Each page has the time limit and the size limit of a reply. A client that receives an answer whole passes it on
-    /// as one page.
+    /// as one page. The rows of an answer in the engine's own text format, such as that of PostgreSQL's `COPY … TO STDOUT`, have one
+    /// column: the lines with their ends.
     ///
     /// # Errors
     /// As for [`Session::execute`]; or the error of a page's receiver, after which the session

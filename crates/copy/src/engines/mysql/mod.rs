@@ -342,12 +342,12 @@ impl Dialect for Mysql {
             let is_on = found.first().is_some_and(|row| matches!(text(row, 1), "ON" | "1"));
             requires_keys = requires_keys.or(is_on.then_some(setting));
         }
-        // MariaDB counts less of values that are elsewhere.
-        let longest_in_page = (edition == "MySQL").then_some(8_126);
         Ok(TargetFacts {
             by_bytes,
             collations,
-            longest_in_page,
+            // Of values that are elsewhere, MariaDB counts what a row has.
+            longest_in_page: (edition == "MySQL").then_some(8_126),
+            longest_row_in_page: (edition == "MariaDB").then_some(8_126),
             folds_tables,
             folds_columns,
             edition,

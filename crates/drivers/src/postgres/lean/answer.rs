@@ -26,7 +26,7 @@ pub(super) enum Rows<'a> {
     Text(&'a mut Reply),
     /// Rows with columns in these forms.
     Typed(&'a [Form], &'a mut Reply),
-    /// The same, passed on in pages.
+    /// Passed on in pages. The lines of a `COPY … TO STDOUT` are rows of one column.
     Paged(&'a [Form], &'a mut Reply, Pages<'a>),
     Described(&'a mut Described),
 }
@@ -65,6 +65,13 @@ pub(super) fn read<S: Peer>(
                 wire.skip(length)?;
             }
             backend::DATA_ROW => row(wire, length, rows)?,
+            backend::COPY_DATA if let Rows::Paged(_, out, pages) = rows => {
+                out.push_bytes_with(|to| wire.take_into(length, to))?;
+                end_row(wire, out, Some(pages))?;
+            }
+            backend::COPY_OUT_RESPONSE | backend::COPY_DONE if matches!(rows, Rows::Paged(..)) => {
+                wire.skip(length)?;
+            }
             backend::READY_FOR_QUERY => {
                 state.in_transaction = whole(wire, length, |status| status != b"I")?;
                 syncs -= 1;
@@ -190,6 +197,10 @@ fn row<S: Peer>(wire: &mut Wire<S>, length: usize, rows: &mut Rows<'_>) -> Resul
     if left > 0 {
         return Err(malformed("a row longer than its fields"));
     }
+    end_row(wire, out, pages)
+}
+
+fn end_row<S: Peer>(wire: &mut Wire<S>, out: &mut Reply, pages: Option<&mut Pages<'_>>) -> Result<()> {
     out.end_row();
     wire.check_reply(out)?;
     if let Some(pages) = pages
