@@ -1,7 +1,6 @@
 //! TLS from the first byte of a connection, as of `rediss:`.
 
-use crate::decoder::{Act, TlsStart};
-use crate::reader::begins_with_tls;
+use crate::tls::{Act, TlsStart, begins_with_tls};
 use kurabe_relay::Way;
 
 /// Looks whether the client begins with TLS.

@@ -1,7 +1,7 @@
-//! A conversation of each protocol for its decoder, with what must not be seen.
+//! A conversation of each protocol with requests for setting it up, and with what must not be seen.
 
 use super::Said;
-pub(super) use crate::protocols::mysql_view::tests::packet;
+pub(super) use crate::protocols::mysql::tests::packet;
 
 pub(super) fn client(bytes: &[&[u8]]) -> Said {
     (true, bytes.concat())
@@ -41,7 +41,7 @@ const ATTRIBUTES: u32 = 1 << 27;
 
 fn mysql() -> Vec<Said> {
     let ok = packet(1, &[0, 0, 0, 2, 0, 0, 0]);
-    let prepared = packet(1, &[0, 5, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0]);
+    let prepared = packet(1, &[0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let attribute = b"\x03\x01\x01\0\x01\xfd\0\x01a\x02xySELECT 2 FROM t";
     vec![
         server(&[&greeting(FLAGS | ATTRIBUTES)]),
@@ -89,9 +89,9 @@ pub(super) fn postgres() -> Vec<Said> {
             &message(b'E', b"\0\0\0\0\0"),
             &message(b'S', b""),
         ]),
-        server(&[&ready]),
+        server(&[&message(b'1', b""), &message(b'2', b""), &message(b'C', b"SELECT 0\0"), &ready]),
         client(&[&message(b'P', b"s1\0SELECT id FROM t\0\0\0"), &message(b'S', b"")]),
-        server(&[&ready]),
+        server(&[&message(b'1', b""), &ready]),
         client(&[
             &message(b'B', b"\0s1\0\0\0\0\0\0\0"),
             &message(b'E', b"\0\0\0\0\0"),
@@ -146,8 +146,6 @@ pub(super) fn conversation(scheme: &str) -> Vec<Said> {
         "memcached" => vec![client(&[
             b"version\r\nset a 0 0 10\r\nget b\r\n123\r\n",
             b"ms c 2 T0\r\nab\r\nmg c v\r\n",
-            b"\x80\x00\0\x02\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0kk",
-            b"\x80\x21\0\x05\0\0\0\0\0\0\0\x0c\0\0\0\0\0\0\0\0\0\0\0\0PLAINhunter2",
             b"quit\r\n",
         ])],
         "mongodb" => mongodb(),

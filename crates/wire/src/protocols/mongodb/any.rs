@@ -80,7 +80,7 @@ fn corpus_has_the_conversation() {
             input.extend_from_slice(part);
         }
     }
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/protocols/mongodb_view/__fuzz__");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/protocols/mongodb/__fuzz__");
     let file = folder.join("view-mongodb/corpus/conversation");
     if std::env::var_os("KURABE_BLESS").is_some() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

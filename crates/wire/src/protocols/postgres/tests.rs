@@ -211,8 +211,8 @@ fn copy_in_the_extended_protocol_has_its_data_and_what_follows_is_read() {
         .filter_map(|event| match event {
             Event::Exchange(one) => Some(one.text.clone()),
             Event::Data { of, .. } => Some(format!("data of {of}")),
-            Event::Unreadable(why) => Some((*why).to_owned()),
-            Event::Client(_) | Event::FileWanted { .. } => None,
+            Event::Unreadable(stop) => Some(stop.why().to_owned()),
+            _ => None,
         })
         .collect();
     assert_eq!(shown, ["SELECT a FROM t", "data of COPY t FROM STDIN", "COPY t FROM STDIN", "SELECT 1"]);
