@@ -43,11 +43,6 @@ pub struct Totals {
     pub unreachable: Option<String>,
 }
 
-/// The schemes of the protocols that can be captured.
-pub fn protocols() -> impl Iterator<Item = &'static str> {
-    kurabe_wire::registry::PROTOCOLS.iter().flat_map(|protocol| protocol.schemes.iter().copied())
-}
-
 /// A file that is written.
 pub(crate) struct Tape {
     pub(crate) shared: Arc<Shared>,

@@ -438,6 +438,15 @@ pub(crate) mod tests {
         events
     }
 
+    /// What a client says as text, and what a server does.
+    pub(crate) fn asked(text: &str) -> (bool, Vec<u8>) {
+        (true, text.as_bytes().to_vec())
+    }
+
+    pub(crate) fn told(text: &str) -> (bool, Vec<u8>) {
+        (false, text.as_bytes().to_vec())
+    }
+
     pub(crate) fn exchanges(events: &[Event]) -> Vec<&Exchange> {
         events
             .iter()

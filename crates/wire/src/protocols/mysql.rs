@@ -290,6 +290,10 @@ impl Mysql {
                     (self.statements, self.long, self.long_size) = (Texts::default(), HashMap::new(), 0);
                 }
                 exchange.text = name(code);
+                if code == command::SET_OPTION {
+                    // 0: several statements may be in one text from now on; 1: they may not.
+                    exchange.text = format!("{} {}", exchange.text, short(&message.body, 1));
+                }
             }
         }
         exchange.pipelined = !self.waiting.is_empty();

@@ -3,6 +3,8 @@
 mod conversations;
 
 use crate::account::{Account, Connection};
+use crate::mongodb::{self, QUIET};
+use crate::protocols::mongodb::tests::{self as documents, V};
 use crate::registry;
 use crate::statement::shown;
 use crate::view::tests::{exchanges, seen_by};
@@ -146,19 +148,126 @@ fn hostile_lengths_are_refused_or_waited_for_without_memory() {
     }
 }
 
+/// What a replay compares of the answer to a request: rows, changes, error, checksum.
+fn compared(scheme: &str, asked: Said, told: Said) -> (u64, u64, Option<String>, u64) {
+    let events = viewed(scheme, &[asked, told], WHOLE);
+    let one = exchanges(&events)[0];
+    assert!(one.ended.is_some(), "{scheme}: {events:?}");
+    (one.rows, one.affected, one.error.clone(), one.digest)
+}
+
+/// Words that excuse answers of SQL stand in keys and fields. A wrong answer has another value, a row less, one twice, another order
+/// where there is one, another count, or an error in its place.
+#[test]
+fn every_planted_wrong_answer_of_protocols_without_sql_is_seen() {
+    let texts: [(&str, &str, &str, &[&str]); 9] = [
+        (
+            "redis",
+            "LRANGE now 0 -1\r\n",
+            "*2\r\n$1\r\na\r\n$1\r\nb\r\n",
+            &[
+                "*2\r\n$1\r\na\r\n$1\r\nc\r\n",
+                "*1\r\n$1\r\na\r\n",
+                "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nb\r\n",
+                "*2\r\n$1\r\nb\r\n$1\r\na\r\n",
+                "*2\r\n$1\r\na\r\n$-1\r\n",
+                "-ERR limit\r\n",
+            ],
+        ),
+        (
+            "redis",
+            "SMEMBERS random\r\n",
+            "*2\r\n$1\r\na\r\n$1\r\nb\r\n",
+            &["*2\r\n$1\r\na\r\n$1\r\na\r\n", "*1\r\n$1\r\nb\r\n", "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nb\r\n"],
+        ),
+        (
+            "redis",
+            "GET uuid\r\n",
+            "$2\r\nab\r\n",
+            &["$2\r\nac\r\n", "$1\r\na\r\n", "$-1\r\n", "+ab\r\n", "-WRONGTYPE x\r\n"],
+        ),
+        ("redis", "INCR rand\r\n", ":7\r\n", &[":8\r\n", ":-7\r\n", "$-1\r\n", "-ERR rand\r\n"]),
+        (
+            "memcached",
+            "get now limit\r\n",
+            "VALUE now 0 1\r\na\r\nVALUE limit 0 1\r\nb\r\nEND\r\n",
+            &[
+                "VALUE now 0 1\r\na\r\nVALUE limit 0 1\r\nc\r\nEND\r\n",
+                "VALUE now 1 1\r\na\r\nVALUE limit 0 1\r\nb\r\nEND\r\n",
+                "VALUE now 0 1\r\na\r\nEND\r\n",
+                "VALUE now 0 1\r\na\r\nVALUE limit 0 1\r\nb\r\nVALUE limit 0 1\r\nb\r\nEND\r\n",
+                "END\r\n",
+                "SERVER_ERROR random\r\n",
+            ],
+        ),
+        ("memcached", "incr uuid 1\r\n", "7\r\n", &["8\r\n", "NOT_FOUND\r\n", "CLIENT_ERROR x\r\n"]),
+        (
+            "memcached",
+            "set rand 0 0 1\r\na\r\n",
+            "STORED\r\n",
+            &["NOT_STORED\r\n", "EXISTS\r\n", "ERROR\r\n"],
+        ),
+        (
+            "couchdb",
+            "GET /limit/_all_docs?order=random",
+            r#"{"rows":[{"id":"now"},{"id":"b"}]}"#,
+            &[
+                r#"{"rows":[{"id":"now"},{"id":"c"}]}"#,
+                r#"{"rows":[{"id":"now"}]}"#,
+                r#"{"rows":[{"id":"now"},{"id":"b"},{"id":"b"}]}"#,
+                r#"{"rows":[{"id":"b"},{"id":"now"}]}"#,
+                "",
+            ],
+        ),
+        ("http", "GET /now/limit", "ab", &["ac", "a", "abb", ""]),
+    ];
+    for (scheme, request, right, wrong) in texts {
+        // Of HTTP, an empty answer is an error.
+        let is_http = ["couchdb", "http"].contains(&scheme);
+        let told = |body: &str| match (is_http, body) {
+            (false, _) => body.to_owned(),
+            (true, "") => "HTTP/1.1 500 Random\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            (true, _) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()),
+        };
+        let asked = if is_http { format!("{request} HTTP/1.1\r\n\r\n") } else { request.to_owned() };
+        let of = |body: &str| compared(scheme, client(&[asked.as_bytes()]), server(&[told(body).as_bytes()]));
+        assert_eq!(of(right), of(right));
+        for wrong in wrong {
+            assert_ne!(of(right), of(wrong), "{scheme} {request}: {wrong}");
+        }
+    }
+    let row = |n: i32| documents::of(&[("now", documents::int(n))]);
+    let find = [("find", documents::text("limit")), ("sort", documents::of(&[("rand", documents::int(1))]))];
+    let rows = |rows: &[V]| documents::done(1, &[("cursor", documents::cursor_of("firstBatch", rows, 0))]);
+    let of = |told: Said| compared("mongodb", documents::asked(1, &find), told);
+    let right = of(rows(&[row(1), row(2)]));
+    for wrong in [&[row(1), row(3)][..], &[row(1)], &[row(1), row(2), row(2)], &[row(2), row(1)], &[]] {
+        assert_ne!(right, of(rows(wrong)), "{wrong:?}");
+    }
+    assert_ne!(right, of(documents::told(1, &[("ok", documents::int(0)), ("code", documents::int(2))])));
+    let update = [("update", documents::text("uuid")), ("updates", V::List(Vec::new()))];
+    let counted = |n: i32, modified: i32| {
+        let told = documents::done(1, &[("n", documents::int(n)), ("nModified", documents::int(modified))]);
+        compared("mongodb", documents::asked(1, &update), told)
+    };
+    assert!(counted(2, 2) != counted(2, 1) && counted(2, 2) != counted(3, 2));
+}
+
 /// The conversations of the other tests are the corpus' first inputs; this writes them where they are missing.
 #[test]
 fn corpus_has_the_conversations() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/protocols/__fuzz__");
-    for scheme in SCHEMES {
+    let setups = SCHEMES.map(|scheme| (scheme, conversation(scheme)));
+    let all = setups.into_iter().map(|one| ("conversation", one));
+    for (name, (scheme, said)) in all.chain(conversations().map(|one| ("requests", one))) {
         let mut input = Vec::new();
-        for (is_client, bytes) in conversation(scheme) {
+        for (is_client, bytes) in said {
             for part in bytes.chunks(0x7f) {
                 input.push(part.len() as u8 | if is_client { 0 } else { 0x80 });
                 input.extend_from_slice(part);
             }
         }
-        let file = folder.join(format!("wire-{scheme}/corpus/conversation"));
+        let file = folder.join(format!("wire-{scheme}/corpus/{name}"));
         if std::env::var_os("KURABE_BLESS").is_some() {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(&file, &input).unwrap();
@@ -324,7 +433,17 @@ mod fuzz {
 
     #[test]
     fn any_conversation_of_mongodb_is_read() {
-        bolero::check!(name = "wire-mongodb").for_each(|input: &[u8]| survives("mongodb", input));
+        bolero::check!(name = "wire-mongodb").for_each(|input: &[u8]| {
+            survives("mongodb", input);
+            // Requests that were read are made again.
+            let whole = viewed("mongodb", &any_conversation(input), WHOLE);
+            for one in exchanges(&whole).into_iter().filter(|one| !one.cut) {
+                let text = one.text.trim_end_matches(QUIET);
+                let made = mongodb::message(text, &one.parameters, 1, "d", &|cursor| cursor);
+                let Some(made) = made else { continue };
+                assert_eq!(exchanges(&viewed("mongodb", &[(true, made)], WHOLE))[0].text, text, "{one:?}");
+            }
+        });
     }
 
     #[test]

@@ -1,15 +1,7 @@
 //! Conversations of memcached, as views see them.
 
 use super::*;
-use crate::view::tests::{exchanges, seen_of};
-
-fn asked(text: &str) -> (bool, Vec<u8>) {
-    (true, text.as_bytes().to_vec())
-}
-
-fn told(text: &str) -> (bool, Vec<u8>) {
-    (false, text.as_bytes().to_vec())
-}
+use crate::view::tests::{asked, exchanges, seen_of, told};
 
 fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
     seen_of(Memcached::default(), conversation, piece)

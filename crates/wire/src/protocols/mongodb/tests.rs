@@ -5,7 +5,7 @@ use crate::view::tests::{exchanges, seen_of};
 
 /// A value of BSON.
 #[derive(Clone, Debug)]
-pub(super) enum V {
+pub(crate) enum V {
     Int(i32),
     Long(i64),
     Double(f64),
@@ -19,15 +19,15 @@ pub(super) enum V {
     List(Vec<V>),
 }
 
-pub(super) fn int(number: i32) -> V {
+pub(crate) fn int(number: i32) -> V {
     V::Int(number)
 }
 
-pub(super) fn text(text: &str) -> V {
+pub(crate) fn text(text: &str) -> V {
     V::Text(text.to_owned())
 }
 
-pub(super) fn of(fields: &[(&str, V)]) -> V {
+pub(crate) fn of(fields: &[(&str, V)]) -> V {
     V::Document(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
 }
 
@@ -52,7 +52,7 @@ fn push(out: &mut Vec<u8>, name: &str, value: &V) {
 }
 
 /// The bytes of a document or a list.
-pub(super) fn bytes(value: &V) -> Vec<u8> {
+pub(crate) fn bytes(value: &V) -> Vec<u8> {
     let mut out = vec![0; 4];
     match value {
         V::Document(fields) => fields.iter().for_each(|(name, value)| push(&mut out, name, value)),
@@ -72,19 +72,19 @@ fn sent(number: u32, answers: u32, code: u32, rest: &[u8]) -> Vec<u8> {
     words.chain(rest.iter().copied()).collect()
 }
 
-pub(super) fn op_msg(number: u32, answers: u32, flags: u32, sections: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn op_msg(number: u32, answers: u32, flags: u32, sections: &[&[u8]]) -> Vec<u8> {
     sent(number, answers, OP_MSG, &[&flags.to_le_bytes()[..], &sections.concat()].concat())
 }
 
-pub(super) fn asked(number: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
+pub(crate) fn asked(number: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
     (true, op_msg(number, 0, 0, &[&[0], &bytes(&of(fields))]))
 }
 
-fn told(answers: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
+pub(crate) fn told(answers: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
     (false, op_msg(1000 + answers, answers, 0, &[&[0], &bytes(&of(fields))]))
 }
 
-fn cursor_of(name: &str, rows: &[V], id: i64) -> V {
+pub(crate) fn cursor_of(name: &str, rows: &[V], id: i64) -> V {
     of(&[(name, V::List(rows.to_vec())), ("id", V::Long(id)), ("ns", text("shop.items"))])
 }
 
@@ -98,7 +98,7 @@ fn asks(number: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
 }
 
 /// A success.
-fn done(answers: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
+pub(crate) fn done(answers: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
     told(answers, &[fields, &[("ok", V::Double(1.0))]].concat())
 }
 

@@ -196,3 +196,10 @@ fn rows_of_a_cursor_belong_to_their_execution_and_a_cursor_that_is_closed_before
         assert!(found[2].digest != 0 && found[2].ended.is_some());
     }
 }
+
+#[test]
+fn option_of_several_statements_has_its_value() {
+    let mut said = conversation()[..4].to_vec();
+    said.extend([(true, packet(0, &[0x1b, 1, 0])), (false, packet(1, b"\xfe\0\0\x02\0"))]);
+    assert_eq!(exchanges(&seen(&said, 3))[0].text, "COM_SET_OPTION 1");
+}

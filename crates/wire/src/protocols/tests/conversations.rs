@@ -1,7 +1,9 @@
 //! A conversation of each protocol with requests for setting it up, and with what must not be seen.
 
 use super::Said;
+use crate::protocols::mongodb::tests::{asked, bytes, int, of, op_msg, text};
 pub(super) use crate::protocols::mysql::tests::packet;
+pub(super) use crate::protocols::postgres::tests::message;
 
 pub(super) fn client(bytes: &[&[u8]]) -> Said {
     (true, bytes.concat())
@@ -64,13 +66,6 @@ fn mysql() -> Vec<Said> {
     ]
 }
 
-/// A message of PostgreSQL.
-pub(super) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
-    let length = (body.len() as u32 + 4).to_be_bytes();
-    let kind: &[u8] = if kind == 0 { b"" } else { &[kind] };
-    [kind, &length, body].concat()
-}
-
 pub(super) fn postgres() -> Vec<Said> {
     let ready = message(b'Z', b"I");
     let start = b"\0\x03\0\0user\0bob\0application_name\0psql\0DateStyle\0ISO\0\0";
@@ -101,35 +96,15 @@ pub(super) fn postgres() -> Vec<Said> {
     ]
 }
 
-/// A document of BSON with these elements.
-fn document(elements: &[u8]) -> Vec<u8> {
-    [&(elements.len() as u32 + 5).to_le_bytes()[..], elements, &[0]].concat()
-}
-
-/// An element with a text.
-fn text(name: &str, value: &str) -> Vec<u8> {
-    let length = (value.len() as u32 + 1).to_le_bytes();
-    [&[2], name.as_bytes(), &[0], &length[..], value.as_bytes(), &[0]].concat()
-}
-
-/// An `OP_MSG` with these sections.
-fn op_msg(sections: &[u8]) -> Vec<u8> {
-    let length = (sections.len() as u32 + 20).to_le_bytes();
-    [&length[..], &[1, 0, 0, 0, 0, 0, 0, 0], &2013_u32.to_le_bytes(), &[0; 4], sections].concat()
-}
-
 fn mongodb() -> Vec<Said> {
-    let driver = document(&[text("name", "nodejs"), text("version", "6.1")].concat());
-    let metadata = document(&[b"\x03driver\0".as_slice(), &driver].concat());
-    let hello = document(&[b"\x10hello\0\x01\0\0\0".as_slice(), b"\x03client\0", &metadata].concat());
-    let insert = document(&text("insert", "users"));
-    let rows = [&13_u32.to_le_bytes()[..], b"documents"].concat();
-    let login = document(&[b"\x10saslStart\0\x01\0\0\0".as_slice(), &text("payload", "hunter2")].concat());
-    vec![
-        client(&[&op_msg(&[&[0], hello.as_slice()].concat())]),
-        client(&[&op_msg(&[&[0], login.as_slice()].concat())]),
-        client(&[&op_msg(&[&[1], rows.as_slice(), &[0], insert.as_slice()].concat())]),
-    ]
+    let driver = of(&[("name", text("nodejs")), ("version", text("6.1"))]);
+    let hello = [("hello", int(1)), ("client", of(&[("driver", driver)]))];
+    let login = [("saslStart", int(1)), ("payload", text("hunter2"))];
+    let (rows, insert) =
+        ([&14_u32.to_le_bytes()[..], b"documents\0"].concat(), bytes(&of(&[("insert", text("users"))])));
+    // Documents may precede their command.
+    let insert = op_msg(3, 0, 0, &[&[1], &rows, &[0], &insert]);
+    vec![asked(1, &hello), asked(2, &login), client(&[&insert])]
 }
 
 pub(super) fn conversation(scheme: &str) -> Vec<Said> {
