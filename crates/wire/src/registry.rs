@@ -1,7 +1,6 @@
 //! The protocols that can be decoded, one line each.
 
 use crate::environment::Variables;
-use crate::protocols::direct_tls::DirectStart;
 use crate::protocols::http::Http;
 use crate::protocols::memcached::Memcached;
 use crate::protocols::mongodb::Mongodb;
@@ -10,7 +9,7 @@ use crate::protocols::mysql_tls::{MysqlStart, MysqlTls};
 use crate::protocols::postgres::Postgres;
 use crate::protocols::postgres_tls::{PostgresStart, PostgresTls};
 use crate::protocols::redis::Redis;
-use crate::tls::{TlsRefusal, TlsStart};
+use crate::tls::{DirectStart, TlsRefusal, TlsStart};
 use crate::view::Conversation;
 use std::fmt;
 

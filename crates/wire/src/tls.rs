@@ -45,6 +45,35 @@ pub enum Act {
     },
 }
 
+/// Looks whether the client begins with TLS.
+#[derive(Default)]
+pub(crate) struct DirectStart {
+    /// The first bytes, as long as they may be those of TLS.
+    held: Vec<u8>,
+}
+
+impl TlsStart for DirectStart {
+    fn sent(&mut self, bytes: &[u8], acts: &mut Vec<Act>) {
+        self.held.extend_from_slice(bytes);
+        let Some(is_tls) = begins_with_tls(&self.held) else { return };
+        let held = std::mem::take(&mut self.held);
+        if is_tls {
+            acts.push(Act::Encrypt { answer: Vec::new(), client: held, server: Vec::new() });
+        } else {
+            acts.extend([Act::Forward(Way::ToServer, held), Act::Plain]);
+        }
+    }
+
+    fn received(&mut self, bytes: &[u8], acts: &mut Vec<Act>) {
+        let held = std::mem::take(&mut self.held);
+        acts.extend([
+            Act::Forward(Way::ToClient, bytes.to_vec()),
+            Act::Forward(Way::ToServer, held),
+            Act::Plain,
+        ]);
+    }
+}
+
 /// Whether a stream begins with a `ClientHello` of TLS (RFC 8446, sections 4 and 5.1); `None` if that is not known yet.
 pub(crate) fn begins_with_tls(bytes: &[u8]) -> Option<bool> {
     let expected = |at: usize, byte: u8| match at {

@@ -1,6 +1,5 @@
 //! The protocols, one file each.
 
-pub(crate) mod direct_tls;
 pub(crate) mod http;
 mod http_answer;
 mod http_body;

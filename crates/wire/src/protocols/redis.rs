@@ -39,7 +39,9 @@ const NO_SERVER: &str = "the server does not speak the protocol of Redis";
 /// The view.
 #[derive(Default)]
 pub(crate) struct Redis {
-    requests: Requests,
+    client: Input,
+    /// The request that is being read.
+    arriving: Option<Command>,
     waiting: Waiting,
     /// Whether a request of `MULTI` was answered, and not yet what ends it.
     in_transaction: bool,
@@ -50,8 +52,8 @@ pub(crate) struct Redis {
 
 impl ReadExchanges for Redis {
     fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
-        self.requests.push(bytes);
-        while let Some(request) = self.requests.next()? {
+        self.client.push(bytes);
+        while let Some(request) = self.next()? {
             if !request.words.is_empty() {
                 self.request(&request, now, events)?;
             }
@@ -99,6 +101,65 @@ impl ReadExchanges for Redis {
 }
 
 impl Redis {
+    /// The next request; `None` if it has not arrived.
+    fn next(&mut self) -> Result<Option<Command>, Stop> {
+        loop {
+            if let Some(request) = self.arriving.take_if(|request| request.left == 0) {
+                return Ok(Some(request));
+            }
+            if !self.read()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads the next line or word. Returns whether it was complete.
+    fn read(&mut self) -> Result<bool, Stop> {
+        if let Some(request) = &mut self.arriving
+            && let Some(length) = request.length
+        {
+            let Some(word) = self.client.take(length + 2, KEPT) else { return Ok(false) };
+            request.length = None;
+            request.left -= 1;
+            let end = usize::try_from(length).unwrap_or(usize::MAX).min(word.bytes.len());
+            if request.words.len() < WORDS {
+                request.cut |= (end as u64) < length;
+                request.words.push(word.bytes.get(..end).unwrap_or_default().to_vec());
+            } else {
+                request.cut = true;
+            }
+            return Ok(true);
+        }
+        let Some(line) = self.client.line().map_err(|_| NOT_REDIS)? else { return Ok(false) };
+        match (line.bytes.first(), &mut self.arriving) {
+            (Some(b'$'), Some(request)) => {
+                request.length = Some(match Line::read(&line.bytes) {
+                    Some(Line::Text(length)) => length,
+                    Some(Line::Null) => 0,
+                    _ => return Err(NOT_REDIS.into()),
+                });
+            }
+            (Some(b'*'), None) => {
+                let count = number(&line.bytes[1..]).ok_or(NOT_REDIS)?;
+                if count > 0 {
+                    self.arriving =
+                        Some(Command { at: line.at, left: count.unsigned_abs(), ..Command::default() });
+                }
+            }
+            // A command in one line, as by telnet.
+            (Some(first), None) if first.is_ascii_alphabetic() => {
+                let text = line.text();
+                let words = text.split_whitespace().take(WORDS);
+                let words = words.map(|word| word.as_bytes().to_vec()).collect();
+                self.arriving = Some(Command { at: line.at, words, ..Command::default() });
+            }
+            (None, None) => {}
+            // No word of an array, or no request.
+            _ => return Err(NOT_REDIS.into()),
+        }
+        Ok(true)
+    }
+
     fn request(&mut self, command: &Command, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         let (at, words, is_cut) = (command.at, command.words.as_slice(), command.cut);
         let word = |at: usize| -> String {
@@ -163,14 +224,6 @@ impl Redis {
     }
 }
 
-/// Reads requests from what a client sends.
-#[derive(Default)]
-struct Requests {
-    client: Input,
-    /// The request that is being read.
-    request: Option<Command>,
-}
-
 /// A request.
 #[derive(Default)]
 struct Command {
@@ -182,71 +235,6 @@ struct Command {
     words: Vec<Vec<u8>>,
     /// Whether words, or the ends of some, were not kept.
     cut: bool,
-}
-
-impl Requests {
-    fn push(&mut self, bytes: &[u8]) {
-        self.client.push(bytes);
-    }
-
-    /// The next request; `None` if it has not arrived.
-    fn next(&mut self) -> Result<Option<Command>, Stop> {
-        loop {
-            if let Some(request) = self.request.take_if(|request| request.left == 0) {
-                return Ok(Some(request));
-            }
-            if !self.read()? {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Reads the next line or word. Returns whether it was complete.
-    fn read(&mut self) -> Result<bool, Stop> {
-        if let Some(request) = &mut self.request
-            && let Some(length) = request.length
-        {
-            let Some(word) = self.client.take(length + 2, KEPT) else { return Ok(false) };
-            request.length = None;
-            request.left -= 1;
-            let end = usize::try_from(length).unwrap_or(usize::MAX).min(word.bytes.len());
-            if request.words.len() < WORDS {
-                request.cut |= (end as u64) < length;
-                request.words.push(word.bytes.get(..end).unwrap_or_default().to_vec());
-            } else {
-                request.cut = true;
-            }
-            return Ok(true);
-        }
-        let Some(line) = self.client.line().map_err(|_| NOT_REDIS)? else { return Ok(false) };
-        match (line.bytes.first(), &mut self.request) {
-            (Some(b'$'), Some(request)) => {
-                request.length = Some(match Line::read(&line.bytes) {
-                    Some(Line::Text(length)) => length,
-                    Some(Line::Null) => 0,
-                    _ => return Err(NOT_REDIS.into()),
-                });
-            }
-            (Some(b'*'), None) => {
-                let count = number(&line.bytes[1..]).ok_or(NOT_REDIS)?;
-                if count > 0 {
-                    self.request =
-                        Some(Command { at: line.at, left: count.unsigned_abs(), ..Command::default() });
-                }
-            }
-            // A command in one line, as by telnet.
-            (Some(first), None) if first.is_ascii_alphabetic() => {
-                let text = line.text();
-                let words = text.split_whitespace().take(WORDS);
-                let words = words.map(|word| word.as_bytes().to_vec()).collect();
-                self.request = Some(Command { at: line.at, words, ..Command::default() });
-            }
-            (None, None) => {}
-            // No word of an array, or no request.
-            _ => return Err(NOT_REDIS.into()),
-        }
-        Ok(true)
-    }
 }
 
 /// An answer that is being read.
