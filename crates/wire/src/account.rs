@@ -229,7 +229,9 @@ impl Account {
                 Event::Client(said) => {
                     let (names, set): (Vec<_>, Vec<_>) =
                         said.into_iter().partition(|(name, _)| CLIENT.contains(&name.as_str()));
-                    names.into_iter().for_each(|(_, name)| self.name(&name));
+                    for (_, name) in names {
+                        self.name(&name);
+                    }
                     let set =
                         set.into_iter().map(|(name, _)| name).filter(|name| !SAID.contains(&name.as_str()));
                     let set: Vec<String> = set.collect();

@@ -9,9 +9,9 @@ use kurabe_protocol::memcached::{length, place_of_size, size};
 use std::time::Instant;
 
 /// Commands without a value that are known, each of which has one answer.
-const OTHERS: [&str; 17] = [
+const OTHERS: [&str; 18] = [
     "get", "gets", "gat", "gats", "delete", "incr", "decr", "touch", "mg", "md", "ma", "mn", "me", "version",
-    "verbosity", "flush_all", "stats",
+    "verbosity", "flush_all", "stats", "lru_crawler",
 ];
 
 /// Commands beside those with a value that take `noreply`.
@@ -257,11 +257,19 @@ impl Answer {
             }
             // Flags that were asked for may be times and numbers of the server.
             "VA" if matches!(command, "mg" | "ma") => return self.begin_value(words.next(), true),
+            // Of a dump, a line for each key.
+            word if command == "lru_crawler" && (word.starts_with("key=") || word == "mg") => {
+                self.rows += 1;
+                return Ok(false);
+            }
+            "BUSY" | "BADCLASS" if command == "lru_crawler" => {}
             "STAT" if command == "stats" => {
                 self.rows += 1;
                 return Ok(false);
             }
-            "END" if matches!(command, "get" | "gets" | "gat" | "gats" | "stats") => return Ok(true),
+            "END" if matches!(command, "get" | "gets" | "gat" | "gats" | "stats" | "lru_crawler") => {
+                return Ok(true);
+            }
             "HD" | "STORED" | "DELETED" | "TOUCHED" | "OK" => self.affected = 1,
             "NS" | "NF" | "EX" | "EN" | "MN" | "ME" | "NOT_STORED" | "NOT_FOUND" | "EXISTS" | "RESET" => {}
             "VERSION" if command == "version" => return Ok(true),

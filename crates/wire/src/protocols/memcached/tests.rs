@@ -82,6 +82,19 @@ fn key_may_be_the_name_of_a_flag_and_nothing_is_read_after_quit() {
 }
 
 #[test]
+fn dump_of_keys_has_a_row_for_each_and_what_follows_is_read() {
+    let events = seen(
+        &[
+            asked("lru_crawler metadump all\r\nget a\r\n"),
+            told("key=a exp=-1 la=1\r\nkey=END exp=0\r\nEND\r\nEND\r\n"),
+        ],
+        3,
+    );
+    let all: Vec<_> = exchanges(&events).iter().map(|one| (one.text.as_str(), one.rows)).collect();
+    assert_eq!(all, [("lru_crawler ?", 2), ("get ?", 0)]);
+}
+
+#[test]
 fn what_follows_quit_is_not_kept() {
     let (now, mut events, mut view) = (Instant::now(), Vec::new(), Memcached::default());
     for text in ["quit\r\n"].into_iter().chain(std::iter::repeat_n("get a\r\n", 10_000)) {
