@@ -23,5 +23,5 @@ mod values;
 mod variables;
 
 pub use input::Input;
-pub use tape::{Totals, protocols};
+pub use tape::Totals;
 pub use values::Values;

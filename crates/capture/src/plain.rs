@@ -3,6 +3,7 @@
 use crate::commands;
 use crate::forms::Form;
 use crate::variables::plain;
+use kurabe_protocol::sql::Token;
 use kurabe_wire::statement::GAP;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,17 +44,10 @@ enum Given {
     Default,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
-    Word(String),
-    Sign(char),
-    Slot(usize),
-}
-
 /// Reads a form; `None` if it is anything else.
 pub(crate) fn read(form: &Form) -> Option<Plain> {
-    let tokens = tokens(form);
-    let mut rest = Rest(&tokens);
+    let template = form.template();
+    let mut rest = Rest { tokens: &form.tokens(&template), slots: 0 };
     let found = match rest.word()?.to_ascii_lowercase().as_str() {
         "select" => {
             let columns = rest.list(Rest::column)?;
@@ -111,56 +105,47 @@ pub(crate) fn read(form: &Form) -> Option<Plain> {
         _ => return None,
     };
     let _ = rest.sign(';');
-    rest.0.is_empty().then_some(found)
+    rest.tokens.is_empty().then_some(found)
 }
 
-/// The words of a form, each with its table before it, its values and its signs.
-fn tokens(form: &Form) -> Vec<Token> {
-    let template = form.template();
-    let (mut found, mut slots, mut divided) = (Vec::new(), 0, false);
-    for token in form.tokens(&template) {
-        let was_divided = std::mem::replace(&mut divided, token.is_mark('.'));
-        match (token.name(), found.last_mut()) {
-            (Some(_), Some(Token::Word(word))) if was_divided => word.push_str(token.text),
-            (Some(_), _) => found.push(Token::Word(token.text.to_owned())),
-            (None, Some(Token::Word(word))) if divided => word.push('.'),
-            _ if token.is_mark(GAP) => {
-                found.push(Token::Slot(slots));
-                slots += 1;
-            }
-            _ => found.push(Token::Sign(token.text.chars().next().unwrap_or_default())),
-        }
-    }
-    found
+/// What is left of a statement, and how many values were before it. Methods give `None`, and take nothing, if it is something else.
+struct Rest<'a> {
+    tokens: &'a [Token<'a>],
+    slots: usize,
 }
-
-/// What is left of a statement. Methods give `None`, and take nothing, if it is something else.
-struct Rest<'a>(&'a [Token]);
 
 impl Rest<'_> {
-    fn take<T>(&mut self, read: impl Fn(&Token) -> Option<T>) -> Option<T> {
-        let (first, rest) = self.0.split_first()?;
-        let found = read(first)?;
-        self.0 = rest;
-        Some(found)
+    fn take(&mut self, is_it: impl Fn(&Token<'_>) -> bool) -> Option<()> {
+        let (first, rest) = self.tokens.split_first()?;
+        is_it(first).then(|| self.tokens = rest)
     }
 
+    /// A name, with those before it and their dots.
     fn word(&mut self) -> Option<String> {
-        self.take(|token| if let Token::Word(word) = token { Some(word.clone()) } else { None })
+        let mut word = self.tokens.first().filter(|token| token.name().is_some())?.text.to_owned();
+        self.tokens = &self.tokens[1..];
+        while let [dot, name, rest @ ..] = self.tokens
+            && dot.is_mark('.')
+            && name.name().is_some()
+        {
+            word = format!("{word}.{}", name.text);
+            self.tokens = rest;
+        }
+        Some(word)
     }
 
     fn keyword(&mut self, wanted: &str) -> Option<()> {
-        self.take(|token| {
-            matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(wanted)).then_some(())
-        })
+        self.take(|token| token.is(wanted))
     }
 
     fn sign(&mut self, wanted: char) -> Option<()> {
-        self.take(|token| (*token == Token::Sign(wanted)).then_some(()))
+        self.take(|token| token.is_mark(wanted))
     }
 
     fn slot(&mut self) -> Option<usize> {
-        self.take(|token| if let Token::Slot(slot) = token { Some(*slot) } else { None })
+        self.sign(GAP)?;
+        self.slots += 1;
+        Some(self.slots - 1)
     }
 
     fn list<T>(&mut self, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
@@ -185,7 +170,7 @@ impl Rest<'_> {
             "right", "set", "where",
         ];
         let is_alias = self.keyword("as").is_some()
-            || matches!(self.0.first(), Some(Token::Word(word)) if !GO_ON.iter().any(|known| word.eq_ignore_ascii_case(known)));
+            || self.tokens.first().is_some_and(|token| token.name().is_some() && !token.is_one_of(&GO_ON));
         if is_alias {
             let _ = self.word();
         }

@@ -10,7 +10,7 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_relay::lock;
 use kurabe_wire::registry::Protocol;
 use kurabe_wire::statement::{Dialect, command_has_secret, concealed, fingerprint};
-use kurabe_wire::view::{Event, Exchange, View, Watch};
+use kurabe_wire::view::{Conversation, Event, Exchange, Watch};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,11 +43,6 @@ pub struct Totals {
     pub unreachable: Option<String>,
 }
 
-/// The schemes of the protocols that can be captured.
-pub fn protocols() -> impl Iterator<Item = &'static str> {
-    kurabe_wire::registry::PROTOCOLS.iter().flat_map(|protocol| protocol.schemes.iter().copied())
-}
-
 /// A file that is written.
 pub(crate) struct Tape {
     pub(crate) shared: Arc<Shared>,
@@ -65,7 +60,7 @@ pub(crate) struct Shared {
     has_words: bool,
     /// Tables with secrets.
     tables: Tables,
-    view: fn() -> Box<dyn View>,
+    view: fn() -> Conversation,
     state: Mutex<State>,
     connections: AtomicU64,
 }
@@ -222,7 +217,7 @@ impl State {
 pub(crate) struct Taped {
     number: u64,
     shared: Arc<Shared>,
-    view: Box<dyn View>,
+    view: Conversation,
     secrets: Secrets,
     events: Vec<Event>,
     has_ended: bool,
@@ -275,7 +270,7 @@ impl Taped {
         }
         self.view.end(&mut self.events);
         if !self.is_unreadable {
-            self.events.push(Event::Unreadable(why));
+            self.events.push(Event::Unreadable(why.into()));
         }
         self.record(now);
     }
@@ -300,7 +295,7 @@ impl Taped {
                     self.exchange(*exchange);
                     continue;
                 }
-                Event::FileWanted { .. } => continue,
+                Event::FileWanted { .. } | Event::Named(_) | Event::Note(_) => continue,
                 Event::Client(said) => {
                     // A setting may be a password as well as a name.
                     let shown = |(name, value): (String, String)| {
@@ -318,7 +313,8 @@ impl Taped {
                     let length = bytes.len() as u64;
                     Record::Data { connection, length, bytes: if keeps { bytes } else { Vec::new() } }
                 }
-                Event::Unreadable(why) => {
+                Event::Unreadable(stop) => {
+                    let why = stop.why();
                     self.is_unreadable = true;
                     let mut state = lock(&self.shared.state);
                     if !state.totals.unreadable.iter().any(|known| known == why) {

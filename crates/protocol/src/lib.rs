@@ -4,7 +4,7 @@
 //! The readers of frames allocate nothing. Nothing is kept, and any bytes are taken.
 
 pub mod bytes;
-/// memcached's protocol: `protocol.txt` and `proxy.txt` of its source, and the binary protocol.
+/// memcached's protocol: `protocol.txt` and `proxy.txt` of its source.
 pub mod memcached;
 /// MongoDB's protocol: <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>.
 pub mod mongodb {

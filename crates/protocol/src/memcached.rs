@@ -1,7 +1,4 @@
-//! Requests and answers begin with a line of words; a value may follow. Requests of the binary protocol have a header.
-
-use crate::bytes::{chunk, word_be};
-use crate::{Found, Header};
+//! Requests and answers begin with a line of words; a value may follow.
 
 /// The largest value that a server can be set to take (`-I`), in bytes.
 pub const MAX: u64 = 1 << 30;
@@ -44,38 +41,4 @@ pub fn length(word: &[u8]) -> Option<u64> {
     // `parse` accepts a plus sign too.
     let word = std::str::from_utf8(word).ok().filter(|word| !word.starts_with('+'))?;
     word.parse().ok().filter(|length| *length <= MAX)
-}
-
-/// The header of a request of the binary protocol: 0x80, code (1), length of the key (2), of the extras (1), data type (1),
-/// virtual bucket (2), length of all that follows (4), number (4), CAS (8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Binary {
-    pub code: u8,
-    pub extras: usize,
-    pub key: usize,
-    body: u32,
-}
-
-impl Binary {
-    /// The first byte of a request.
-    pub const MAGIC: u8 = 0x80;
-}
-
-impl Header for Binary {
-    const LENGTH: usize = 24;
-
-    fn find(bytes: &[u8]) -> Found<Self> {
-        let Some(header) = bytes.first_chunk::<{ Self::LENGTH }>() else { return Found::Need(Self::LENGTH) };
-        let key = chunk(header, 2).map_or(0, u16::from_be_bytes).into();
-        let found = Self { code: header[1], extras: header[4].into(), key, body: word_be(header, 8) };
-        if header[0] == Self::MAGIC && (found.key + found.extras) as u64 <= found.body() {
-            Found::Header(found)
-        } else {
-            Found::Invalid(found.body())
-        }
-    }
-
-    fn body(self) -> u64 {
-        self.body.into()
-    }
 }

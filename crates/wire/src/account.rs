@@ -1,11 +1,14 @@
 //! The account of one connection: traffic, round trips, statements.
 
-use crate::decoder::{Decoder, Request, Seen, TlsRefusal};
-use crate::view::Step;
+use crate::registry::Protocol;
+use crate::statement::shown;
+use crate::tls::TlsRefusal;
+use crate::view::{Conversation, Event, Exchange, Step, Stop};
 use kurabe_core::text::printable;
 pub use kurabe_relay::End;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
 
 /// The maximum number of different statements that are listed for a connection.
 const LISTED: usize = 1_000;
@@ -13,6 +16,11 @@ const LISTED: usize = 1_000;
 const LONGEST: usize = 2_000;
 /// The maximum number of notes.
 const NOTES: usize = 20;
+/// The maximum number of pieces of the client's stream whose place is remembered until their requests are answered.
+const PIECES: usize = 10_000;
+/// By what name a client says what it is, and what else it may say at first that is no setting.
+const CLIENT: [&str; 3] = ["application_name", "program_name", "driver"];
+const SAID: [&str; 4] = ["user", "database", "found_rows", "multi_statements"];
 
 /// Bytes and round trips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -111,8 +119,11 @@ pub struct Connection {
 /// Keeps the account of a connection while it is open.
 pub struct Account {
     connection: Connection,
-    /// `None` if bytes and round trips are enough.
-    decoder: Option<Box<dyn Decoder>>,
+    /// With the scheme of its protocol; `None` if bytes and round trips are enough.
+    conversation: Option<(Conversation, &'static str)>,
+    began: Instant,
+    /// The traffic before each piece of the client's until its first own statement is known.
+    pieces: VecDeque<Traffic>,
     refusal: Option<Box<dyn TlsRefusal>>,
     /// A part of the first own statement, if the user named one.
     until: Option<String>,
@@ -126,23 +137,33 @@ impl Account {
     /// the first that is not for setting up the connection.
     pub fn new(
         number: u64,
-        decoder: Option<Box<dyn Decoder>>,
+        protocol: Option<&'static Protocol>,
         refusal: Option<Box<dyn TlsRefusal>>,
         until: Option<String>,
     ) -> Self {
         let connection = Connection { number, ..Connection::default() };
-        // A server that speaks first is waited for.
-        Self { connection, decoder, refusal, until, is_waiting: true, places: HashMap::new() }
+        let conversation =
+            protocol.and_then(|protocol| Some(((protocol.view)(), *protocol.schemes.first()?)));
+        Self {
+            connection,
+            conversation,
+            began: Instant::now(),
+            pieces: VecDeque::new(),
+            refusal,
+            until,
+            // A server that speaks first is waited for.
+            is_waiting: true,
+            places: HashMap::new(),
+        }
     }
 
     /// Takes what the client sent next: gives what the server gets, and what the relay answers itself.
     pub fn sent(&mut self, bytes: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) {
-        let mut seen = Vec::new();
-        if let Some(decoder) = &mut self.decoder {
-            decoder.sent(bytes, &mut seen);
+        if self.connection.connecting.is_none() && self.pieces.len() < PIECES {
+            self.pieces.push_back(self.connection.traffic);
         }
-        // The positions of requests are those in the client's stream.
-        self.take(seen);
+        let began = self.began;
+        self.read(|conversation, events| conversation.sent(bytes, began, events));
         self.connection.traffic.sent_bytes += bytes.len() as u64;
         self.is_waiting = true;
         match &mut self.refusal {
@@ -173,6 +194,11 @@ impl Account {
         }
     }
 
+    /// It is closed: requests that were never answered are listed.
+    pub fn close(&mut self) {
+        self.read(Conversation::end);
+    }
+
     /// The connection so far.
     pub fn connection(&self) -> &Connection {
         &self.connection
@@ -181,11 +207,8 @@ impl Account {
     fn count(&mut self, bytes: &[u8]) {
         self.connection.traffic.received_bytes += bytes.len() as u64;
         self.connection.traffic.round_trips += u64::from(std::mem::take(&mut self.is_waiting));
-        let mut seen = Vec::new();
-        if let Some(decoder) = &mut self.decoder {
-            decoder.received(bytes, &mut seen);
-        }
-        self.take(seen);
+        let began = self.began;
+        self.read(|conversation, events| conversation.received(bytes, began, events));
     }
 
     fn note_refusal(&mut self) {
@@ -196,42 +219,75 @@ impl Account {
         }
     }
 
-    fn take(&mut self, seen: Vec<Seen>) {
-        for one in seen {
-            match one {
-                Seen::Request(request) => self.request(&request),
-                Seen::Client(name) => {
-                    self.connection.client.get_or_insert_with(|| shortened(&name));
-                }
-                Seen::Note(note) => {
-                    if self.connection.notes.len() < NOTES {
-                        self.connection.notes.push(shortened(&note));
+    fn read(&mut self, read: impl FnOnce(&mut Conversation, &mut Vec<Event>)) {
+        let Some((conversation, scheme)) = &mut self.conversation else { return };
+        let (mut events, scheme) = (Vec::new(), *scheme);
+        read(conversation, &mut events);
+        for event in events {
+            match event {
+                Event::Exchange(exchange) => self.request(&exchange, scheme),
+                Event::Client(said) => {
+                    let (names, set): (Vec<_>, Vec<_>) =
+                        said.into_iter().partition(|(name, _)| CLIENT.contains(&name.as_str()));
+                    for (_, name) in names {
+                        self.name(&name);
+                    }
+                    let set =
+                        set.into_iter().map(|(name, _)| name).filter(|name| !SAID.contains(&name.as_str()));
+                    let set: Vec<String> = set.collect();
+                    if !set.is_empty() {
+                        // Settings that others send as statements.
+                        self.note(&format!("its start-up message sets {}", set.join(", ")));
                     }
                 }
-                Seen::Encrypted => self.connection.encryption = Encryption::Tls,
-                Seen::Unreadable(why) => self.connection.unreadable = Some(why.to_owned()),
+                Event::Named(name) => self.name(&name),
+                Event::Note(note) => self.note(&note),
+                Event::Unreadable(Stop::Encrypted) => self.connection.encryption = Encryption::Tls,
+                Event::Unreadable(Stop::Unreadable(why)) => self.connection.unreadable = Some(why.to_owned()),
+                Event::Data { .. } | Event::FileWanted { .. } => {}
             }
         }
     }
 
-    fn request(&mut self, request: &Request) {
-        let text = shortened(&request.text);
-        let connection = &mut self.connection;
+    fn name(&mut self, name: &str) {
+        self.connection.client.get_or_insert_with(|| shortened(name));
+    }
+
+    fn note(&mut self, note: &str) {
+        if self.connection.notes.len() < NOTES {
+            self.connection.notes.push(shortened(note));
+        }
+    }
+
+    /// The traffic before a request, the oldest of those that were not taken yet.
+    fn before(&mut self, request: &Exchange) -> Traffic {
+        while self.pieces.get(1).is_some_and(|next| next.sent_bytes <= request.at) {
+            self.pieces.pop_front();
+        }
+        let piece = self.pieces.front().copied().unwrap_or(self.connection.traffic);
+        Traffic { sent_bytes: request.at, ..piece }
+    }
+
+    fn request(&mut self, request: &Exchange, scheme: &str) {
+        let (text, is_setup) = shown(request, scheme);
+        let text = shortened(&text);
         let is_own = match &self.until {
             Some(part) => text.contains(part.as_str()),
-            None => !request.is_setup,
+            None => !is_setup,
         };
+        let traffic = self.before(request);
+        let connection = &mut self.connection;
         if is_own && connection.connecting.is_none() {
-            let traffic = Traffic { sent_bytes: request.at, ..connection.traffic };
             let statements = connection.statements.clone();
             connection.connecting = Some(Connecting { traffic, statements, first_own: text.clone() });
+            self.pieces = VecDeque::new();
         }
         let statements = &mut connection.statements;
         let place = match self.places.get(&text) {
             Some(place) => *place,
             None if statements.len() < LISTED => {
                 self.places.insert(text.clone(), statements.len());
-                statements.push(Statement { text, setup: request.is_setup, ..Statement::default() });
+                statements.push(Statement { text, setup: is_setup, ..Statement::default() });
                 statements.len() - 1
             }
             None => {
@@ -269,12 +325,7 @@ mod tests {
 
     fn account(scheme: &str, until: Option<&str>) -> Account {
         let protocol = registry::of_scheme(scheme).unwrap();
-        Account::new(
-            1,
-            Some((protocol.decoder)()),
-            protocol.refusal.map(|make| make()),
-            until.map(str::to_owned),
-        )
+        Account::new(1, Some(protocol), protocol.refusal.map(|make| make()), until.map(str::to_owned))
     }
 
     fn send(account: &mut Account, text: &str) {
@@ -323,6 +374,7 @@ mod tests {
         send(&mut account, "GET a\r\n");
         account.received(&mut b"$-1\r\n".to_vec());
         send(&mut account, "GET b\r\n");
+        account.close();
         let connecting = account.connection().connecting.clone().unwrap();
         assert_eq!((connecting.first_own.as_str(), connecting.statements.len()), ("GET b", 1));
         assert_eq!(connecting.traffic.round_trips, 1);
@@ -334,6 +386,7 @@ mod tests {
         for n in 0..LISTED + 5 {
             send(&mut account, &format!("GET {n}\r\n"));
         }
+        account.close();
         assert_eq!(account.connection().statements.len(), LISTED);
         assert_eq!(account.connection().not_listed, 5);
     }
@@ -342,6 +395,7 @@ mod tests {
     fn control_characters_of_statements_are_escaped() {
         let mut account = account("redis", None);
         send(&mut account, "GET a\u{1b}[2J\r\n");
+        account.close();
         assert_eq!(account.connection().statements[0].text, "GET a\\u{1b}[2J");
     }
 }

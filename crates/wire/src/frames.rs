@@ -1,7 +1,7 @@
 //! The messages of one direction of a connection, of protocols whose messages begin with their length.
 
 use crate::input::Input;
-use crate::reader::Stop;
+use crate::view::Stop;
 use kurabe_protocol::{Found, Header};
 
 /// Splits a stream into messages, and keeps at most the first `MAX` bytes of each.
@@ -61,9 +61,10 @@ impl<H: Header, const MAX: usize> Frames<H, MAX> {
         self.input.push(bytes);
     }
 
-    /// Whether a message has begun to arrive.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.arriving.is_some() || !self.input.waiting().is_empty()
+    /// Where the message begins that has begun to arrive.
+    pub(crate) fn begins(&self) -> Option<u64> {
+        let next = || Some(self.input.position()).filter(|_| !self.input.waiting().is_empty());
+        self.arriving.as_ref().map(|one| one.message.at).or_else(next)
     }
 
     /// What follows; `None` if it has not arrived. `is_passed_on`: of a message with this header and this first byte of its

@@ -1,8 +1,8 @@
 //! A relay between any client and a database, and what the client sends, decoded.
 //!
 //! [`Relay`](relay::Relay) forwards bytes and gives each piece to the [`Account`](account::Account) of its connection. The
-//! account counts bytes and round trips, and lists statements. It learns the statements from a
-//! [`Decoder`](decoder::Decoder), which reads a copy: whatever a decoder does, the stream stays as it is. The only thing
+//! account counts bytes and round trips, and lists statements. It learns these from a
+//! [`Conversation`](view::Conversation), which reads a copy: whatever that does, the stream stays as it is. The only thing
 //! that a relay changes is the offer of TLS, if it is told so, since encrypted statements cannot be read.
 //!
 //! A protocol is one file in `protocols/` and one line in [`registry::PROTOCOLS`].
@@ -10,7 +10,6 @@
 pub mod account;
 mod bounded;
 mod conceal;
-pub mod decoder;
 pub mod environment;
 mod frames;
 mod input;
@@ -21,7 +20,6 @@ pub mod mongodb {
     pub use crate::protocols::mongodb_shape::{QUIET, text};
 }
 mod protocols;
-mod reader;
 pub mod registry;
 pub mod relay;
 pub mod render;
@@ -30,4 +28,5 @@ mod rows;
 pub mod statement;
 mod template;
 pub mod terminate;
+pub mod tls;
 pub mod view;

@@ -140,8 +140,7 @@ impl Accounts {
     fn open(&self, number: usize, options: &Options) -> Arc<dyn Hook> {
         let Options { protocol, refuse_tls, until, .. } = options;
         let refusal = protocol.and_then(|protocol| protocol.refusal).filter(|_| *refuse_tls);
-        let decoder = protocol.map(|protocol| (protocol.decoder)());
-        let account = Account::new(number as u64 + 1, decoder, refusal.map(|make| make()), until.clone());
+        let account = Account::new(number as u64 + 1, *protocol, refusal.map(|make| make()), until.clone());
         let live = Arc::new(Live { account: Mutex::new(account), has_ended: AtomicBool::new(false) });
         let mut kept = lock(&self.kept);
         if kept.len() < KEPT {
@@ -166,10 +165,16 @@ impl Hook for Live {
     }
 
     fn ended(&self, _: Way, end: End) {
-        lock(&self.account).end(end);
+        let mut account = lock(&self.account);
+        // Half of a connection may go on: what is left is listed when it is closed.
+        if end == End::Relay {
+            account.close();
+        }
+        account.end(end);
     }
 
     fn closed(&self) {
+        lock(&self.account).close();
         self.has_ended.store(true, Ordering::SeqCst);
     }
 }

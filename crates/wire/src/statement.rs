@@ -2,7 +2,8 @@
 
 pub use crate::template::{GAP, Split, fingerprint};
 
-use crate::protocols::mongodb;
+use crate::protocols::{mongodb_message, mongodb_shape};
+use crate::view::{Exchange, Parameter};
 use crate::{conceal, resource};
 use kurabe_protocol::sql::{self, Kind, tokens};
 
@@ -95,6 +96,48 @@ pub fn concealed(text: &str, template: &str, dialect: Dialect) -> Option<String>
     Some(if is_plain { fingerprint(template) } else { shown })
 }
 
+/// Commands of Redis and memcached by which clients set up a connection or ask about the server.
+const SETUP: [&str; 25] = [
+    "ACL", "ASKING", "AUTH", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "ECHO", "HELLO", "INFO", "PING",
+    "QUIT", "READONLY", "RESET", "ROLE", "SELECT", "SENTINEL", "mn", "quit", "refresh_certs", "shutdown",
+    "stats", "verbosity", "version", "watch",
+];
+/// Paths by which clients of `CouchDB` ask about the server.
+const PATHS: [&str; 4] = ["/", "/_session", "/_up", "/_all_dbs"];
+
+/// Whether a command of Redis or memcached sets up a connection or asks about the server.
+pub fn is_setup_command(text: &str) -> bool {
+    SETUP.contains(&text.split(' ').next().unwrap_or_default())
+}
+
+/// A request for people, without anything that may be a password, and whether it sets up the connection or asks about the server.
+pub(crate) fn shown(request: &Exchange, scheme: &str) -> (String, bool) {
+    let text = &request.text;
+    match scheme {
+        "redis" | "memcached" => {
+            // The first word says most: others are values.
+            let (command, _) = text.split_once(" ?").unwrap_or((text, ""));
+            let count = if command == "CLIENT SETINFO" { 2 } else { 1 };
+            let words = request.parameters.iter().take(count).filter_map(Parameter::bytes);
+            let words = words.map(String::from_utf8_lossy);
+            let shown = words.fold(command.to_owned(), |text, word| format!("{text} {word}"));
+            (shown, is_setup_command(text))
+        }
+        "mongodb" => {
+            let (command, collection, _) = mongodb_message::fields(text);
+            let shown = collection.map_or_else(|| command.to_owned(), |name| format!("{command} {name}"));
+            (shown, mongodb_shape::SETUP.contains(&command))
+        }
+        "couchdb" | "http" => {
+            // The query may contain passwords.
+            let shown = text.split_once('?').map_or_else(|| text.clone(), |(path, _)| format!("{path}?…"));
+            let is_setup = text.split_once(' ').is_some_and(|(_, path)| PATHS.contains(&path));
+            (shown, is_setup && scheme == "couchdb")
+        }
+        scheme => (conceal::sql(text), is_setup(text, Dialect::of_scheme(scheme))),
+    }
+}
+
 /// The maximum length of a word of a command in which names of secrets are looked for, in bytes.
 const LOOKED_AT: usize = 16 << 10;
 
@@ -109,7 +152,7 @@ pub fn command_has_secret<'a>(words: impl Iterator<Item = &'a [u8]>) -> bool {
 pub fn is_setup(text: &str, dialect: Dialect) -> bool {
     let command = text.split(' ').next().unwrap_or_default();
     text.starts_with("COM_")
-        || mongodb::SETUP.contains(&command)
+        || mongodb_shape::SETUP.contains(&command)
         || ["commitTransaction", "abortTransaction"].contains(&command)
         || sql::Statement::read(text, dialect.sql()).is_setup()
 }

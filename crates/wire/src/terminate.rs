@@ -1,7 +1,7 @@
 //! TLS that ends at the relay, on both sides: the client's with a certificate that was made for it, the server's as the
 //! target's URL asks for.
 
-use crate::decoder::{Act, TlsStart};
+use crate::tls::{Act, TlsStart};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_relay::{Ends, Hook, Socket, Way};
 use rustls::crypto::ring;

@@ -2,9 +2,9 @@
 
 use crate::bounded::Size;
 pub use crate::moment::{Spans, Watch, moment, moment_like};
-use crate::reader::{Stop, UntilStop};
 pub(crate) use crate::rows::Digest;
 pub use crate::rows::{COMPLETE, Rows, are_all, uuid};
+use crate::tls::begins_with_tls;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -15,32 +15,45 @@ pub(crate) const UNKNOWN: &str = "a prepared statement that was not recorded";
 /// The maximum size of the requests of a connection that wait for an answer, in bytes.
 pub(crate) const WAITING: usize = 16 << 20;
 
-/// Reads the messages of one connection, in pieces of any size, and never fails: of a stream that it cannot read it says so
-/// once, with [`Event::Unreadable`].
-pub trait View: Send {
-    /// Reads what the client sent next.
-    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>);
+/// Why the rest of a connection is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// TLS begins.
+    Encrypted,
+    Unreadable(&'static str),
+}
 
-    /// Reads what the server sent next.
-    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>);
+impl From<&'static str> for Stop {
+    fn from(why: &'static str) -> Self {
+        Self::Unreadable(why)
+    }
+}
 
-    /// Says since when the connection is watched. Without it no time is one of the server's clock.
-    fn watch(&mut self, watch: Watch);
+impl Stop {
+    /// The reason, for people.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Encrypted => "the connection is encrypted",
+            Self::Unreadable(why) => why,
+        }
+    }
+}
 
-    /// Reads on as if the client had just been let in, under these capabilities of MySQL.
-    fn let_in(&mut self, capabilities: u32);
-
-    /// The server has closed the connection, and nothing of what it sent is missing: an answer that ends so is complete.
-    fn closed(&mut self, now: Instant, events: &mut Vec<Event>);
-
-    /// Gives the requests that were never answered, as the connection ends.
-    fn end(&mut self, events: &mut Vec<Event>);
+/// What both ends of one connection say to each other. It is fed the bytes of both in pieces of any size, gives the requests with the
+/// shapes of their answers, and never fails: of a stream that it cannot read it says so once, with [`Event::Unreadable`].
+pub struct Conversation {
+    /// `None` once nothing is read any more.
+    reader: Option<Box<dyn ReadExchanges>>,
+    /// The client's first bytes, until it is known whether TLS begins with them.
+    start: Option<Vec<u8>>,
 }
 
 /// Reads requests and answers of one protocol, until it stops.
 pub(crate) trait ReadExchanges: Send {
-    /// Whether clients do not say what they are.
-    const IS_ANONYMOUS: bool = false;
+    /// The client begins. Of most protocols it does not say what it is.
+    fn begins(&mut self, events: &mut Vec<Event>) {
+        events.push(Event::Client(Vec::new()));
+    }
 
     /// Reads what the client sent next.
     fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop>;
@@ -48,77 +61,91 @@ pub(crate) trait ReadExchanges: Send {
     /// Reads what the server sent next.
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop>;
 
-    /// See [`View::watch`].
+    /// See [`Conversation::watch`].
     fn watch(&mut self, _watch: Watch) {}
 
-    /// See [`View::let_in`].
+    /// See [`Conversation::let_in`].
     fn let_in(&mut self, _capabilities: u32) {}
 
     /// It cannot read on.
     fn stopped(&mut self, _events: &mut Vec<Event>) {}
 
-    /// See [`View::closed`].
+    /// See [`Conversation::closed`].
     fn closed(&mut self, _now: Instant, _events: &mut Vec<Event>) {}
 
-    /// See [`View::end`].
+    /// See [`Conversation::end`].
     fn end(&mut self, events: &mut Vec<Event>);
 }
 
-impl<R: ReadExchanges> View for UntilStop<R> {
-    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
-        let was_pending = self.is_pending();
-        let checked = self.checked(bytes);
-        if R::IS_ANONYMOUS && was_pending && !self.is_pending() {
-            events.push(Event::Client(Vec::new()));
-        }
-        let Some(reader) = self.reader() else { return };
-        let read = checked.and_then(|bytes| reader.sent(&bytes, now, events));
+impl Conversation {
+    /// Of a protocol whose client speaks first.
+    pub(crate) fn new(reader: impl ReadExchanges + 'static) -> Self {
+        Self { reader: Some(Box::new(reader)), start: Some(Vec::new()) }
+    }
+
+    /// Of a protocol whose server speaks first, before any TLS.
+    pub(crate) fn after_greeting(reader: impl ReadExchanges + 'static) -> Self {
+        Self { reader: Some(Box::new(reader)), start: None }
+    }
+
+    /// Reads what the client sent next.
+    pub fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
+        let Some(reader) = &mut self.reader else { return };
+        let read = if let Some(start) = &mut self.start {
+            start.extend_from_slice(bytes);
+            let Some(is_tls) = begins_with_tls(start) else { return };
+            reader.begins(events);
+            let start = self.start.take().unwrap_or_default();
+            if is_tls { Err(Stop::Encrypted) } else { reader.sent(&start, now, events) }
+        } else {
+            reader.sent(bytes, now, events)
+        };
         self.end_where_it_stops(read, events);
     }
 
-    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
-        let Some(reader) = self.reader() else { return };
+    /// Reads what the server sent next.
+    pub fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
+        let Some(reader) = &mut self.reader else { return };
         let read = reader.received(bytes, now, events);
         self.end_where_it_stops(read, events);
     }
 
-    fn watch(&mut self, watch: Watch) {
-        if let Some(reader) = self.reader() {
+    /// Says since when the connection is watched. Without it no time is one of the server's clock.
+    pub fn watch(&mut self, watch: Watch) {
+        if let Some(reader) = &mut self.reader {
             reader.watch(watch);
         }
     }
 
-    fn let_in(&mut self, capabilities: u32) {
-        self.begin();
-        if let Some(reader) = self.reader() {
+    /// Reads on as if the client had just been let in, under these capabilities of MySQL.
+    pub fn let_in(&mut self, capabilities: u32) {
+        self.start = None;
+        if let Some(reader) = &mut self.reader {
             reader.let_in(capabilities);
         }
     }
 
-    fn closed(&mut self, now: Instant, events: &mut Vec<Event>) {
-        if let Some(reader) = self.reader() {
+    /// The server has closed the connection, and nothing of what it sent is missing: an answer that ends so is complete.
+    pub fn closed(&mut self, now: Instant, events: &mut Vec<Event>) {
+        if let Some(reader) = &mut self.reader {
             reader.closed(now, events);
         }
     }
 
-    fn end(&mut self, events: &mut Vec<Event>) {
-        if let Some(mut reader) = self.stop() {
+    /// Gives the requests that were never answered, as the connection ends.
+    pub fn end(&mut self, events: &mut Vec<Event>) {
+        if let Some(mut reader) = self.reader.take() {
             reader.end(events);
         }
     }
-}
 
-impl<R: ReadExchanges> UntilStop<R> {
     fn end_where_it_stops(&mut self, read: Result<(), Stop>, events: &mut Vec<Event>) {
         if let Err(stop) = read {
-            if let Some(reader) = self.reader() {
+            if let Some(reader) = &mut self.reader {
                 reader.stopped(events);
             }
             self.end(events);
-            events.push(Event::Unreadable(match stop {
-                Stop::Encrypted => "the connection is encrypted",
-                Stop::Unreadable(why) => why,
-            }));
+            events.push(Event::Unreadable(stop));
         }
     }
 }
@@ -139,8 +166,12 @@ pub enum Event {
     },
     /// The server requests a file of the client's, whose first packet has this number.
     FileWanted { sequence: u8 },
+    /// What a client calls itself that says so only later.
+    Named(String),
+    /// Something else worth knowing.
+    Note(String),
     /// The rest cannot be read, and why.
-    Unreadable(&'static str),
+    Unreadable(Stop),
 }
 
 /// How a request was sent.
@@ -252,6 +283,8 @@ pub struct Exchange {
     pub cut: bool,
     /// Whether it was sent before an earlier request was answered.
     pub pipelined: bool,
+    /// The number of bytes that the client sent before it.
+    pub at: u64,
     /// When its first byte was seen; `None` only while it is made.
     pub began: Option<Instant>,
     /// When its answer was complete; `None` if it never was.
@@ -379,14 +412,18 @@ pub(crate) mod tests {
 
     /// What is seen of a conversation in pieces of this size: whether the client speaks, and what it says.
     pub(crate) fn seen_of(
-        reader: impl ReadExchanges,
+        reader: impl ReadExchanges + 'static,
         conversation: &[(bool, Vec<u8>)],
         piece: usize,
     ) -> Vec<Event> {
-        seen_by(&mut UntilStop::new(reader), conversation, piece)
+        seen_by(Conversation::new(reader), conversation, piece)
     }
 
-    pub(crate) fn seen_by(view: &mut dyn View, conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
+    pub(crate) fn seen_by(
+        mut view: Conversation,
+        conversation: &[(bool, Vec<u8>)],
+        piece: usize,
+    ) -> Vec<Event> {
         let (now, mut events) = (*SOME.get_or_init(Instant::now), Vec::new());
         for (is_client, bytes) in conversation {
             for piece in bytes.chunks(piece) {
@@ -399,6 +436,15 @@ pub(crate) mod tests {
         }
         view.end(&mut events);
         events
+    }
+
+    /// What a client says as text, and what a server does.
+    pub(crate) fn asked(text: &str) -> (bool, Vec<u8>) {
+        (true, text.as_bytes().to_vec())
+    }
+
+    pub(crate) fn told(text: &str) -> (bool, Vec<u8>) {
+        (false, text.as_bytes().to_vec())
     }
 
     pub(crate) fn exchanges(events: &[Event]) -> Vec<&Exchange> {

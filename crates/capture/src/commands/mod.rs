@@ -6,14 +6,11 @@ mod keys;
 mod statement;
 
 use crate::record::{Request, Value as Bytes};
+use kurabe_wire::statement::is_setup_command;
 pub(crate) use statement::{KEY, Translated};
 
-/// Commands that begin and end transactions, set up a connection, or ask about the server.
-const SETUP: [&str; 24] = [
-    "ACL", "ASKING", "AUTH", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "DISCARD", "ECHO", "EXEC", "HELLO",
-    "INFO", "MULTI", "PING", "QUIT", "READONLY", "RESET", "ROLE", "SELECT", "SENTINEL", "UNWATCH", "WATCH",
-    "version", "verbosity",
-];
+/// Commands that begin and end transactions.
+const TRANSACTION: [&str; 5] = ["DISCARD", "EXEC", "MULTI", "UNWATCH", "WATCH"];
 
 /// Whether the requests of a protocol are no statements, and can be told as such.
 pub(crate) fn are_told(protocol: &str) -> bool {
@@ -22,7 +19,7 @@ pub(crate) fn are_told(protocol: &str) -> bool {
 
 /// Whether a command of Redis or memcached sets up a connection or a transaction.
 pub(crate) fn is_setup(text: &str) -> bool {
-    SETUP.contains(&text.split(' ').next().unwrap_or_default())
+    is_setup_command(text) || TRANSACTION.contains(&text.split(' ').next().unwrap_or_default())
 }
 
 /// A request as a statement.

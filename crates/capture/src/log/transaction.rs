@@ -1,6 +1,7 @@
 //! The state of a session's transaction, which a log does not say, from what the session asked.
 
-use kurabe_wire::statement::{Dialect, fingerprint, split};
+use kurabe_protocol::sql::{Statement, Token};
+use kurabe_wire::statement::Dialect;
 use kurabe_wire::view::{Exchange, Step, Transaction};
 
 /// MySQL's code of an error that ends the transaction: a deadlock.
@@ -18,6 +19,7 @@ impl Followed {
     /// The state after a request.
     pub(super) fn after(&mut self, exchange: &Exchange, dialect: Dialect) -> Transaction {
         let before = self.state.unwrap_or(Transaction::None);
+        let statement = Statement::read(&exchange.text, dialect.sql());
         let next = match &exchange.error {
             _ if exchange.step == Step::Prepare => before,
             // Other errors do not end a transaction of MySQL.
@@ -28,20 +30,20 @@ impl Followed {
                     before
                 }
             }
-            Some(_) => match Statement::of(&exchange.text).words().as_slice() {
-                ["commit" | "end", ..] => Transaction::None,
+            Some(_) => match statement.first().map(str::to_ascii_lowercase).as_deref() {
+                Some("commit" | "end") => Transaction::None,
                 _ if before == Transaction::None => before,
                 _ => Transaction::Failed,
             },
             None => {
-                let template = split(&exchange.text, dialect).template;
                 let manual = (dialect == Dialect::Mysql).then(|| autocommit(&exchange.text)).flatten();
                 if let Some(is_on) = manual {
                     self.is_manual = !is_on;
                     // To switch it on commits.
                     if is_on { Transaction::None } else { before }
                 } else {
-                    template.split(';').fold(before, |state, one| self.step(state, one, dialect))
+                    let statements = statement.tokens().split(|token| token.is_mark(';'));
+                    statements.fold(before, |state, one| self.step(state, one, dialect))
                 }
             }
         };
@@ -50,10 +52,16 @@ impl Followed {
     }
 
     /// The state after one statement that was executed.
-    fn step(&self, before: Transaction, template: &str, dialect: Dialect) -> Transaction {
-        let statement = Statement::of(&fingerprint(template));
+    fn step(&self, before: Transaction, tokens: &[Token<'_>], dialect: Dialect) -> Transaction {
         let is_mysql = dialect == Dialect::Mysql;
-        match statement.words().as_slice() {
+        let words: Vec<String> = tokens
+            .iter()
+            .skip_while(|one| one.is_mark('('))
+            .map_while(Token::name)
+            .take(6)
+            .map(str::to_lowercase)
+            .collect();
+        match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             [] | ["set" | "use" | "show", ..] | ["commit" | "rollback", "prepared", ..] => before,
             ["rollback" | "abort", rest @ ..] if rest.iter().take(2).any(|word| *word == "to") => {
                 if before == Transaction::None { before } else { Transaction::Open }
@@ -72,20 +80,6 @@ impl Followed {
             _ if self.is_manual && before == Transaction::None => Transaction::Open,
             _ => before,
         }
-    }
-}
-
-/// The first words of a statement, in lower case.
-struct Statement(String);
-
-impl Statement {
-    fn of(text: &str) -> Self {
-        Self(text.chars().take(100).collect::<String>().to_ascii_lowercase())
-    }
-
-    fn words(&self) -> Vec<&str> {
-        let is_between = |c: char| !c.is_alphanumeric() && c != '_';
-        self.0.split(is_between).filter(|word| !word.is_empty()).take(6).collect()
     }
 }
 

@@ -13,14 +13,14 @@ use kurabe_protocol::postgres::message::Request;
 use kurabe_protocol::resp;
 use kurabe_protocol::sql::with_order_keys;
 use kurabe_wire::registry::of_scheme;
-use kurabe_wire::view::{Event, Exchange, Step, Transaction, View, Watch};
+use kurabe_wire::view::{Conversation, Event, Exchange, Step, Transaction, Watch};
 use std::collections::HashMap;
 use std::time::Instant;
 
 /// One connection of a replay.
 pub(super) struct Client<'a> {
     traffic: &'a Traffic,
-    view: Box<dyn View>,
+    view: Conversation,
     /// Prepared statements by text: the number in their name, or the server's number.
     prepared: HashMap<String, u32>,
     /// Executions whose rows are fetched in parts, by text: the number in their portal's name.
@@ -262,7 +262,7 @@ impl<'a> Client<'a> {
             for event in std::mem::take(events) {
                 match event {
                     Event::Exchange(answer) => answers.push(*answer),
-                    Event::Unreadable(why) => return Err(Error::new(ErrorKind::Protocol, why)),
+                    Event::Unreadable(stop) => return Err(Error::new(ErrorKind::Protocol, stop.why())),
                     Event::FileWanted { mut sequence } => {
                         // Only the first answer asks for it.
                         for piece in std::mem::take(&mut data).chunks(PIECE).chain([&[][..]]) {

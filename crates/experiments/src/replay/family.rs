@@ -72,7 +72,7 @@ impl Family {
             Self::Mongodb => (mongodb::writes(template), false),
             Self::Postgres | Self::Mysql => {
                 let locks = Statement::read(shown, self.dialect().sql()).locks();
-                (text_asks_for_write(shown, self.engine()), locks)
+                (self.asks_for_write(shown), locks)
             }
         }
     }
@@ -106,6 +106,11 @@ impl Family {
         }
     }
 
+    fn asks_for_write(self, text: &str) -> Option<String> {
+        let is_command = self == Self::Mysql && is_of_session(text);
+        if is_command { None } else { text_asks_for_write(text, self.engine()) }
+    }
+
     /// Whether what [`is_plain`](Self::is_plain) says of the literals of a request is enough to judge it by its template.
     pub(super) fn has_values_in_gaps(self, template: &str) -> bool {
         self.engine().is_some_and(|engine| has_values_in_gaps(template, GAP, engine))
@@ -119,7 +124,7 @@ impl Family {
     /// Why a request with this text may change something, as it is sent.
     pub(super) fn writes(self, text: &str, request: &Request) -> Option<String> {
         match self {
-            Self::Postgres | Self::Mysql => text_asks_for_write(text, self.engine()),
+            Self::Postgres | Self::Mysql => self.asks_for_write(text),
             Self::Redis => redis::writes(text, request),
             Self::Memcached => memcached::writes(text, request),
             Self::Http => http::writes(text),
@@ -149,7 +154,8 @@ impl Family {
     /// Whether requests of this template cannot be sent again.
     pub(super) fn is_left_out(self, text: &str) -> bool {
         // Commands of MySQL's protocol without a text of SQL.
-        let is_command = text.starts_with("COM_") && !text.starts_with("COM_INIT_DB ") && text != "COM_PING";
+        let is_command =
+            text.starts_with("COM_") && !text.starts_with("COM_INIT_DB ") && !is_of_session(text);
         match self {
             // Requests that execute a script by its checksum need it.
             Self::Redis if text.starts_with("SCRIPT LOAD") => false,
@@ -161,4 +167,9 @@ impl Family {
             }
         }
     }
+}
+
+/// Whether a command of MySQL's protocol without a text changes its session at most.
+fn is_of_session(text: &str) -> bool {
+    text == "COM_PING" || text.starts_with("COM_SET_OPTION ")
 }

@@ -17,6 +17,8 @@ pub(super) fn push(
     let request = &sent.request;
     let (code, rest) = match text.strip_prefix("COM_") {
         Some("PING") => (command::PING, String::new()),
+        Some("SET_OPTION 0") => (command::SET_OPTION, "\0\0".to_owned()),
+        Some("SET_OPTION 1") => (command::SET_OPTION, "\x01\0".to_owned()),
         Some(name) => (command::INIT_DB, name.trim_start_matches("INIT_DB ").to_owned()),
         None => (command::QUERY, text),
     };
@@ -39,4 +41,32 @@ pub(super) fn push(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::family::Family;
+    use super::*;
+    use kurabe_capture::record::Request;
+
+    #[test]
+    fn option_of_several_statements_is_sent_again_with_its_value() {
+        let sent = Sent {
+            request: Request::default(),
+            template: 0,
+            types: Vec::new(),
+            made: Vec::new(),
+            names: Vec::new(),
+            data: Vec::new(),
+            goes_on: false,
+            since: None,
+            varies: false,
+        };
+        let mut out = Vec::new();
+        push(&mut out, "COM_SET_OPTION 1".to_owned(), &sent, &mut HashMap::new()).unwrap();
+        assert_eq!(out, [3, 0, 0, 0, command::SET_OPTION, 1, 0]);
+        let template = "COM_SET_OPTION \0";
+        assert!(!Family::Mysql.is_left_out(template) && Family::Mysql.effects(template, template).0.is_none());
+        assert!(Family::Mysql.is_left_out("COM_STATISTICS"));
+    }
 }

@@ -4,7 +4,7 @@ use super::arguments::{export, file, file_word, flag, option};
 use clap::{Arg, Command};
 
 pub(super) fn command() -> Command {
-    let protocols = kurabe_capture::protocols().collect::<Vec<_>>().join(", ");
+    let protocols = kurabe_wire::registry::schemes().collect::<Vec<_>>().join(", ");
     Command::new("capture")
         .about("Records what an application asks of a database, with values; shows it, and describes it as a workload")
         .long_about(format!(

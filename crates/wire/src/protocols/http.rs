@@ -1,24 +1,94 @@
-//! Requests of HTTP/1.1 (RFC 9112): `CouchDB`, and applications.
+//! What a recorder learns from HTTP/1.1 (RFC 9112), of `CouchDB` and of applications.
+//!
+//! A request's text is its method and its path with the query, the values of which are its literals (see [`crate::resource`]). Its
+//! parameters are the body, and fields that decide what the answer is. A status from 400 on is an error. Of an answer of
+//! `CouchDB`, the elements of its array are its rows; of others, a body is one.
 
+use super::http_answer::{Answer, NOT_HTTP};
+use super::http_body::{Body, Kind};
 use super::http_framing::{self, Framing};
-use crate::decoder::{Decode, Request, Seen};
-use crate::input::{Input, Message};
-use crate::reader::Stop;
-use crate::resource::FIELDS;
-use crate::view::Step;
+use super::http_request::{Head, Next, Requests};
+use crate::conceal;
+use crate::input::Input;
+use crate::resource::{self, FIELDS, Place};
+use crate::view::{Event, Exchange, Parameter, ReadExchanges, Stop, Transaction, Waiting};
+use std::time::Instant;
 
-/// Paths by which clients of `CouchDB` ask about the server.
-const SETUP: [&str; 4] = ["/", "/_session", "/_up", "/_all_dbs"];
-/// The maximum size of all fields of a request that are kept, in bytes.
-const KEPT_FIELDS: usize = 16 << 10;
+/// Why it is not known what follows.
+const HELD_BACK: &str = "the server answered before it had a body that the client held back";
 
-/// The decoder.
+/// The view.
 #[derive(Default)]
 pub(crate) struct Http {
-    /// Whether some paths are questions about the server, as `CouchDB`'s are.
     is_couchdb: bool,
-    requests: Requests<0>,
-    named: bool,
+    /// Whether the client has said what it is.
+    is_named: bool,
+    requests: Requests,
+    current: Option<Current>,
+    waiting: Waiting,
+    server: Input,
+    part: Part,
+    answer: Answer,
+    /// Whether the body of the last request may follow, or another request.
+    is_unsure: bool,
+}
+
+/// A request that is being read.
+struct Current {
+    request: Exchange,
+    body: Vec<u8>,
+    /// Whether the client waits before it sends the body.
+    waits: bool,
+}
+
+/// What follows of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    #[default]
+    Status,
+    Fields,
+    Body(Framing),
+}
+
+impl ReadExchanges for Http {
+    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        if self.is_unsure && !bytes.is_empty() {
+            return Err(HELD_BACK.into());
+        }
+        self.requests.push(bytes);
+        while let Some(next) = self.requests.next()? {
+            match next {
+                Next::Head(head) => self.head(*head, now, events),
+                Next::Body(bytes) => {
+                    if let Some(current) = &mut self.current {
+                        current.body.extend(bytes);
+                    }
+                }
+                Next::End { is_cut } => self.request(is_cut)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        self.server.push(bytes);
+        while self.read(now, events)? {}
+        Ok(())
+    }
+
+    fn closed(&mut self, now: Instant, events: &mut Vec<Event>) {
+        if self.part == Part::Body(Framing::Rest) {
+            self.answered(now, events);
+        }
+    }
+
+    fn end(&mut self, events: &mut Vec<Event>) {
+        self.waiting.end(|()| true, events);
+        // Its values may be those of a secret that has not arrived.
+        if let Some(Current { request, .. }) = self.current.take() {
+            events.push(Event::Exchange(Box::new(Exchange { cut: true, parameters: Vec::new(), ..request })));
+        }
+    }
 }
 
 impl Http {
@@ -26,220 +96,174 @@ impl Http {
     pub(crate) fn couchdb() -> Self {
         Self { is_couchdb: true, ..Self::default() }
     }
-}
 
-impl Decode for Http {
-    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
-        self.requests.push(bytes);
-        while let Some(next) = self.requests.next()? {
-            if let Next::Head(head) = next {
-                self.head(*head, seen)?;
-            }
+    fn head(&mut self, head: Head, now: Instant, events: &mut Vec<Event>) {
+        if let Some(agent) = head.agent.filter(|_| !std::mem::replace(&mut self.is_named, true)) {
+            events.push(Event::Named(agent));
         }
-        Ok(())
-    }
-}
-
-impl Http {
-    fn head(&mut self, head: Head, seen: &mut Vec<Seen>) -> Result<(), Stop> {
-        if let Some(agent) = head.agent.filter(|_| !std::mem::replace(&mut self.named, true)) {
-            seen.push(Seen::Client(agent));
-        }
-        // The query may contain passwords.
-        let path = match head.target.split_once('?') {
-            Some((path, _)) => format!("{path}?…"),
-            None => head.target,
+        let parameter =
+            |(place, value): (usize, String)| Parameter::of(place as u32 + 1, false, value.into_bytes());
+        // Some clients write `?` without a query.
+        let target = head.target.strip_suffix('?').filter(|rest| !rest.contains('?'));
+        let request = Exchange {
+            text: format!("{} {}", head.method, target.unwrap_or(&head.target)),
+            parameters: head.fields.into_iter().map(parameter).collect(),
+            pipelined: !self.waiting.is_empty(),
+            at: head.at,
+            began: Some(now),
+            ..Exchange::default()
         };
-        let is_setup = self.is_couchdb && SETUP.contains(&path.as_str());
-        let text = format!("{} {path}", head.method);
-        seen.push(Seen::Request(Request { at: head.at, text, step: Step::Text, is_setup }));
-        if head.may_change {
-            return Err("the connection may change its protocol after an upgrade".into());
+        self.current = Some(Current { request, body: Vec::new(), waits: head.waits });
+    }
+
+    /// A request is complete.
+    fn request(&mut self, is_cut: bool) -> Result<(), Stop> {
+        // One that was answered before is not there any more.
+        let Some(Current { mut request, body, .. }) = self.current.take() else { return Ok(()) };
+        request.cut = is_cut || self.is_secret(&request, &body);
+        if request.cut {
+            request.parameters.clear();
+        } else if !body.is_empty() {
+            request.parameters.insert(0, Parameter::of(0, false, body));
         }
-        Ok(())
-    }
-}
-
-/// Reads requests from what a client sends, and keeps at most `MAX` bytes of each body.
-#[derive(Default)]
-pub(super) struct Requests<const MAX: usize> {
-    client: Input,
-    part: Part,
-    /// Bytes of the body being read that were kept, and whether others were not.
-    kept: usize,
-    is_cut: bool,
-}
-
-/// What follows in the stream.
-pub(super) enum Next {
-    /// The request's line and its fields.
-    Head(Box<Head>),
-    /// The next part of its body.
-    Body(Vec<u8>),
-    /// The request is complete. Whether parts of its body were not kept.
-    End { is_cut: bool },
-}
-
-#[derive(Default)]
-enum Part {
-    /// The request's line.
-    #[default]
-    Start,
-    Fields(Box<Head>),
-    Body(Framing),
-}
-
-/// A request without its body.
-#[derive(Default)]
-pub(super) struct Head {
-    at: u64,
-    pub(super) method: String,
-    /// Path and query, without the authority, which may contain a password.
-    pub(super) target: String,
-    /// Fields that are kept: the place in [`FIELDS`], and the value.
-    pub(super) fields: Vec<(usize, String)>,
-    agent: Option<String>,
-    /// How its body ends; `None` if it has none.
-    length: Option<Framing>,
-    /// Whether it asks for another protocol.
-    pub(super) may_change: bool,
-    /// Whether the client waits before it sends the body.
-    pub(super) waits: bool,
-    /// Whether something of it was not kept.
-    pub(super) is_cut: bool,
-}
-
-impl<const MAX: usize> Requests<MAX> {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.client.push(bytes);
+        self.waiting.push((), request)
     }
 
-    /// Whether a part of a body has arrived.
-    pub(super) fn has_body(&self) -> bool {
-        self.kept > 0 || self.is_cut || !self.client.waiting().is_empty()
+    /// Whether a request may contain a password: by its words, or since it is about users or settings of the server. What is
+    /// compressed cannot be searched.
+    fn is_secret(&self, request: &Exchange, body: &[u8]) -> bool {
+        let field = |name: &str| FIELDS.iter().position(|known| *known == name).map(|place| place as u32 + 1);
+        let is_packed = request.parameters.iter().any(|one| Some(one.kind) == field("Content-Encoding"));
+        let mut parts = request.parameters.iter().filter_map(Parameter::bytes).chain([body]);
+        // A checksum of what is read there would confirm a guess.
+        let is_of_server = self.is_couchdb && Place::of(&request.text).database.starts_with('_');
+        is_of_server || is_packed && !body.is_empty() || parts.any(conceal::http)
     }
 
-    /// What follows; `None` if it has not arrived.
-    pub(super) fn next(&mut self) -> Result<Option<Next>, Stop> {
-        let mut found = None;
-        while found.is_none() && self.read(&mut found)? {}
-        Ok(found)
-    }
-
-    /// Reads the next line or part of a body. Returns whether it was complete.
-    fn read(&mut self, found: &mut Option<Next>) -> Result<bool, Stop> {
+    /// Reads the next line or part of an answer. Returns whether there may be more.
+    fn read(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<bool, Stop> {
         if let Part::Body(framing) = &mut self.part {
-            match framing.next(&mut self.client)? {
+            match framing.next(&mut self.server).map_err(|_| NOT_HTTP)? {
                 None => return Ok(false),
-                Some(http_framing::Part::Bytes(bytes)) => {
-                    let kept = bytes.get(..MAX - self.kept).unwrap_or(bytes);
-                    self.is_cut |= kept.len() < bytes.len();
-                    self.kept += kept.len();
-                    *found = (!kept.is_empty()).then(|| Next::Body(kept.to_vec()));
-                }
-                Some(http_framing::Part::End) => {
-                    self.part = Part::Start;
-                    *found = Some(Next::End { is_cut: self.is_cut });
-                }
+                Some(http_framing::Part::Bytes(bytes)) => self.answer.push(bytes),
+                Some(http_framing::Part::End) => self.answered(now, events),
             }
             return Ok(true);
         }
-        let line = self.client.line().map_err(|_| "a line is too long for HTTP")?;
-        let Some(line) = line else { return Ok(false) };
+        if self.server.waiting().is_empty() {
+            return Ok(false);
+        }
+        if self.part == Part::Status && self.waiting.is_empty() && self.current.is_none() {
+            return Err("the server answered without a request".into());
+        }
+        let line = self.server.line().map_err(|_| NOT_HTTP)?;
+        let Some(line) = line else { return Ok(self.looks_right().then_some(false).ok_or(NOT_HTTP)?) };
         let text = line.text();
-        match std::mem::take(&mut self.part) {
-            Part::Start if text.is_empty() => {}
-            Part::Start => self.part = Part::Fields(Box::new(start(&line)?)),
-            Part::Fields(head) if text.is_empty() => {
-                self.part = Part::Body(head.length.unwrap_or(Framing::Length(0)));
-                (self.kept, self.is_cut) = (0, head.is_cut);
-                *found = Some(Next::Head(head));
+        match self.part {
+            Part::Status => {
+                let (version, rest) = text.split_once(' ').ok_or(NOT_HTTP)?;
+                let code = rest.split(' ').next().filter(|code| code.len() == 3);
+                let status = code.and_then(|code| code.parse().ok()).filter(|status| *status >= 100);
+                self.answer = Answer { status: status.ok_or(NOT_HTTP)?, ..Answer::default() };
+                self.part = Part::Fields;
+                if !version.starts_with("HTTP/1.") {
+                    return Err(NOT_HTTP.into());
+                }
             }
-            Part::Fields(mut head) => {
-                field(&mut head, &text)?;
-                self.part = Part::Fields(head);
-            }
-            // Read before.
+            Part::Fields if text.is_empty() => self.begin()?,
+            Part::Fields => self.answer.field(&text)?,
             Part::Body(_) => {}
         }
         Ok(true)
     }
+
+    /// Whether the beginning of a line may be one of an answer.
+    fn looks_right(&self) -> bool {
+        let start = self.server.waiting();
+        let length = start.len().min(7);
+        self.part != Part::Status || start.get(..length) == b"HTTP/1.".get(..length)
+    }
+
+    /// The fields of an answer are complete: a body follows, or nothing.
+    fn begin(&mut self) -> Result<(), Stop> {
+        let Answer { status, length, is_chunked, is_coded, .. } = self.answer;
+        if status == 101 {
+            return Err("the connection has changed its protocol after an upgrade".into());
+        }
+        if status < 200 {
+            self.part = Part::Status;
+            return Ok(());
+        }
+        if self.waiting.is_empty() {
+            self.hurry()?;
+        }
+        let request = self.waiting.first().ok_or(NOT_HTTP)?;
+        let place = Place::of(&request.text);
+        if place.method == "CONNECT" && status < 300 {
+            return Err("the connection is a tunnel".into());
+        }
+        let kind = if !self.is_couchdb {
+            Kind::Bytes
+        } else if place.makes_document() {
+            Kind::Made
+        } else if place.is_document() {
+            Kind::Document
+        } else {
+            Kind::Rows
+        };
+        let has_none = place.method == "HEAD" || matches!(status, 204 | 304);
+        self.answer.body = Some(Body::new(kind));
+        self.part = Part::Body(match length {
+            _ if has_none => Framing::Length(0),
+            _ if is_chunked => Framing::Chunk,
+            Some(length) if !is_coded => Framing::Length(length),
+            _ => Framing::Rest,
+        });
+        Ok(())
+    }
+
+    /// The request that is being read is answered although its body has not arrived.
+    fn hurry(&mut self) -> Result<(), Stop> {
+        let Some(Current { mut request, body, waits }) = self.current.take() else { return Ok(()) };
+        // A client that held it back may send it now, or another request.
+        self.is_unsure = waits && body.is_empty() && !self.requests.has_body();
+        request.cut = true;
+        request.parameters.clear();
+        self.waiting.push((), request)
+    }
+
+    fn answered(&mut self, now: Instant, events: &mut Vec<Event>) {
+        let mut answer = std::mem::take(&mut self.answer);
+        self.part = Part::Status;
+        let Some(((), mut request)) = self.waiting.pop() else { return };
+        (request.ended, request.transaction) = (Some(now), Transaction::None);
+        let place = Place::of(&request.text);
+        let is_change = match place.method {
+            "PUT" | "PATCH" | "DELETE" | "COPY" => answer.status < 300,
+            "POST" => matches!(answer.status, 201 | 202),
+            _ => false,
+        };
+        if answer.status >= 400 {
+            request.error = Some(answer.status.to_string());
+        } else {
+            // A replay gives the document that id, by which later requests name it.
+            let has_id = request
+                .parameters
+                .first()
+                .is_some_and(|one| one.kind == 0 && one.bytes().is_none_or(resource::has_id));
+            let mut body = answer.end();
+            let id = body.as_mut().and_then(Body::id).filter(|_| !has_id && !request.cut);
+            request.parameters.extend(id.map(|id| Parameter::of(resource::CHOSEN_ID, false, id)));
+            let (rows, digest) = body.map_or((1, 0), |body| body.end(answer.status));
+            // What its bytes are made of is not known.
+            let is_unknown = answer.is_packed && rows > 0;
+            request.rows = if is_unknown { 1 } else { rows };
+            request.digest = if is_unknown || request.cut { 0 } else { digest };
+            request.affected = u64::from(is_change);
+        }
+        events.push(Event::Exchange(Box::new(request)));
+    }
 }
 
-/// Reads the line of a request.
-fn start(line: &Message) -> Result<Head, &'static str> {
-    let text = line.text();
-    if text == "PRI * HTTP/2.0" {
-        return Err("HTTP/2 is not decoded");
-    }
-    let words: Vec<&str> = text.split(' ').collect();
-    let &[method, target, version] = words.as_slice() else {
-        return Err("the client does not speak HTTP");
-    };
-    let is_token = method.bytes().all(|byte| byte.is_ascii_alphabetic()) && !method.is_empty();
-    if !version.starts_with("HTTP/1.") || !is_token || target.contains(|c: char| c.is_control()) {
-        return Err("the client does not speak HTTP/1.1");
-    }
-    Ok(Head {
-        at: line.at,
-        method: method.to_owned(),
-        target: without_authority(target),
-        may_change: method == "CONNECT",
-        // Bytes that are not UTF-8 were replaced.
-        is_cut: text.contains(char::REPLACEMENT_CHARACTER),
-        ..Head::default()
-    })
-}
-
-/// Reads a field.
-fn field(head: &mut Head, line: &str) -> Result<(), &'static str> {
-    if line.starts_with([' ', '\t']) {
-        return Err("a field of HTTP goes on in another line");
-    }
-    let Some((name, value)) = line.split_once(':') else { return Ok(()) };
-    let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
-    match name.as_str() {
-        "content-length" => {
-            let length = value.parse().map(Framing::Length).map_err(|_| "a body has no length")?;
-            let known = *head.length.get_or_insert(length);
-            if known != Framing::Chunk && known != length {
-                return Err("a body has two lengths");
-            }
-        }
-        "transfer-encoding" => {
-            let (before, last) = value.rsplit_once(',').unwrap_or(("", value));
-            if !last.trim().eq_ignore_ascii_case("chunked") {
-                return Err("a body has no length");
-            }
-            // It is stronger than a number of bytes. What is compressed besides is not kept.
-            head.length = Some(Framing::Chunk);
-            head.is_cut |= !before.is_empty();
-        }
-        "upgrade" => head.may_change = true,
-        "expect" => head.waits = true,
-        "user-agent" => head.agent = Some(value.to_owned()),
-        name => {
-            let Some(place) = FIELDS.iter().position(|known| known.eq_ignore_ascii_case(name)) else {
-                return Ok(());
-            };
-            let size: usize = head.fields.iter().map(|(_, value)| value.len() + 32).sum();
-            if size + value.len() > KEPT_FIELDS || value.contains(char::REPLACEMENT_CHARACTER) {
-                head.is_cut = true;
-            } else {
-                head.fields.push((place, value.to_owned()));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Path and query of a request.
-fn without_authority(target: &str) -> String {
-    let (path, query) = target.find('?').map_or((target, ""), |at| target.split_at(at));
-    let path = match path.split_once("://") {
-        Some((_, rest)) => rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"),
-        None if path.starts_with('/') || path == "*" => path,
-        None => "…",
-    };
-    format!("{path}{query}")
-}
+#[cfg(test)]
+pub(super) mod tests;

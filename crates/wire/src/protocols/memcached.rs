@@ -1,149 +1,296 @@
-//! memcached: the text and meta commands (`protocol.txt`), and the requests of the binary protocol.
+//! What a recorder learns from memcached's text and meta commands: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>.
+//!
+//! A request is its command, whose text has a `?` for the words that follow; these are its parameters, without the size of a value,
+//! which is the last one. Of an answer, its values are its rows, and a change that was made is one that is affected.
 
-use crate::decoder::{Decode, Request, Seen};
 use crate::input::{Input, Message};
-use crate::reader::Stop;
-use crate::view::Step;
-use kurabe_protocol::memcached::{Binary, place_of_size, size};
-use kurabe_protocol::{Found, Header as _};
+use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Stop, Transaction, Waiting};
+use kurabe_protocol::memcached::{length, place_of_size, size};
+use std::time::Instant;
 
-/// The longest key, in bytes.
-const KEY: usize = 250;
+/// Commands without a value that are known, each of which has one answer.
+const OTHERS: [&str; 18] = [
+    "get", "gets", "gat", "gats", "delete", "incr", "decr", "touch", "mg", "md", "ma", "mn", "me", "version",
+    "verbosity", "flush_all", "stats", "lru_crawler",
+];
+
+/// Commands beside those with a value that take `noreply`.
+const QUIET: [&str; 6] = ["delete", "incr", "decr", "touch", "flush_all", "verbosity"];
+
+/// The first byte of a request of the binary protocol.
+const BINARY: u8 = 0x80;
 /// Why a stream cannot be read.
-pub(super) const NOT_MEMCACHED: &str = "the client does not speak the protocol of memcached";
+const NOT_MEMCACHED: &str = "the client does not speak the protocol of memcached";
+/// Why a server's stream cannot be read.
+const NO_SERVER: &str = "the server does not speak the protocol of memcached";
 
-/// Reads what a client sends, and keeps values of at most `MAX` bytes. Longer values are not kept.
+/// The value of a request; `None` if it is longer than [`KEPT`], which is not kept.
+type Value = Option<Vec<u8>>;
+
+/// The view.
 #[derive(Default)]
-pub(super) struct Requests<const MAX: usize> {
-    input: Input,
+pub(crate) struct Memcached {
+    client: Input,
     /// A request whose value has not arrived: its line, and the size of the value.
     stored: Option<(Message, u64)>,
+    /// Whether the client has said that nothing follows.
+    has_quit: bool,
+    waiting: Waiting,
+    server: Input,
+    answer: Answer,
+    /// Whether the server answered a request other than with a refusal: a login is over.
+    is_let_in: bool,
 }
 
-/// What follows in the stream.
-pub(super) enum Next {
-    /// A request: its line, and its value, if it has one.
-    Command { line: Message, value: Option<Value> },
-    /// A request of the binary protocol, which [`Requests::binary`] reads.
-    Binary,
+impl ReadExchanges for Memcached {
+    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        if self.has_quit {
+            return Ok(());
+        }
+        self.client.push(bytes);
+        while !self.has_quit
+            && let Some((line, value)) = self.next()?
+        {
+            self.command(&line, value, now, events)?;
+        }
+        Ok(())
+    }
+
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        self.server.push(bytes);
+        while !self.server.waiting().is_empty() {
+            let request = self.waiting.first().ok_or("the server answered without a request")?;
+            match self.answer.read(&mut self.server, &request.text) {
+                Ok(None) => return Ok(()),
+                Ok(Some(false)) => {}
+                Ok(Some(true)) => self.answered(now, events),
+                Err(()) => return Err(NO_SERVER.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, events: &mut Vec<Event>) {
+        self.waiting.end(|()| true, events);
+    }
 }
 
-/// The value of a request; `None` if it is too long to be kept.
-pub(super) type Value = Option<Vec<u8>>;
-
-impl<const MAX: usize> Requests<MAX> {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.input.push(bytes);
-    }
-
-    /// The number of bytes that wait to be read.
-    #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
-        self.input.waiting().len()
-    }
-
-    /// What follows; `None` if it has not arrived.
-    pub(super) fn next(&mut self) -> Result<Option<Next>, Stop> {
+impl Memcached {
+    /// The next request; `None` if it has not arrived.
+    fn next(&mut self) -> Result<Option<(Message, Option<Value>)>, Stop> {
         loop {
             if let Some((line, size)) = self.stored.take() {
-                let kept = if size <= MAX as u64 { size } else { 0 };
+                let kept = if size <= KEPT as u64 { size } else { 0 };
                 // The value, and the end of its line.
-                let Some(value) = self.input.take(size + 2, usize::try_from(kept).unwrap_or_default()) else {
+                let Some(value) = self.client.take(size + 2, usize::try_from(kept).unwrap_or_default())
+                else {
                     self.stored = Some((line, size));
                     return Ok(None);
                 };
                 let value = (size == kept).then_some(value.bytes);
-                return Ok(Some(Next::Command { line, value: Some(value) }));
+                return Ok(Some((line, Some(value))));
             }
-            if self.input.waiting().first() == Some(&Binary::MAGIC) {
-                return Ok(Some(Next::Binary));
+            if self.client.waiting().first() == Some(&BINARY) {
+                return Err("it speaks the binary protocol of memcached, which is not read".into());
             }
-            let Some(line) = self.input.line().map_err(|_| NOT_MEMCACHED)? else { return Ok(None) };
+            let Some(line) = self.client.line().map_err(|_| NOT_MEMCACHED)? else { return Ok(None) };
             let words: Vec<_> = words(&line.bytes).collect();
             let Some((command, words)) = words.split_first() else { continue };
             if !command.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_') {
                 return Err(NOT_MEMCACHED.into());
             }
             let Some(place) = place_of_size(command) else {
-                return Ok(Some(Next::Command { line, value: None }));
+                return Ok(Some((line, None)));
             };
             let size = words.get(place).and_then(|word| size(word)).ok_or(NOT_MEMCACHED)?;
             self.stored = Some((line, size));
         }
     }
 
-    /// Reads a request of the binary protocol, without its value; `None` if it has not arrived.
-    fn binary(&mut self) -> Result<Option<(Binary, Message)>, Stop> {
-        let header = match Binary::find(self.input.waiting()) {
-            Found::Need(_) => return Ok(None),
-            Found::Invalid(_) => return Err(NOT_MEMCACHED.into()),
-            Found::Header(header) => header,
+    fn command(
+        &mut self,
+        line: &Message,
+        value: Option<Value>,
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Stop> {
+        let mut words: Vec<&[u8]> = words(&line.bytes).collect();
+        if words.is_empty() {
+            return Ok(());
+        }
+        let command = String::from_utf8_lossy(words.remove(0)).into_owned();
+        if command == "quit" {
+            // What follows has no answer.
+            self.has_quit = true;
+            return Ok(());
+        }
+        let place = place_of_size(command.as_bytes());
+        if place.is_none() && !OTHERS.contains(&&*command) {
+            return Err("a command of memcached that is not recorded".into());
+        }
+        let is_meta = matches!(&*command, "mg" | "ms" | "md" | "ma");
+        if is_meta && words.iter().skip(1).any(|word| *word == b"q") {
+            return Err("it gets no answers to meta commands, which is not recorded".into());
+        }
+        let takes_noreply = place.is_some() && !is_meta || QUIET.contains(&&*command);
+        let is_quiet = takes_noreply && words.pop_if(|word| *word == b"noreply").is_some();
+        if let Some(place) = place {
+            words.remove(place);
+        }
+        let mut text = command;
+        if !words.is_empty() || value.is_some() {
+            text.push_str(" ?");
+        }
+        let ended = is_quiet.then_some(now);
+        if is_quiet {
+            text.push_str(" noreply");
+        }
+        let value = value.map(|value| value.filter(|value| !self.is_secret(value)));
+        let cut = value == Some(None);
+        let parameter = |value: Vec<u8>| Parameter::of(0, false, value);
+        let values = words.into_iter().map(<[u8]>::to_vec).chain(value.flatten());
+        let request = Exchange {
+            text,
+            parameters: values.map(parameter).collect(),
+            cut,
+            pipelined: !self.waiting.is_empty(),
+            at: line.at,
+            began: Some(now),
+            ended,
+            transaction: if is_quiet { Transaction::None } else { Transaction::Unknown },
+            ..Exchange::default()
         };
-        let kept = Binary::LENGTH + header.extras + header.key.min(KEY);
-        let message = self.input.take(Binary::LENGTH as u64 + header.body(), kept);
-        Ok(message.map(|message| (header, message)))
+        self.waiting.push((), request)?;
+        self.give_quiet(events);
+        Ok(())
+    }
+
+    /// Whether a value may be a login: a server with `-Y` takes user and password as the value of the first request that it does not refuse.
+    fn is_secret(&self, value: &[u8]) -> bool {
+        let is_pair = value.len() <= 512 && value.split(|byte| *byte == b' ').count() == 2;
+        !self.is_let_in && is_pair
+    }
+
+    /// Gives the requests that have no answer, once all before them have theirs.
+    fn give_quiet(&mut self, events: &mut Vec<Event>) {
+        while self.waiting.first().is_some_and(|request| request.ended.is_some()) {
+            let Some(((), request)) = self.waiting.pop() else { return };
+            events.push(Event::Exchange(Box::new(request)));
+        }
+    }
+
+    fn answered(&mut self, now: Instant, events: &mut Vec<Event>) {
+        let answer = std::mem::take(&mut self.answer);
+        self.is_let_in |= answer.error.is_none();
+        let Some(((), mut request)) = self.waiting.pop() else { return };
+        (request.ended, request.transaction) = (Some(now), Transaction::None);
+        (request.rows, request.affected) = (answer.rows, answer.affected);
+        (request.error, request.digest) = (answer.error, answer.digest.value());
+        events.push(Event::Exchange(Box::new(request)));
+        self.give_quiet(events);
     }
 }
 
 /// The words of a line.
-pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| *byte == b' ').filter(|word| !word.is_empty())
 }
 
-/// The decoder.
-#[derive(Default)]
-pub(crate) struct Memcached(Requests<0>);
+/// An answer that is being read.
+struct Answer {
+    /// Bytes of a value that have not arrived; then the end of its line follows.
+    value: Option<u64>,
+    /// Whether nothing follows the value.
+    is_last: bool,
+    rows: u64,
+    affected: u64,
+    error: Option<String>,
+    digest: Digest,
+}
 
-impl Decode for Memcached {
-    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
-        self.0.push(bytes);
-        while let Some(next) = self.0.next()? {
-            let (at, text, is_setup) = match next {
-                Next::Command { line, .. } => {
-                    let shown: Vec<_> = words(&line.bytes).take(2).map(String::from_utf8_lossy).collect();
-                    (line.at, shown.join(" "), shown.first().is_some_and(|name| SETUP.contains(&&**name)))
-                }
-                Next::Binary => {
-                    let Some((header, message)) = self.0.binary()? else { return Ok(()) };
-                    let (name, is_setup) = opcode(header.code);
-                    let key = message.bytes.get(Binary::LENGTH + header.extras..).unwrap_or_default();
-                    let text = [name.as_bytes(), key].join(&b' ');
-                    let text = String::from_utf8_lossy(&text).trim_end().to_owned();
-                    (message.at, text, is_setup)
-                }
-            };
-            seen.push(Seen::Request(Request { at, text, step: Step::Text, is_setup }));
+impl Default for Answer {
+    fn default() -> Self {
+        Self { value: None, is_last: false, rows: 0, affected: 0, error: None, digest: Digest::new(true) }
+    }
+}
+
+impl Answer {
+    /// Reads on in the answer to a request. Returns whether it is complete; `None` if more has to arrive.
+    fn read(&mut self, server: &mut Input, request: &str) -> Result<Option<bool>, ()> {
+        if let Some(left) = self.value.as_mut().filter(|left| **left > 0) {
+            self.digest.push(server.part(left).unwrap_or_default());
+            return Ok(Some(false));
         }
-        Ok(())
+        if self.value.is_none() {
+            let Some(line) = server.line().map_err(|_| ())? else { return Ok(None) };
+            return self.line(&line.bytes, request).map(Some);
+        }
+        match server.waiting() {
+            [b'\r', b'\n', ..] => server.pass(2),
+            [b'\r'] => return Ok(None),
+            _ => return Err(()),
+        }
+        self.value = None;
+        self.digest.end_row();
+        Ok(Some(self.is_last))
+    }
+
+    /// Reads a line. Returns whether the answer is complete.
+    fn line(&mut self, line: &[u8], request: &str) -> Result<bool, ()> {
+        let text = std::str::from_utf8(line.trim_ascii_end()).map_err(|_| ())?;
+        let mut words = text.split(' ');
+        let first = words.next().unwrap_or_default();
+        let command = request.split(' ').next().unwrap_or_default();
+        match first {
+            "ERROR" | "CLIENT_ERROR" | "SERVER_ERROR" => {
+                self.error = Some(first.to_owned());
+                return Ok(true);
+            }
+            // Key, flags, size, and of `gets` a number that differs from server to server.
+            "VALUE" if matches!(command, "get" | "gets" | "gat" | "gats") => {
+                let (key, flags, size) = (words.next(), words.next(), words.next());
+                for word in [key, flags] {
+                    self.digest.push(word.ok_or(())?.as_bytes());
+                    self.digest.push(b" ");
+                }
+                return self.begin_value(size, false);
+            }
+            // Flags that were asked for may be times and numbers of the server.
+            "VA" if matches!(command, "mg" | "ma") => return self.begin_value(words.next(), true),
+            // Of a dump, a line for each key.
+            word if command == "lru_crawler" && (word.starts_with("key=") || word == "mg") => {
+                self.rows += 1;
+                return Ok(false);
+            }
+            "BUSY" | "BADCLASS" if command == "lru_crawler" => {}
+            "STAT" if command == "stats" => {
+                self.rows += 1;
+                return Ok(false);
+            }
+            "END" if matches!(command, "get" | "gets" | "gat" | "gats" | "stats" | "lru_crawler") => {
+                return Ok(true);
+            }
+            "HD" | "STORED" | "DELETED" | "TOUCHED" | "OK" => self.affected = 1,
+            "NS" | "NF" | "EX" | "EN" | "MN" | "ME" | "NOT_STORED" | "NOT_FOUND" | "EXISTS" | "RESET" => {}
+            "VERSION" if command == "version" => return Ok(true),
+            number if matches!(command, "incr" | "decr") => {
+                number.parse::<u64>().map_err(|_| ())?;
+                self.affected = 1;
+            }
+            _ => return Err(()),
+        }
+        self.digest.push(first.as_bytes());
+        self.digest.end_row();
+        Ok(true)
+    }
+
+    fn begin_value(&mut self, size: Option<&str>, is_last: bool) -> Result<bool, ()> {
+        self.value = Some(size.and_then(|size| length(size.as_bytes())).ok_or(())?);
+        self.is_last = is_last;
+        self.rows += 1;
+        Ok(false)
     }
 }
 
-/// Commands by which clients set up a connection or ask about the server.
-const SETUP: [&str; 8] =
-    ["version", "verbosity", "stats", "mn", "quit", "watch", "refresh_certs", "shutdown"];
-
-/// The name of a binary request, and whether it sets up the connection or asks about the server.
-fn opcode(code: u8) -> (&'static str, bool) {
-    match code {
-        0x00 | 0x09 | 0x0c | 0x0d => ("get", false),
-        0x01 | 0x11 => ("set", false),
-        0x02 | 0x12 => ("add", false),
-        0x03 | 0x13 => ("replace", false),
-        0x04 | 0x14 => ("delete", false),
-        0x05 | 0x15 => ("incr", false),
-        0x06 | 0x16 => ("decr", false),
-        0x07 | 0x17 => ("quit", true),
-        0x08 | 0x18 => ("flush_all", false),
-        0x0a => ("no-op", true),
-        0x0b => ("version", true),
-        0x0e | 0x19 => ("append", false),
-        0x0f | 0x1a => ("prepend", false),
-        0x10 => ("stats", true),
-        0x1b => ("verbosity", true),
-        0x1c => ("touch", false),
-        0x1d | 0x1e => ("gat", false),
-        // Its body, the password, is not read; the key is the method's name.
-        0x20..=0x22 => ("sasl", true),
-        _ => ("another request", false),
-    }
-}
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,26 +1,20 @@
 //! The protocols, one file each.
 
-pub(crate) mod direct_tls;
 pub(crate) mod http;
 mod http_answer;
 mod http_body;
 mod http_framing;
-pub(crate) mod http_view;
+mod http_request;
 pub(crate) mod memcached;
-pub(crate) mod memcached_view;
 pub(crate) mod mongodb;
 mod mongodb_answer;
 pub(crate) mod mongodb_message;
 pub(crate) mod mongodb_shape;
-pub(crate) mod mongodb_view;
 pub(crate) mod mysql;
 pub(crate) mod mysql_tls;
-pub(crate) mod mysql_view;
 pub(crate) mod postgres;
 pub(crate) mod postgres_tls;
-pub(crate) mod postgres_view;
 pub(crate) mod redis;
-pub(crate) mod redis_view;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -1,54 +1,303 @@
-//! MongoDB's wire protocol: `OP_MSG`, and `OP_QUERY`, by which older drivers begin.
+//! What a recorder learns from MongoDB's protocol: <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>.
+//!
+//! A request is a command, whose text has its collection and the names of its fields, with `?` in place of values; these are its
+//! parameters. Of an answer, the documents of a cursor are its rows.
 
-use crate::decoder::{Decode, Request, Seen};
+use super::mongodb_answer::{Answer, COMPRESSED, NO_SERVER};
+use super::mongodb_message::{Field, fields};
+use super::mongodb_shape::{CURSOR, QUIET, SETUP, Shape};
 use crate::frames::{Framed, Frames, Piece};
-use crate::input::KEPT;
-use crate::reader::Stop;
-use crate::view::Step;
-use kurabe_protocol::mongodb::bson;
-use kurabe_protocol::mongodb::frame::{Message, Msg, OP_COMPRESSED, OP_MSG, OP_QUERY, driver, query};
+use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Stop, Transaction, Waiting};
+use kurabe_protocol::mongodb::bson::{self, INT64};
+use kurabe_protocol::mongodb::frame::{Message, Msg, OP_COMPRESSED, OP_MSG, OP_QUERY, driver, flag, query};
+use std::collections::HashMap;
+use std::time::Instant;
 
-/// Commands by which drivers set up a connection or ask about the server.
-pub(crate) const SETUP: [&str; 18] = [
-    "authenticate", "atlasVersion", "buildInfo", "buildinfo", "connectionStatus", "endSessions",
-    "getCmdLineOpts", "getLog", "getParameter", "getnonce", "hello", "hostInfo", "isMaster", "ismaster",
-    "logout", "ping", "saslContinue", "saslStart",
-];
+/// The maximum number of open cursors whose order is remembered.
+const CURSORS: usize = 10_000;
 
-/// Why a stream cannot be read.
-pub(super) const NOT_MONGODB: &str = "the client does not speak MongoDB's protocol";
-pub(super) const COMPRESSED: &str = "its messages are compressed";
+/// Fields of a command whose answer is some of the documents, or differs each time.
+const PARTIAL: [&str; 9] =
+    ["limit", "skip", "$collStats", "$currentDate", "$indexStats", "$limit", "$rand", "$sample", "$skip"];
 
-/// The decoder.
+const NOT_MONGODB: &str = "the client does not speak MongoDB's protocol";
+/// Why requests of older drivers are not recorded.
+const TOO_OLD: &str = "it sends messages of MongoDB before 3.6, which are not recorded";
+
+/// The view.
 #[derive(Default)]
-pub(crate) struct Mongodb(Frames<Message, KEPT>);
+pub(crate) struct Mongodb {
+    client: Frames<Message, KEPT>,
+    /// When the first byte of the next request was seen.
+    began: Option<Instant>,
+    /// With what the answer to each needs.
+    waiting: Waiting<Pending>,
+    server: Frames<Message, KEPT>,
+    /// The answer that arrives.
+    answer: Option<Answer>,
+    /// Whether answers follow that no request asks for any more.
+    streams: bool,
+    /// Cursors that are open, with the checksum of all documents so far.
+    cursors: HashMap<i64, (Documents, Digest)>,
+    has_begun: bool,
+}
 
-impl Decode for Mongodb {
-    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
-        self.0.push(bytes);
-        while let Some(piece) = self.0.next(NOT_MONGODB, |_, _| false)? {
-            if let Piece::Message(message) = piece {
-                tell(&message, seen)?;
+/// Which documents a cursor gives.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Documents {
+    /// All that there are, in any order.
+    #[default]
+    All,
+    /// In an order.
+    Ordered,
+    /// Some of them, or others each time.
+    Some,
+}
+
+/// What is known of a request while it waits.
+#[derive(Default)]
+struct Pending {
+    number: u32,
+    /// Whether it is an `OP_QUERY`.
+    is_old: bool,
+    documents: Documents,
+    in_transaction: bool,
+    /// The cursor that it goes on with.
+    cursor: Option<i64>,
+}
+
+impl ReadExchanges for Mongodb {
+    fn begins(&mut self, _: &mut Vec<Event>) {}
+
+    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        self.client.push(bytes);
+        self.requests(now, events)
+    }
+
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        self.server.push(bytes);
+        loop {
+            let asked = self.waiting.known().next();
+            if asked.is_none() && !self.streams && self.server.begins().is_some() {
+                return Err("the server answered without a request".into());
+            }
+            let cursor = asked.and_then(|asked| self.cursors.get(&asked.cursor?));
+            // Of a cursor without an order no answer has the same documents again, and only all of them are the same.
+            let digest = match (cursor, asked) {
+                (Some((Documents::All, so_far)), _) => so_far.clone(),
+                (Some((documents, _)), _) | (None, Some(Pending { documents, .. })) => {
+                    Digest::new(*documents == Documents::Ordered)
+                }
+                (None, None) => Digest::new(false),
+            };
+            let (header, part) = match self.server.next(NO_SERVER, |_, _| true)? {
+                Some(Piece::Part(header, part)) => (header, Some(part)),
+                Some(Piece::PartsEnd(header)) => (header, None),
+                _ => return Ok(()),
+            };
+            let answer = self.answer.get_or_insert_with(|| Answer::new(header, digest));
+            if let Some(part) = part {
+                answer.read(part)?;
+            } else {
+                answer.end()?;
+                self.answered(now, events)?;
             }
         }
-        Ok(())
+    }
+
+    fn stopped(&mut self, events: &mut Vec<Event>) {
+        self.begin(None, events);
+    }
+
+    fn end(&mut self, events: &mut Vec<Event>) {
+        self.waiting.end(|_| true, events);
     }
 }
 
-/// Tells of a command.
-fn tell(message: &Framed<Message>, seen: &mut Vec<Seen>) -> Result<(), Stop> {
-    let document = match message.header.opcode {
-        OP_MSG => Msg::read(&message.body, message.is_cut).and_then(|message| message.parts()?.0),
-        OP_QUERY => query(&message.body).1,
-        OP_COMPRESSED => return Err(COMPRESSED.into()),
-        _ => return Err("the client sends an unknown message of MongoDB's protocol".into()),
-    };
-    let Some(document) = document else { return Ok(()) };
-    let Some(first) = bson::elements(document).next() else { return Ok(()) };
-    let command = String::from_utf8_lossy(first.name).into_owned();
-    seen.extend(driver(document).map(Seen::Client));
-    let text = first.text().map_or_else(|| command.clone(), |collection| format!("{command} {collection}"));
-    let is_setup = SETUP.contains(&command.as_str());
-    seen.push(Seen::Request(Request { at: message.at, text, step: Step::Text, is_setup }));
-    Ok(())
+impl Mongodb {
+    /// Reads the requests that have arrived.
+    fn requests(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        loop {
+            self.began = self.began.or_else(|| self.client.begins().map(|_| now));
+            match self.client.next(NOT_MONGODB, |_, _| false)? {
+                Some(Piece::Message(message)) => {
+                    let began = self.began.take().unwrap_or(now);
+                    match message.header.opcode {
+                        OP_MSG => self.command(&message, [began, now], events)?,
+                        OP_QUERY => self.old(&message, began, events)?,
+                        OP_COMPRESSED => return Err(COMPRESSED.into()),
+                        _ => return Err(TOO_OLD.into()),
+                    }
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// An `OP_QUERY`, by which older drivers begin.
+    fn old(
+        &mut self,
+        message: &Framed<Message>,
+        began: Instant,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Stop> {
+        let (collection, document) = query(&message.body);
+        // With a read preference, the command is within.
+        let inner = document.and_then(|document| bson::element(document, "$query")?.document());
+        let document = inner.or(document);
+        let shape = document.filter(|_| collection.ends_with(b".$cmd"));
+        let shape = shape.and_then(|document| Shape::of(document, &[]));
+        let shape = shape.filter(|shape| SETUP.contains(&shape.text.as_str())).ok_or(TOO_OLD)?;
+        self.begin(document, events);
+        let asked = Pending { number: message.header.number, is_old: true, ..Pending::default() };
+        self.request(shape, asked, (began, message.at))
+    }
+
+    /// An `OP_MSG`.
+    fn command(
+        &mut self,
+        message: &Framed<Message>,
+        [began, now]: [Instant; 2],
+        events: &mut Vec<Event>,
+    ) -> Result<(), Stop> {
+        let (number, is_cut) = (message.header.number, message.is_cut);
+        let content = Msg::read(&message.body, is_cut);
+        let content = content.filter(|content| content.is_known(flag::MORE_TO_COME)).ok_or(NOT_MONGODB)?;
+        let (document, sequences) = content.parts().ok_or(NOT_MONGODB)?;
+        // What is cut off may be the command itself, if documents precede it.
+        let why = if is_cut { "a request is too long" } else { NOT_MONGODB };
+        let mut shape = document.and_then(|document| Shape::of(document, &sequences)).ok_or(why)?;
+        self.begin(document, events);
+        shape.cut |= is_cut;
+        let (command, _, named) = fields(&shape.text);
+        let has = |name: &str| named.iter().any(|field| field.depth == 1 && field.name == name);
+        let is_part = |field: &Field<'_>| PARTIAL.contains(&field.name.as_ref());
+        let documents = if has("sort") || named.iter().any(|field| field.name == "$sort") {
+            Documents::Ordered
+        } else if !["find", "aggregate"].contains(&command) || named.iter().any(is_part) {
+            Documents::Some
+        } else {
+            Documents::All
+        };
+        let mut asked =
+            Pending { number, is_old: false, documents, in_transaction: has("autocommit"), cursor: None };
+        if command == "getMore" {
+            let first = document.and_then(|document| bson::elements(document).next());
+            asked.cursor = first.filter(|first| first.kind == INT64).and_then(|first| first.number());
+        }
+        if content.flags & flag::MORE_TO_COME != 0 {
+            shape.text.push_str(QUIET);
+        }
+        self.request(shape, asked, (began, message.at))?;
+        self.give_quiet(now, events);
+        Ok(())
+    }
+
+    /// Says who the client is, before its first request.
+    fn begin(&mut self, document: Option<&[u8]>, events: &mut Vec<Event>) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return;
+        }
+        let name = document.and_then(driver).map(|name| ("driver".to_owned(), name));
+        events.push(Event::Client(name.into_iter().collect()));
+    }
+
+    fn request(&mut self, mut shape: Shape, asked: Pending, (began, at): (Instant, u64)) -> Result<(), Stop> {
+        let request = Exchange {
+            parameters: shape.parameters(),
+            text: shape.text,
+            cut: shape.cut,
+            pipelined: !self.waiting.is_empty(),
+            at,
+            began: Some(began),
+            ..Exchange::default()
+        };
+        self.waiting.push(asked, request)
+    }
+
+    /// Gives the requests that have no answer, once all before them have theirs.
+    fn give_quiet(&mut self, now: Instant, events: &mut Vec<Event>) {
+        while self.waiting.first().is_some_and(|request| request.text.ends_with(QUIET)) {
+            let Some((_, mut request)) = self.waiting.pop() else { return };
+            (request.ended, request.transaction) = (Some(now), Transaction::None);
+            events.push(Event::Exchange(Box::new(request)));
+        }
+    }
+
+    fn answered(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        let Some(mut answer) = self.answer.take() else { return Ok(()) };
+        if std::mem::replace(&mut self.streams, answer.more_to_come) {
+            // Another answer to `hello`, whose request has its first one.
+            return Ok(());
+        }
+        let is_wanted =
+            |asked: &Pending| answer.header.answers == asked.number && answer.is_old() == asked.is_old;
+        if !self.waiting.known().next().is_some_and(is_wanted) {
+            return Err("the server answered another request".into());
+        }
+        let Some((asked, mut request)) = self.waiting.pop() else { return Ok(()) };
+        let command = request.text.split(' ').next().unwrap_or_default();
+        let is_setup = SETUP.contains(&command);
+        if command == "count" {
+            answer.digest.push(&answer.found.take().unwrap_or(0).to_le_bytes());
+            answer.digest.end_row();
+        } else if let (Some(found), Some(_)) = (answer.found, answer.modified) {
+            answer.digest.push(&found.to_le_bytes());
+            answer.digest.end_row();
+        }
+        let cursor = asked.cursor.and_then(|cursor| self.cursors.get(&cursor));
+        let is_whole = cursor.is_some_and(|(documents, _)| *documents == Documents::All);
+        if is_whole && answer.cursor == 0 && answer.error().is_none() {
+            answer.digest.complete();
+        }
+        if !is_setup {
+            let affected = answer.modified.map_or(answer.found, |modified| Some(modified + answer.upserted));
+            request.affected = affected.unwrap_or(0).max(0).unsigned_abs();
+            (request.rows, request.digest) = (answer.rows, answer.digest.value());
+            self.opened(&asked, &answer, &mut request);
+        }
+        request.ended = Some(now);
+        request.error = answer.error();
+        request.transaction = match (asked.in_transaction, &request.error) {
+            (true, _) if is_end(&request.text) => Transaction::None,
+            (true, None) => Transaction::Open,
+            (true, Some(_)) => Transaction::Failed,
+            (false, _) => Transaction::None,
+        };
+        events.push(Event::Exchange(Box::new(request)));
+        if self.streams && !is_setup {
+            return Err("it reads a cursor without asking for each part, which is not recorded".into());
+        }
+        self.give_quiet(now, events);
+        Ok(())
+    }
+
+    /// Notes the cursor that an answer opened or closed.
+    fn opened(&mut self, asked: &Pending, answer: &Answer, request: &mut Exchange) {
+        if let Some(cursor) = asked.cursor {
+            if answer.cursor == 0 {
+                self.cursors.remove(&cursor);
+            } else if let Some((_, so_far)) = self.cursors.get_mut(&cursor) {
+                so_far.clone_from(&answer.digest);
+            }
+        }
+        if answer.cursor == 0 || asked.cursor.is_some() {
+            return;
+        }
+        if self.cursors.len() >= CURSORS {
+            self.cursors.clear();
+        }
+        self.cursors.insert(answer.cursor, (asked.documents, answer.digest.clone()));
+        request.parameters.push(Parameter::of(CURSOR, true, &answer.cursor.to_le_bytes()[..]));
+    }
 }
+
+/// Whether a command ends a transaction.
+fn is_end(text: &str) -> bool {
+    ["commitTransaction", "abortTransaction"].contains(&text.split(' ').next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod any;
+#[cfg(test)]
+pub(super) mod tests;

@@ -5,6 +5,7 @@ use kurabe_protocol::bytes::{until_zero, word};
 use kurabe_protocol::mongodb::bson::{self, ARRAY, DOCUMENT, Element, INT64, REGEX};
 use kurabe_protocol::mongodb::frame::{Message, Msg, OP_COMPRESSED, OP_MSG, OP_REPLY, flag};
 
+pub(super) const COMPRESSED: &str = "its messages are compressed";
 /// Why an answer cannot be read.
 pub(super) const NO_SERVER: &str = "the server does not speak MongoDB's protocol";
 
@@ -93,7 +94,7 @@ impl Answer {
         match self.header.opcode {
             OP_REPLY => return Ok(()),
             OP_MSG => {}
-            OP_COMPRESSED => return Err(super::mongodb::COMPRESSED),
+            OP_COMPRESSED => return Err(COMPRESSED),
             _ => return Err(NO_SERVER),
         }
         let part = part.get(self.value(part)..).unwrap_or_default();

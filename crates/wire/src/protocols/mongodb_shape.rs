@@ -5,13 +5,19 @@
 //! of a list from the first element of each shape; then for each list the shapes of its elements, and the values of the others;
 //! then the database, and the cursor that the answer opened.
 
-use super::mongodb::SETUP;
 use crate::view::Parameter;
 use kurabe_protocol::bytes::word;
 use kurabe_protocol::mongodb::bson::{self, ARRAY, DOCUMENT, Element, NULL, TEXT};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+
+/// Commands by which drivers set up a connection or ask about the server.
+pub(crate) const SETUP: [&str; 18] = [
+    "authenticate", "atlasVersion", "buildInfo", "buildinfo", "connectionStatus", "endSessions",
+    "getCmdLineOpts", "getLog", "getParameter", "getnonce", "hello", "hostInfo", "isMaster", "ismaster",
+    "logout", "ping", "saslContinue", "saslStart",
+];
 
 /// Kinds of parameters that are no types of BSON: the shapes of a list's elements (`0x2 1x1`: two of the first, one of the second),
 /// the database, and the number of a cursor.

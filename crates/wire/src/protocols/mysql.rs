@@ -1,256 +1,556 @@
-//! The client/server protocol of MySQL and MariaDB.
+//! Requests and answers of the protocol of MySQL and MariaDB.
 //!
-//! A command has sequence number 0. Answers to the server while connecting, and files of `LOAD DATA LOCAL`, are not
-//! commands.
+//! A command has sequence number 0. Answers to the server while connecting, and files of `LOAD DATA LOCAL`, are not commands.
 
-use crate::bounded::Texts;
-use crate::conceal;
-use crate::decoder::{Decode, Request, Seen};
+use crate::bounded::{Size, Texts};
 use crate::frames::{Framed, Frames, Piece};
-use crate::input::KEPT;
-use crate::reader::Stop;
-use crate::view::Step;
-use kurabe_protocol::bytes::word;
+use crate::rows::{About, Layout};
+use crate::view::{
+    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Stop, Transaction, UNKNOWN, Waiting,
+    Watch, push_data,
+};
+use kurabe_protocol::bytes::{short, word};
 use kurabe_protocol::mysql::capability;
-use kurabe_protocol::mysql::frame::Packet;
+use kurabe_protocol::mysql::frame::{MAX, Packet};
 use kurabe_protocol::mysql::handshake::{Greeting, HandshakeResponse};
-use kurabe_protocol::mysql::message::{Command, LAST_STATEMENT, PrepareOk, answer, command};
-use kurabe_protocol::sql::{Dialect, Statement};
+use kurabe_protocol::mysql::message::{
+    Changed, Column, Command, Execution, LAST_STATEMENT, PrepareOk, answer, command, number, status,
+};
+use kurabe_protocol::sql::Dialect;
+use std::collections::HashMap;
+use std::time::Instant;
 
-/// The part of a server's packet that is read.
-const READ: usize = 512;
+/// The part of a server's packet that is kept, in bytes; rows are read as they arrive.
+const ANSWER: usize = 512;
 
-/// Reads what a client sends, and keeps at most `MAX` bytes of each command.
+/// The maximum size of the parameters of a connection that are sent in pieces, and of how many statements they are.
+const LONG: usize = 8 << 20;
+const MOST_LONG: usize = 1_000;
+
+/// The view.
 #[derive(Default)]
-pub(super) struct Requests<const MAX: usize> {
-    packets: Frames<Packet, MAX>,
+pub(crate) struct Mysql {
+    client: Frames<Packet, KEPT>,
     /// The server's capabilities, once it has greeted.
-    pub(super) offered: u32,
+    offered: u32,
     /// The capabilities of both, once the client has answered.
     agreed: Option<u32>,
     /// Whether the server has requested a file that has not ended.
-    pub(super) sends_file: bool,
-}
-
-/// What follows in the stream.
-pub(super) enum Next<'a> {
-    /// The client's first packet.
-    Response(Vec<u8>),
-    Command(Framed<Packet>),
-    /// A part of a file.
-    Data(&'a [u8]),
-    /// Another answer to the server while connecting, or the end of a file.
-    Other,
-}
-
-impl<const MAX: usize> Requests<MAX> {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.packets.push(bytes);
-    }
-
-    /// Reads commands from now on, under these capabilities of both ends.
-    pub(super) fn let_in(&mut self, capabilities: u32) {
-        self.agreed = Some(capabilities);
-    }
-
-    /// Whether a packet has begun to arrive.
-    pub(super) fn has_begun(&self) -> bool {
-        self.packets.has_begun()
-    }
-
-    /// The capabilities of both ends; 0 before the client has answered.
-    pub(super) fn agreed(&self) -> u32 {
-        self.agreed.unwrap_or(0)
-    }
-
-    /// What follows; `None` if it has not arrived.
-    pub(super) fn next(&mut self) -> Result<Option<Next<'_>>, Stop> {
-        if self.agreed() & (capability::COMPRESS | capability::ZSTD_COMPRESSION) != 0 {
-            return Err("the connection is compressed".into());
-        }
-        let sends_file = self.sends_file;
-        // Numbers of its packets go round, to 0 too.
-        let Some(piece) = self.packets.next("", |_, _| sends_file)? else { return Ok(None) };
-        Ok(Some(match piece {
-            Piece::Part(_, data) => Next::Data(data),
-            Piece::PartsEnd(packet) => {
-                // An empty packet ends it.
-                self.sends_file = packet.length > 0;
-                Next::Other
-            }
-            Piece::Message(message) if self.agreed.is_none() => {
-                if HandshakeResponse::is_ssl_request(&message.body) {
-                    return Err(Stop::Encrypted);
-                }
-                self.agreed = Some(word(&message.body, 0) & self.offered);
-                Next::Response(message.body)
-            }
-            Piece::Message(message) if message.header.sequence == 0 => Next::Command(message),
-            Piece::Message(_) => Next::Other,
-        }))
-    }
-}
-
-/// The decoder.
-#[derive(Default)]
-pub(crate) struct Mysql {
-    requests: Requests<KEPT>,
-    server: Frames<Packet, READ>,
+    sends_file: bool,
+    server: Frames<Packet, ANSWER>,
+    began: Option<Instant>,
     has_greeted: bool,
-    prepared: Texts<u32>,
-    last: Option<String>,
-    /// The statement whose number the server has not told yet.
-    preparing: Option<String>,
-    /// Whether a text was sent that the server may answer by requesting a file.
-    may_request_file: bool,
+    /// Whether the server has let the client in.
+    has_started: bool,
+    statements: Texts<u32, Statement>,
+    /// By statement, and the size of all values.
+    long: HashMap<u32, Long>,
+    long_size: usize,
+    waiting: Waiting<Asked>,
+    /// Executions by statement whose rows are fetched later, and their checksum so far.
+    cursors: HashMap<u32, (Exchange, Digest)>,
+    stage: Stage,
+    /// The types and names of the columns of the rows that follow.
+    columns: (Vec<u8>, Vec<String>),
+    digest: Option<Digest>,
+    watch: Option<Watch>,
 }
 
-impl Decode for Mysql {
-    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
-        self.requests.push(bytes);
-        while let Some(next) = self.requests.next()? {
-            match next {
-                Next::Response(payload) => seen.extend(client_name(&payload).map(Seen::Client)),
-                Next::Command(message) => self.command(&message, seen),
-                Next::Data(_) | Next::Other => {}
+#[derive(Clone, Default)]
+struct Statement {
+    text: String,
+    /// `None` where its answer was not seen yet.
+    parameters: Option<usize>,
+    kinds: Vec<u16>,
+}
+
+/// A command: its code, and the statement that it names.
+#[derive(Clone, Copy)]
+struct Asked {
+    code: u8,
+    statement: u32,
+}
+
+/// Parameters of a statement that were sent in pieces before its execution.
+#[derive(Default)]
+struct Long {
+    values: HashMap<u16, Vec<u8>>,
+    /// Whether something is missing of them.
+    is_cut: bool,
+}
+
+/// Where the answer to the oldest command is.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    First,
+    /// Definitions of parameters or columns, and whether rows follow.
+    Definitions {
+        left: u64,
+        rows: bool,
+    },
+    Rows,
+}
+
+impl ReadExchanges for Mysql {
+    fn begins(&mut self, _: &mut Vec<Event>) {}
+
+    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        self.client.push(bytes);
+        loop {
+            if self.has(capability::COMPRESS | capability::ZSTD_COMPRESSION) {
+                return Err("the connection is compressed".into());
             }
+            self.began = self.began.or_else(|| self.client.begins().map(|_| now));
+            let sends_file = self.sends_file;
+            // Numbers of its packets go round, to 0 too.
+            match self.client.next("", |_, _| sends_file)? {
+                None => return Ok(()),
+                Some(Piece::Part(_, data)) => {
+                    push_data(data, self.waiting.first(), events);
+                    continue;
+                }
+                // An empty packet ends it.
+                Some(Piece::PartsEnd(packet)) => self.sends_file = packet.length > 0,
+                Some(Piece::Message(message)) if self.agreed.is_none() => {
+                    if HandshakeResponse::is_ssl_request(&message.body) {
+                        return Err(Stop::Encrypted);
+                    }
+                    self.agreed = Some(word(&message.body, 0) & self.offered);
+                    self.response(&message.body, events)?;
+                }
+                Some(Piece::Message(message)) if self.has_started && message.header.sequence == 0 => {
+                    self.command(&message, now, events)?;
+                }
+                Some(Piece::Message(_)) => {}
+            }
+            self.began = None;
         }
-        Ok(())
     }
 
-    fn received(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         self.server.push(bytes);
-        while let Some(piece) = self.server.next("", |_, _| false)? {
-            let Piece::Message(message) = piece else { continue };
-            if !std::mem::replace(&mut self.has_greeted, true) {
-                self.greeting(&message.body, seen)?;
-            } else if self.requests.agreed.is_some() && message.header.sequence == 1 {
-                self.answer(&message.body);
+        loop {
+            // Rows of a cursor, and columns of COM_FIELD_LIST, come at once.
+            let at_once = matches!(
+                self.waiting.known().next(),
+                Some(Asked { code: command::FIELD_LIST | command::STMT_FETCH, .. })
+            );
+            if at_once && self.stage == Stage::First {
+                self.stage = Stage::Rows;
+            }
+            let are_rows = self.stage == Stage::Rows;
+            let is_row = |packet: Packet, first: Option<u8>| {
+                let ends = first == Some(answer::ERR) || first == Some(answer::EOF) && packet.length < MAX;
+                are_rows && !ends
+            };
+            let Some(piece) = self.server.next("", is_row)? else { return Ok(()) };
+            if let Piece::Message(message) = piece {
+                self.packet(&message, now, events)?;
+                continue;
+            }
+            let Some((asked, request)) = self.waiting.first_mut() else { continue };
+            if asked.code == command::STMT_FETCH && self.digest.is_none() {
+                self.digest = self.cursors.get(&asked.statement).map(|(_, digest)| digest.clone());
+            }
+            let (columns, watch) = (&self.columns, self.watch);
+            let digest = self.digest.get_or_insert_with(|| digest(request, *asked, columns, watch));
+            if let Piece::Part(_, bytes) = piece {
+                digest.push(bytes);
+            } else {
+                digest.end_row();
+                request.rows += 1;
             }
         }
-        Ok(())
     }
+
+    fn watch(&mut self, watch: Watch) {
+        self.watch = Some(watch);
+    }
+
+    fn let_in(&mut self, capabilities: u32) {
+        self.agreed = Some(capabilities);
+        (self.has_greeted, self.has_started) = (true, true);
+    }
+
+    fn end(&mut self, events: &mut Vec<Event>) {
+        for statement in self.cursors.keys().copied().collect::<Vec<_>>() {
+            self.end_cursor(statement, events);
+        }
+        self.waiting.end(|_| true, events);
+    }
+}
+
+/// The checksum of the rows of an answer.
+fn digest(
+    request: &Exchange,
+    asked: Asked,
+    (kinds, columns): &(Vec<u8>, Vec<String>),
+    watch: Option<Watch>,
+) -> Digest {
+    let is_binary = matches!(asked.code, command::STMT_EXECUTE | command::STMT_FETCH);
+    Digest::of(About {
+        text: &request.text,
+        dialect: Dialect::MYSQL,
+        layout: if is_binary { Layout::MysqlBinary(kinds.clone()) } else { Layout::MysqlText },
+        columns,
+        spans: watch.map(|watch| watch.spans(request.began)).unwrap_or_default(),
+        keeps_rows: watch.is_some_and(|watch| watch.keeps_rows),
+    })
 }
 
 impl Mysql {
-    fn greeting(&mut self, payload: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
-        match payload.first() {
-            Some(&Greeting::VERSION) => {
-                let greeting = Greeting::read(payload).ok_or(NO_SERVER)?;
-                seen.push(Seen::Note(format!("server {}", String::from_utf8_lossy(greeting.version))));
-                self.requests.offered = greeting.capabilities;
+    /// A packet of the server that is no row.
+    fn packet(
+        &mut self,
+        message: &Framed<Packet>,
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Stop> {
+        let payload = &message.body[..];
+        if self.has_started {
+            return self.answer(payload, message.header.sequence, now, events);
+        }
+        if std::mem::replace(&mut self.has_greeted, true) {
+            self.has_started = payload.first() == Some(&answer::OK);
+            return Ok(());
+        }
+        let greeting = Some(payload).filter(|payload| payload.first() == Some(&Greeting::VERSION));
+        if payload.first() == Some(&answer::ERR) {
+            let text = String::from_utf8_lossy(payload.get(3..).unwrap_or_default());
+            events.push(Event::Note(format!("the server refused the connection: {text}")));
+        }
+        let greeting = greeting.and_then(Greeting::read);
+        let refused = "the server refused the connection, or does not speak MySQL's protocol";
+        let greeting = greeting.ok_or(refused)?;
+        events.push(Event::Note(format!("server {}", String::from_utf8_lossy(greeting.version))));
+        self.offered = greeting.capabilities;
+        Ok(())
+    }
+
+    /// The client's first packet. The password in it is not read.
+    fn response(&mut self, payload: &[u8], events: &mut Vec<Event>) -> Result<(), Stop> {
+        if self.has(capability::OPTIONAL_METADATA) {
+            return Err("the client may leave out the columns of answers".into());
+        }
+        let user = String::from_utf8_lossy(HandshakeResponse::read(payload).user).into_owned();
+        let program = client_name(payload).map(|name| ("program_name".to_owned(), name));
+        let found = self.has(capability::FOUND_ROWS).then(|| ("found_rows".to_owned(), "on".to_owned()));
+        let several = self.has(capability::MULTI_STATEMENTS);
+        let several = several.then(|| ("multi_statements".to_owned(), "on".to_owned()));
+        let said = [Some(("user".to_owned(), user)), program, found, several];
+        events.push(Event::Client(said.into_iter().flatten().collect()));
+        Ok(())
+    }
+
+    fn has(&self, flag: u32) -> bool {
+        self.agreed.unwrap_or(0) & flag != 0
+    }
+
+    fn command(
+        &mut self,
+        message: &Framed<Packet>,
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Stop> {
+        let Some(command) = Command::read(&message.body, self.agreed.unwrap_or(0)) else { return Ok(()) };
+        let began = Some(self.began.take().unwrap_or(now));
+        let mut exchange = Exchange { cut: message.is_cut, at: message.at, began, ..Exchange::default() };
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        match command {
+            Command::Quit => return Ok(()),
+            Command::LongData { statement, parameter, data } => {
+                self.piece(statement, parameter, data, message.is_cut);
+                return Ok(());
             }
-            Some(&answer::ERR) => {
-                let text = String::from_utf8_lossy(payload.get(3..).unwrap_or_default());
-                seen.push(Seen::Note(format!("the server refused the connection: {text}")));
+            Command::CloseStatement(id) => {
+                self.statements.remove(&id);
+                self.take_long(id);
+                self.end_cursor(id, events);
+                return Ok(());
             }
-            _ => return Err(NO_SERVER.into()),
+            Command::ResetStatement(id) => {
+                self.take_long(id);
+                self.end_cursor(id, events);
+                exchange.text = name(command::STMT_RESET);
+            }
+            Command::InitDb(name) => exchange.text = init_db(name),
+            Command::FieldList(table) => exchange.text = field_list(table),
+            Command::Query(statement) => {
+                exchange.cut |= statement.is_none();
+                exchange.text = text(statement.unwrap_or_default());
+            }
+            Command::Prepare(statement) => (exchange.text, exchange.step) = (text(statement), Step::Prepare),
+            Command::Execute { statement, is_bulk } => {
+                self.end_cursor(statement, events);
+                self.execution(statement, is_bulk, &message.body, &mut exchange);
+            }
+            Command::Other(code) => {
+                if matches!(code, command::RESET_CONNECTION | command::CHANGE_USER) {
+                    (self.statements, self.long, self.long_size) = (Texts::default(), HashMap::new(), 0);
+                }
+                exchange.text = name(code);
+                if code == command::SET_OPTION {
+                    // 0: several statements may be in one text from now on; 1: they may not.
+                    exchange.text = format!("{} {}", exchange.text, short(&message.body, 1));
+                }
+            }
+        }
+        exchange.pipelined = !self.waiting.is_empty();
+        let (code, statement) = (message.body.first().copied().unwrap_or_default(), word(&message.body, 1));
+        self.waiting.push(Asked { code, statement }, exchange)
+    }
+
+    /// Gives an execution of which no more rows are fetched. A replay fetches all of them.
+    fn end_cursor(&mut self, statement: u32, events: &mut Vec<Event>) {
+        if let Some((mut request, digest)) = self.cursors.remove(&statement) {
+            request.cut = true;
+            digest.end(&mut request);
+            events.push(Event::Exchange(Box::new(request)));
+        }
+    }
+
+    /// Keeps a piece of a parameter. What is longer than can be kept is not kept in part.
+    fn piece(&mut self, id: u32, parameter: u16, data: &[u8], is_cut: bool) {
+        if self.long.len() >= MOST_LONG && !self.long.contains_key(&id) {
+            return;
+        }
+        let long = self.long.entry(id).or_default();
+        if is_cut || self.long_size + data.len() > LONG {
+            self.long_size -= long.values.values().map(Vec::len).sum::<usize>();
+            *long = Long { is_cut: true, ..Long::default() };
+        }
+        let value = long.values.entry(parameter).or_default();
+        if !long.is_cut {
+            value.extend_from_slice(data);
+            self.long_size += data.len();
+        }
+    }
+
+    /// The parameters that were sent in pieces, which are used once.
+    fn take_long(&mut self, id: u32) -> Long {
+        // Of a statement of which none could be kept it is not known.
+        let unknown = Long { is_cut: self.long.len() >= MOST_LONG, ..Long::default() };
+        let Some(long) = self.long.remove(&id) else { return unknown };
+        self.long_size -= long.values.values().map(Vec::len).sum::<usize>();
+        long
+    }
+
+    fn execution(&mut self, id: u32, is_bulk: bool, payload: &[u8], exchange: &mut Exchange) {
+        exchange.step = Step::Execute;
+        let mut long = self.take_long(id);
+        let mut statement = self.statements.get(&id).cloned().unwrap_or_else(|| {
+            // One that was just prepared.
+            let last = self.waiting.last(|asked| asked.code == command::STMT_PREPARE);
+            Statement { text: last.map(|last| last.text.clone()).unwrap_or_default(), ..Statement::default() }
+        });
+        exchange.text.clone_from(&statement.text);
+        if exchange.text.is_empty() {
+            UNKNOWN.clone_into(&mut exchange.text);
+        }
+        let Statement { parameters, kinds, .. } = &mut statement;
+        let count = parameters.filter(|_| !is_bulk && id != LAST_STATEMENT);
+        let sent: Vec<u16> = long.values.keys().copied().collect();
+        let read = count.and_then(|count| {
+            let is_sent = |place: usize| sent.contains(&(place as u16));
+            let execution = Execution::of(payload, self.agreed.unwrap_or(0));
+            execution.parameters(count, kinds, is_sent, |place, kind, binary, bytes| {
+                let value = long.values.remove(&(place as u16)).or_else(|| bytes.map(<[u8]>::to_vec));
+                exchange.parameters.push(Parameter::of(kind.into(), binary, value));
+            })
+        });
+        exchange.cut |= read.is_none() || long.is_cut;
+        if count.is_some() && !statement.text.is_empty() && self.statements.get(&id).is_some() {
+            self.statements.insert(id, statement);
+        }
+    }
+
+    fn answer(
+        &mut self,
+        payload: &[u8],
+        sequence: u8,
+        now: Instant,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Stop> {
+        let deprecates = self.has(capability::DEPRECATE_EOF);
+        let first = payload.first().copied().unwrap_or_default();
+        let Some((Asked { code, .. }, request)) = self.waiting.first_mut() else {
+            // The server ends the connection.
+            return if first == answer::ERR { Ok(()) } else { Err("an answer has no request".into()) };
+        };
+        // The state behind an EOF packet: warnings 2, status 2.
+        let eof = (first == answer::EOF && payload.len() < 9).then(|| short(payload, 3));
+        match self.stage {
+            _ if first == answer::ERR => {
+                request.error = Some(short(payload, 1).to_string());
+                self.complete(None, now, events);
+            }
+            // The login goes on.
+            Stage::First if *code == command::CHANGE_USER && first != answer::OK => {}
+            // A text.
+            Stage::First if *code == command::STATISTICS => self.complete(None, now, events),
+            Stage::First if *code == command::STMT_PREPARE && first == answer::OK => {
+                let Some(prepared) = PrepareOk::read(payload) else { return Err(NO_ANSWER.into()) };
+                let statement = Statement {
+                    text: request.text.clone(),
+                    parameters: Some(prepared.parameters.into()),
+                    ..Statement::default()
+                };
+                request.statement = Some(prepared.statement);
+                self.statements.insert(prepared.statement, statement);
+                let ends = |count: u16| u64::from(count) + u64::from(count > 0 && !deprecates);
+                let left = ends(prepared.columns) + ends(prepared.parameters);
+                self.definitions(left, false, now, events);
+            }
+            Stage::First if first == answer::OK || first == answer::EOF => {
+                let status = if let Some(status) = eof.filter(|_| !deprecates) {
+                    status
+                } else {
+                    let ok = Changed::read(payload);
+                    request.affected += ok.affected;
+                    // The key that it gave to the first row.
+                    request.made.extend((ok.key > 0).then(|| ok.key.to_string().into_bytes()));
+                    ok.status
+                };
+                self.complete(Some(status), now, events);
+            }
+            Stage::First if first == answer::LOCAL_INFILE => {
+                self.sends_file = true;
+                events.push(Event::FileWanted { sequence: sequence.wrapping_add(1) });
+            }
+            Stage::First => {
+                self.columns = Default::default();
+                let (columns, at) = number(payload, 0).ok_or(NO_ANSWER)?;
+                // MariaDB may leave out definitions that the client knows.
+                let left = if payload.get(at) == Some(&0) { 0 } else { columns };
+                self.definitions(left + u64::from(!deprecates), true, now, events);
+            }
+            Stage::Definitions { left, rows } => match eof {
+                Some(status) if rows && status & status::CURSOR != 0 => {
+                    self.complete(Some(status), now, events);
+                }
+                _ => {
+                    if let Some(column) = Column::read(payload).filter(|_| rows && eof.is_none()) {
+                        self.columns.0.push(column.kind);
+                        self.columns.1.push(String::from_utf8_lossy(column.name).into_owned());
+                    }
+                    self.definitions(left - 1, rows, now, events);
+                }
+            },
+            // The end of rows.
+            Stage::Rows if first == answer::EOF => {
+                let status = if deprecates { Changed::read(payload).status } else { eof.unwrap_or(0) };
+                self.complete(Some(status), now, events);
+            }
+            Stage::Rows => {}
         }
         Ok(())
     }
 
-    fn command(&mut self, message: &Framed<Packet>, seen: &mut Vec<Seen>) {
-        let Some(command) = Command::read(&message.body, self.requests.agreed()) else { return };
-        self.may_request_file = matches!(command, Command::Query(_));
-        let mut request = |text: String, step: Step, is_setup: bool| {
-            seen.push(Seen::Request(Request { at: message.at, text, step, is_setup }));
-        };
-        match command {
-            // Parts of other requests, and not answered.
-            Command::Quit | Command::LongData { .. } | Command::CloseStatement(_) => {}
-            Command::Query(text) => {
-                let text = text.map(String::from_utf8_lossy).unwrap_or_default();
-                request(conceal::sql(&text), Step::Text, is_setup(&text));
-            }
-            Command::Prepare(text) => {
-                let text = String::from_utf8_lossy(text);
-                let shown = conceal::sql(&text);
-                // Texts keep whether they are set-up: it is read from the shown text.
-                self.last = Some(shown.clone());
-                self.preparing = Some(shown.clone());
-                request(shown, Step::Prepare, is_setup(&text));
-            }
-            Command::Execute { statement, .. } => {
-                let last = self.last.as_ref().filter(|_| statement == LAST_STATEMENT);
-                let text = last.or_else(|| self.prepared.get(&statement)).cloned();
-                let text = text.unwrap_or_else(|| format!("prepared statement {statement}"));
-                let is_setup = is_setup(&text);
-                request(text, Step::Execute, is_setup);
-            }
-            Command::InitDb(name) => request(init_db(name), Step::Text, true),
-            Command::FieldList(table) => request(field_list(table), Step::Text, true),
-            Command::ResetStatement(_) => {
-                let (name, is_setup) = name(command::STMT_RESET);
-                request(name, Step::Text, is_setup);
-            }
-            Command::Other(code) => {
-                let (name, is_setup) = name(code);
-                request(name, Step::Text, is_setup);
-            }
+    fn definitions(&mut self, left: u64, rows: bool, now: Instant, events: &mut Vec<Event>) {
+        match (left, rows) {
+            (0, true) => self.stage = Stage::Rows,
+            (0, false) => self.complete(None, now, events),
+            _ => self.stage = Stage::Definitions { left, rows },
         }
     }
 
-    /// The first packet of an answer.
-    fn answer(&mut self, payload: &[u8]) {
-        // Without column definitions MariaDB sends the same.
-        if let Some(text) = self.preparing.take()
-            && let Some(prepared) = PrepareOk::read(payload)
+    /// An answer is complete; of a request there may be several.
+    fn complete(&mut self, status: Option<u16>, now: Instant, events: &mut Vec<Event>) {
+        self.stage = Stage::First;
+        self.sends_file = false;
+        if status.is_some_and(|status| status & status::MORE_RESULTS != 0) {
+            return;
+        }
+        let mut found = self.digest.take();
+        let Some((asked, mut exchange)) = self.waiting.pop() else { return };
+        let (is_open, is_last) = status.map_or((false, true), |status| {
+            (status & status::CURSOR != 0, status & status::LAST_ROW_SENT != 0)
+        });
+        if asked.code == command::STMT_EXECUTE && is_open && self.cursors.len() < MOST_LONG {
+            let digest = found.unwrap_or_else(|| digest(&exchange, asked, &self.columns, self.watch));
+            exchange.ended = Some(now);
+            self.cursors.insert(asked.statement, (exchange, digest));
+            return;
+        }
+        if asked.code == command::STMT_FETCH
+            && let Some((mut opened, so_far)) = self.cursors.remove(&asked.statement)
         {
-            self.prepared.insert(prepared.statement, text);
+            opened.rows += exchange.rows;
+            opened.ended = Some(now);
+            opened.error = exchange.error.take();
+            let digest = found.take().unwrap_or(so_far);
+            if !is_last {
+                self.cursors.insert(asked.statement, (opened, digest));
+                return;
+            }
+            (exchange, found) = (opened, Some(digest));
         }
-        self.requests.sends_file =
-            std::mem::take(&mut self.may_request_file) && payload.first() == Some(&answer::LOCAL_INFILE);
+        exchange.ended = Some(now);
+        if let Some(digest) = found {
+            digest.end(&mut exchange);
+        }
+        exchange.transaction = match status {
+            None => Transaction::Unknown,
+            Some(status) if status & status::IN_TRANSACTION != 0 => Transaction::Open,
+            Some(_) => Transaction::None,
+        };
+        events.push(Event::Exchange(Box::new(exchange)));
     }
 }
-
-/// Whether a statement sets up the connection or asks about the server.
-fn is_setup(text: &str) -> bool {
-    Statement::read(text, Dialect::MYSQL).is_setup()
-}
-
-/// Why a server's stream cannot be read.
-const NO_SERVER: &str = "the server does not speak MySQL's protocol";
 
 /// The text of a command that chooses a database.
-pub(super) fn init_db(name: &[u8]) -> String {
+fn init_db(name: &[u8]) -> String {
     format!("COM_INIT_DB {}", String::from_utf8_lossy(name))
 }
 
 /// The text of a command that asks for the columns of a table.
-pub(super) fn field_list(table: &[u8]) -> String {
+fn field_list(table: &[u8]) -> String {
     format!("COM_FIELD_LIST {}", String::from_utf8_lossy(table))
 }
 
-/// The name of a command without a statement, and whether it sets up the connection.
-pub(super) fn name(code: u8) -> (String, bool) {
-    let (name, is_setup) = match code {
-        0x05 => ("COM_CREATE_DB", false),
-        0x06 => ("COM_DROP_DB", false),
-        0x07 => ("COM_REFRESH", true),
-        0x08 => ("COM_SHUTDOWN", false),
-        command::STATISTICS => ("COM_STATISTICS", true),
-        0x0a => ("COM_PROCESS_INFO", true),
-        0x0c => ("COM_PROCESS_KILL", true),
-        0x0d => ("COM_DEBUG", true),
-        command::PING => ("COM_PING", true),
+/// The name of a command without a statement.
+fn name(code: u8) -> String {
+    let name = match code {
+        0x05 => "COM_CREATE_DB",
+        0x06 => "COM_DROP_DB",
+        0x07 => "COM_REFRESH",
+        0x08 => "COM_SHUTDOWN",
+        command::STATISTICS => "COM_STATISTICS",
+        0x0a => "COM_PROCESS_INFO",
+        0x0c => "COM_PROCESS_KILL",
+        0x0d => "COM_DEBUG",
+        command::PING => "COM_PING",
         // Its password is not read.
-        command::CHANGE_USER => ("COM_CHANGE_USER", true),
-        0x12 => ("COM_BINLOG_DUMP", false),
-        0x13 => ("COM_TABLE_DUMP", false),
-        0x15 => ("COM_REGISTER_SLAVE", true),
-        command::STMT_RESET => ("COM_STMT_RESET", true),
-        command::SET_OPTION => ("COM_SET_OPTION", true),
-        command::STMT_FETCH => ("COM_STMT_FETCH", false),
-        0x1e => ("COM_BINLOG_DUMP_GTID", false),
-        command::RESET_CONNECTION => ("COM_RESET_CONNECTION", true),
-        other => return (format!("command 0x{other:02x}"), false),
+        command::CHANGE_USER => "COM_CHANGE_USER",
+        0x12 => "COM_BINLOG_DUMP",
+        0x13 => "COM_TABLE_DUMP",
+        0x15 => "COM_REGISTER_SLAVE",
+        command::STMT_RESET => "COM_STMT_RESET",
+        command::SET_OPTION => "COM_SET_OPTION",
+        command::STMT_FETCH => "COM_STMT_FETCH",
+        0x1e => "COM_BINLOG_DUMP_GTID",
+        command::RESET_CONNECTION => "COM_RESET_CONNECTION",
+        other => return format!("command 0x{other:02x}"),
     };
-    (name.to_owned(), is_setup)
+    name.to_owned()
 }
 
 /// The client's name and version, as its first packet has them.
-pub(super) fn client_name(payload: &[u8]) -> Option<String> {
+fn client_name(payload: &[u8]) -> Option<String> {
     let (name, version) = HandshakeResponse::read(payload).client()?;
     let name = String::from_utf8_lossy(name).into_owned();
     Some(version.map_or(name.clone(), |version| format!("{name} {}", String::from_utf8_lossy(version))))
 }
+
+/// Why an answer cannot be read.
+const NO_ANSWER: &str = "an answer cannot be read";
+
+impl Size for Statement {
+    fn size(&self) -> usize {
+        64 + self.text.len() + 2 * self.kinds.len()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,7 +1,7 @@
 //! The offer of TLS in MySQL's greeting. Without it, a client that does not insist connects without TLS. With it, a client
 //! that wants TLS sends the beginning of its first packet, then its handshake, and then the whole packet.
 
-use crate::decoder::{Act, TlsRefusal, TlsStart};
+use crate::tls::{Act, TlsRefusal, TlsStart};
 use kurabe_protocol::mysql::frame::Packet;
 use kurabe_protocol::mysql::handshake::{HandshakeResponse, SSL_REQUEST};
 use kurabe_protocol::{Found, Header as _};

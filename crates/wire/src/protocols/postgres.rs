@@ -1,192 +1,486 @@
-//! PostgreSQL's protocol, version 3 (manual, "Frontend/Backend Protocol").
+//! Requests and answers of PostgreSQL's protocol, version 3 (manual, "Frontend/Backend Protocol: Message Formats").
 
-use crate::bounded::Texts;
-use crate::conceal;
-use crate::decoder::{Decode, Request, Seen};
+use crate::bounded::{Size, Texts};
 use crate::frames::{Framed, Frames, Piece};
-use crate::input::KEPT;
-use crate::reader::Stop;
-use crate::view::Step;
-use kurabe_protocol::postgres::frame::{CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, Start, Tagged, frontend};
-use kurabe_protocol::postgres::message::{self, Target};
-use kurabe_protocol::sql::{Dialect, Statement};
+use crate::rows::{About, Layout};
+use crate::view::{
+    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Stop, Transaction, UNKNOWN, Waiting,
+    Watch, push_data,
+};
+use kurabe_protocol::postgres::frame::{
+    CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, Start, Tagged, VERSION, backend, frontend,
+};
+use kurabe_protocol::postgres::message::{self, Bind, Request, Target, Types};
+use kurabe_protocol::sql::{Dialect, Order, order};
+use std::time::Instant;
 
+/// The part of a server's message that is kept, in bytes; rows are read as they arrive.
+const ANSWER: usize = 4_096;
 /// Why a stream cannot be read.
-pub(super) const NOT_POSTGRES: &str = "the client does not speak PostgreSQL's protocol";
-
-/// The text of a statement whose preparation was not seen.
-const UNKNOWN: &str = "a prepared statement";
+const NOT_POSTGRES: &str = "the client does not speak PostgreSQL's protocol";
+/// Why a server's stream cannot be read.
+const NO_SERVER: &str = "the server does not speak PostgreSQL's protocol";
+const NO_REQUEST: &str = "an answer has no request";
 /// The text of a call of a function.
-pub(super) const FUNCTION_CALL: &str = "a function call";
+const FUNCTION_CALL: &str = "a function call";
 
-/// Reads what a client sends, and keeps at most `MAX` bytes of each message.
-pub(super) enum Requests<const MAX: usize> {
-    /// Before the first message that has a tag.
-    Start(Frames<Start, MAX>),
-    Messages(Frames<Tagged, MAX>),
-}
-
-impl<const MAX: usize> Default for Requests<MAX> {
-    fn default() -> Self {
-        Self::Start(Frames::default())
-    }
-}
-
-/// What follows in the stream.
-pub(super) enum Next<'a> {
-    /// A request for encryption, before the first message.
-    Encryption,
-    /// A request to cancel one of another connection.
-    Cancel,
-    /// The first message, with settings.
-    Start(Framed<Start>),
-    /// A part of COPY's data.
-    Data(&'a [u8]),
-    Message(Framed<Tagged>),
-}
-
-impl<const MAX: usize> Requests<MAX> {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Start(start) => start.push(bytes),
-            Self::Messages(messages) => messages.push(bytes),
-        }
-    }
-
-    /// Whether a message with a tag has begun to arrive.
-    pub(super) fn has_begun(&self) -> bool {
-        matches!(self, Self::Messages(messages) if messages.has_begun())
-    }
-
-    /// What follows; `None` if it has not arrived.
-    pub(super) fn next(&mut self) -> Result<Option<Next<'_>>, Stop> {
-        if let Self::Start(start) = self {
-            let Some(Piece::Message(first)) = start.next(NOT_POSTGRES, |_, _| false)? else {
-                return Ok(None);
-            };
-            let next = match first.header.code {
-                SSL_REQUEST | GSS_REQUEST => return Ok(Some(Next::Encryption)),
-                CANCEL_REQUEST => Next::Cancel,
-                _ => Next::Start(first),
-            };
-            *self = Self::Messages(start.rest());
-            return Ok(Some(next));
-        }
-        let Self::Messages(messages) = self else { return Ok(None) };
-        let is_data = |header: Tagged, _| header.tag == frontend::COPY_DATA;
-        let next = messages.next("a message's length is wrong", is_data)?;
-        Ok(next.map(|piece| match piece {
-            Piece::Part(_, data) => Next::Data(data),
-            Piece::PartsEnd(_) => Next::Data(&[]),
-            Piece::Message(message) => Next::Message(message),
-        }))
-    }
-}
-
-/// The decoder.
+/// The view.
 #[derive(Default)]
 pub(crate) struct Postgres {
-    requests: Requests<KEPT>,
+    /// What the client sends before the first message that has a tag, and after it.
+    first: Frames<Start, KEPT>,
+    client: Frames<Tagged, KEPT>,
     /// Whether the server has to say whether it encrypts.
     has_asked: bool,
-    statements: Texts<Vec<u8>>,
-    /// The statement of each portal.
-    portals: Texts<Vec<u8>>,
-    /// Portals of the unnamed statement.
-    unnamed: bool,
-    /// Where the messages of the statement that is bound now begin.
-    begins: Option<u64>,
+    server: Frames<Tagged, ANSWER>,
+    has_started: bool,
+    statements: Texts<Vec<u8>, Statement>,
+    portals: Texts<Vec<u8>, Exchange>,
+    /// When and where the first message of the next execution began.
+    began: Option<(Instant, u64)>,
+    waiting: Waiting<Expected>,
+    /// Answered requests until the server says whether a transaction is open.
+    done: Vec<Event>,
+    digest: Option<Digest>,
+    watch: Option<Watch>,
+    /// The names of the columns of answers that have an order, by statement.
+    columns: Texts<Vec<u8>, Vec<String>>,
+    /// Whether the client has sent all data of a COPY whose answer has not begun.
+    has_copied: bool,
 }
 
-impl Decode for Postgres {
-    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
-        self.requests.push(bytes);
-        while let Some(next) = self.requests.next()? {
-            match next {
-                Next::Encryption => self.has_asked = true,
-                Next::Cancel => {
-                    seen.push(Seen::Note("it cancels a request of another connection".to_owned()));
+#[derive(Clone, Default)]
+struct Statement {
+    text: String,
+    /// The types of its parameters as the client said them, and as the server described them.
+    kinds: Vec<u32>,
+    described: Vec<u32>,
+    cut: bool,
+}
+
+/// A statement as it was before a message that the server may refuse or pass over.
+type Before = (Vec<u8>, Option<Statement>);
+
+/// What the server has to answer.
+enum Expected {
+    /// Parse without a record of its own, Bind, Close: one message.
+    Short(Option<Box<Before>>),
+    /// Describe of the statement with this name, or of a portal: its columns.
+    Describe(Option<Vec<u8>>),
+    Request,
+    /// Parse of a named statement.
+    Prepare(Box<Before>),
+    Sync,
+}
+
+impl Expected {
+    fn is_request(&self) -> bool {
+        matches!(self, Self::Request | Self::Prepare(_))
+    }
+}
+
+impl ReadExchanges for Postgres {
+    fn begins(&mut self, _: &mut Vec<Event>) {}
+
+    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        if self.has_started {
+            self.client.push(bytes);
+        } else {
+            self.first.push(bytes);
+        }
+        while !self.has_started {
+            let Some(Piece::Message(first)) = self.first.next(NOT_POSTGRES, |_, _| false)? else {
+                return Ok(());
+            };
+            match first.header.code {
+                SSL_REQUEST | GSS_REQUEST => self.has_asked = true,
+                CANCEL_REQUEST => return Err("it cancels a request of another connection".into()),
+                _ => self.start(&first, events)?,
+            }
+        }
+        let is_data = |header: Tagged, _| header.tag == frontend::COPY_DATA;
+        loop {
+            self.began = self.began.or_else(|| Some((now, self.client.begins()?)));
+            match self.client.next("a message's length is wrong", is_data)? {
+                None => return Ok(()),
+                Some(Piece::Part(_, data)) => {
+                    // What was answered before belongs before it.
+                    events.append(&mut self.done);
+                    push_data(data, self.waiting.last(Expected::is_request), events);
                 }
-                Next::Start(first) => settings(&first.body, seen),
-                Next::Data(_) => {}
-                Next::Message(message) => self.message(&message, seen)?,
+                Some(Piece::PartsEnd(_)) => {}
+                Some(Piece::Message(message)) => self.message(&message, now)?,
+            }
+        }
+    }
+
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        if !self.has_started {
+            let has_agreed =
+                std::mem::take(&mut self.has_asked) && matches!(bytes.first(), Some(b'S' | b'G'));
+            return if has_agreed { Err(Stop::Encrypted) } else { Ok(()) };
+        }
+        self.server.push(bytes);
+        let is_row = |header: Tagged, _| matches!(header.tag, backend::DATA_ROW | backend::COPY_DATA);
+        while let Some(piece) = self.server.next(NO_SERVER, is_row)? {
+            if let Piece::Message(message) = piece {
+                self.answer(message.header.tag, &message.body, now, events)?;
+                continue;
+            }
+            // A row of an answer, or data that is copied out.
+            let Some((Expected::Request, request)) = self.waiting.first_mut() else { continue };
+            let tag = match &piece {
+                Piece::Part(header, _) | Piece::PartsEnd(header) => header.tag,
+                Piece::Message(message) => message.header.tag,
+            };
+            let digest = self.digest.get_or_insert_with(|| {
+                Digest::of(About {
+                    text: &request.text,
+                    dialect: Dialect::POSTGRES,
+                    layout: if tag == backend::DATA_ROW { Layout::Postgres } else { Layout::Whole },
+                    columns: self.columns.get(&request.text.as_bytes().to_vec()).map_or(&[], Vec::as_slice),
+                    spans: self.watch.map(|watch| watch.spans(request.began)).unwrap_or_default(),
+                    keeps_rows: self.watch.is_some_and(|watch| watch.keeps_rows),
+                })
+            });
+            match piece {
+                Piece::Part(_, bytes) => digest.push(bytes),
+                Piece::PartsEnd(header) => {
+                    digest.end_row();
+                    request.rows += u64::from(header.tag == backend::DATA_ROW);
+                }
+                Piece::Message(_) => {}
             }
         }
         Ok(())
     }
 
-    fn received(&mut self, bytes: &[u8], _: &mut Vec<Seen>) -> Result<(), Stop> {
-        let has_agreed = std::mem::take(&mut self.has_asked) && matches!(bytes.first(), Some(b'S' | b'G'));
-        if has_agreed { Err(Stop::Encrypted) } else { Ok(()) }
+    fn watch(&mut self, watch: Watch) {
+        self.watch = Some(watch);
+    }
+
+    fn let_in(&mut self, _: u32) {
+        self.has_started = true;
+    }
+
+    fn end(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.done);
+        self.waiting.end(Expected::is_request, events);
     }
 }
 
 impl Postgres {
-    fn message(&mut self, message: &Framed<Tagged>, seen: &mut Vec<Seen>) -> Result<(), Stop> {
-        let at = message.at;
-        let mut request = |at: u64, text: String, step: Step, is_setup: bool| {
-            seen.push(Seen::Request(Request { at, text, step, is_setup }));
-        };
-        match message::Request::read(message.header.tag, &message.body).ok_or(NOT_POSTGRES)? {
-            message::Request::Query(text) => {
-                let text = String::from_utf8_lossy(text);
-                request(at, conceal::sql(&text), Step::Text, is_setup(&text));
+    /// Reads the first message.
+    fn start(&mut self, first: &Framed<Start>, events: &mut Vec<Event>) -> Result<(), Stop> {
+        // The server may agree to a code that is no version: what follows is not read.
+        if first.header.code >> 16 != VERSION >> 16 {
+            return Err("the connection may be encrypted".into());
+        }
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let settings = message::settings(&first.body).map(|(name, value)| (text(name), text(value)));
+        events.push(Event::Client(settings.collect()));
+        (self.client, self.has_started) = (self.first.rest(), true);
+        Ok(())
+    }
+
+    fn message(&mut self, message: &Framed<Tagged>, now: Instant) -> Result<(), Stop> {
+        let cut = message.is_cut;
+        match Request::read(message.header.tag, &message.body).ok_or(NOT_POSTGRES)? {
+            Request::Query(text) => {
+                let text = String::from_utf8_lossy(text).into_owned();
+                self.ask(Exchange { text, cut, ..Exchange::default() }, now)
             }
-            message::Request::Parse { name, text, .. } => {
-                let text = String::from_utf8_lossy(text);
-                let shown = conceal::sql(&text);
-                self.statements.insert(name.to_vec(), shown.as_str());
+            Request::Parse { name, text, types } => {
+                let text = String::from_utf8_lossy(text).into_owned();
+                let kinds = types.numbers().collect();
+                let before = self.before(name);
+                let statement = Statement { text: text.clone(), kinds, cut, ..Statement::default() };
+                self.statements.insert(name.to_vec(), statement);
                 if name.is_empty() {
-                    self.begins = Some(at);
+                    return self.expect(Expected::Short(None));
+                }
+                let exchange = Exchange { text, step: Step::Prepare, cut, ..Exchange::default() };
+                self.enter(Expected::Prepare(Box::new(before)), exchange, now)
+            }
+            Request::Bind(bind) => {
+                let bound = self.bound(bind, cut);
+                self.portals.insert(bind.portal.to_vec(), bound);
+                self.expect(Expected::Short(None))
+            }
+            Request::Describe(Target::Statement(name)) => {
+                self.expect(Expected::Describe(Some(name.to_vec())))
+            }
+            Request::Describe(Target::Portal(_)) => self.expect(Expected::Describe(None)),
+            Request::Execute { portal, limit } => {
+                let portal = portal.to_vec();
+                let text = || UNKNOWN.to_owned();
+                let unknown =
+                    || Exchange { text: text(), step: Step::Execute, cut: true, ..Exchange::default() };
+                let mut exchange = self.portals.get(&portal).cloned().unwrap_or_else(unknown);
+                exchange.limit = limit;
+                if limit > 0 && !exchange.goes_on {
+                    self.portals.insert(portal, Exchange { goes_on: true, ..exchange.clone() });
+                }
+                self.ask(exchange, now)
+            }
+            Request::Close(target) => {
+                let before = match target {
+                    Target::Statement(name) => {
+                        let before = self.before(name);
+                        self.statements.remove(&name.to_vec());
+                        Some(Box::new(before))
+                    }
+                    Target::Portal(name) => {
+                        self.portals.remove(&name.to_vec());
+                        None
+                    }
+                };
+                self.expect(Expected::Short(before))
+            }
+            Request::FunctionCall(_) => {
+                self.ask(Exchange { text: FUNCTION_CALL.to_owned(), ..Exchange::default() }, now)
+            }
+            Request::Sync => {
+                self.began = None;
+                self.expect(Expected::Sync)
+            }
+            Request::CopyDone | Request::CopyFail(_) => {
+                // While it copies in, the server passes over Sync.
+                while self.waiting.pop_last(|one| matches!(one, Expected::Sync)).is_some() {}
+                self.has_copied = true;
+                self.began = None;
+                Ok(())
+            }
+            Request::CopyData(_) | Request::Other(..) => {
+                self.began = None;
+                Ok(())
+            }
+        }
+    }
+
+    /// A statement with the parameters that it is bound to.
+    fn bound(&self, bind: Bind<'_>, cut: bool) -> Exchange {
+        let unknown = Statement { text: UNKNOWN.to_owned(), cut: true, ..Statement::default() };
+        let Statement { text, kinds, described, cut: text_cut } =
+            self.statements.get(&bind.statement.to_vec()).unwrap_or(&unknown).clone();
+        let step = if bind.statement.is_empty() { Step::Bound } else { Step::Execute };
+        let mut bound = Exchange { text, step, cut: cut || text_cut, ..Exchange::default() };
+        let parameters = &mut bound.parameters;
+        let columns = bind.parameters(|binary, value| {
+            let kind = |kinds: &[u32]| kinds.get(parameters.len()).copied().unwrap_or(0);
+            let (kind, chosen) = match kind(&kinds) {
+                0 => (kind(&described), true),
+                said => (said, false),
+            };
+            parameters.push(Parameter { chosen, ..Parameter::of(kind, binary, value.map(<[u8]>::to_vec)) });
+        });
+        bound.cut |= columns.is_none();
+        bound.formats = columns.into_iter().flatten().map(|format| *format == [0, 1]).collect();
+        if !bound.formats.contains(&true) {
+            bound.formats.clear();
+        }
+        bound
+    }
+
+    /// Enters a message that is no request of its own.
+    fn expect(&mut self, expected: Expected) -> Result<(), Stop> {
+        self.waiting.push(expected, Exchange::default())
+    }
+
+    /// A statement of this name as it is now.
+    fn before(&self, name: &[u8]) -> Before {
+        (name.to_vec(), self.statements.get(&name.to_vec()).cloned())
+    }
+
+    /// Enters a request.
+    fn ask(&mut self, exchange: Exchange, now: Instant) -> Result<(), Stop> {
+        self.enter(Expected::Request, exchange, now)
+    }
+
+    fn enter(&mut self, expected: Expected, mut exchange: Exchange, now: Instant) -> Result<(), Stop> {
+        let (began, at) = self.began.take().unwrap_or((now, exchange.at));
+        (exchange.began, exchange.at) = (Some(began), at);
+        exchange.pipelined = self.waiting.known().any(Expected::is_request);
+        self.waiting.push(expected, exchange)
+    }
+
+    fn answer(&mut self, tag: u8, body: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        use Expected::{Describe, Prepare, Request, Short};
+        let is_text = |exchange: &Exchange| exchange.step == Step::Text;
+        if tag == backend::ROW_DESCRIPTION {
+            self.described(body);
+        }
+        match (tag, self.waiting.first_mut()) {
+            // Of a text there may be several before ReadyForQuery.
+            (backend::COMMAND_COMPLETE, Some((Request, exchange))) => {
+                // `SELECT 3` counts rows that were seen.
+                let (command, count) = message::command_complete(body);
+                if !matches!(command, b"SELECT" | b"FETCH") {
+                    exchange.affected += count.unwrap_or(0);
+                }
+                if is_text(exchange) {
+                    exchange.ended = Some(now);
                 } else {
-                    request(at, shown, Step::Prepare, is_setup(&text));
+                    drop(self.complete(now));
                 }
             }
-            message::Request::Bind(bind) => {
-                let text = self.statements.get(&bind.statement.to_vec()).cloned();
-                self.portals.insert(bind.portal.to_vec(), text.as_deref().unwrap_or(UNKNOWN));
-                self.unnamed = bind.statement.is_empty();
-                self.begins = self.begins.or(Some(at));
+            (backend::EMPTY_QUERY_RESPONSE | backend::PORTAL_SUSPENDED, Some((Request, exchange)))
+                if !is_text(exchange) =>
+            {
+                drop(self.complete(now));
             }
-            message::Request::Execute { portal, .. } => {
-                let text = self.portals.get(&portal.to_vec()).cloned();
-                let text = text.unwrap_or_else(|| UNKNOWN.to_owned());
-                let is_setup = is_setup(&text);
-                let step = if self.unnamed { Step::Bound } else { Step::Execute };
-                request(self.begins.take().unwrap_or(at), text, step, is_setup);
+            // Of a named statement.
+            (backend::PARSE_COMPLETE, Some((Prepare(_), _))) => drop(self.complete(now)),
+            // The types that the server has chosen.
+            (backend::PARAMETER_DESCRIPTION, Some((Describe(Some(name)), _))) => {
+                if let Some(statement) = self.statements.get(name) {
+                    let described = Types::after_count(body).numbers().collect();
+                    let statement = Statement { described, ..statement.clone() };
+                    self.statements.insert(name.clone(), statement);
+                }
             }
-            message::Request::Close(Target::Statement(name)) => self.statements.remove(&name.to_vec()),
-            message::Request::Close(Target::Portal(name)) => self.portals.remove(&name.to_vec()),
-            message::Request::FunctionCall(_) => request(at, FUNCTION_CALL.to_owned(), Step::Text, false),
-            message::Request::Sync => self.begins = None,
-            message::Request::Describe(_)
-            | message::Request::CopyData(_)
-            | message::Request::CopyDone
-            | message::Request::CopyFail(_)
-            | message::Request::Other(..) => {}
+            (backend::PARSE_COMPLETE | backend::BIND_COMPLETE | backend::CLOSE_COMPLETE, Some((Short(_), _)))
+            | (backend::ROW_DESCRIPTION | backend::NO_DATA, Some((Describe(_), _))) => {
+                self.waiting.pop();
+            }
+            (backend::ERROR_RESPONSE, Some(_)) => self.failed(body, now),
+            (backend::READY_FOR_QUERY, _) => self.ready(body, now, events)?,
+            // The server passes over what was sent with it to end it.
+            (backend::COPY_IN_RESPONSE, Some((Request, exchange))) => {
+                let was_sent = std::mem::take(&mut self.has_copied);
+                if !is_text(exchange) && !was_sent {
+                    while self.waiting.pop_last(|one| matches!(one, Expected::Sync)).is_some() {}
+                }
+            }
+            (
+                backend::AUTHENTICATION
+                | backend::PARAMETER_STATUS
+                | backend::BACKEND_KEY_DATA
+                | backend::NOTICE_RESPONSE
+                | backend::NOTIFICATION_RESPONSE
+                | backend::NEGOTIATE_PROTOCOL_VERSION
+                | backend::ERROR_RESPONSE,
+                _,
+            )
+            // The rest of a text's answers.
+            | (
+                backend::ROW_DESCRIPTION
+                | backend::COPY_OUT_RESPONSE
+                | backend::COPY_BOTH_RESPONSE
+                | backend::COPY_DONE
+                | backend::FUNCTION_CALL_RESPONSE
+                | backend::EMPTY_QUERY_RESPONSE,
+                Some((Request, _)),
+            ) => {}
+            _ => return Err(NO_REQUEST.into()),
         }
+        Ok(())
+    }
+
+    /// Remembers the names of columns where the rows of a statement have an order.
+    fn described(&mut self, body: &[u8]) {
+        let name = match self.waiting.known().next() {
+            Some(Expected::Describe(Some(name))) => Some(name.clone()),
+            _ => None,
+        };
+        let text = match name {
+            Some(name) => self.statements.get(&name).map(|statement| statement.text.clone()),
+            None => self.waiting.oldest(Expected::is_request).map(|request| request.text.clone()),
+        };
+        if let Some(text) = text.filter(|text| matches!(order(text, Dialect::POSTGRES), Order::By(_))) {
+            let name = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            let names: Vec<String> = message::columns(body).map(name).collect();
+            self.columns.insert(text.into_bytes(), names);
+        }
+    }
+
+    /// The oldest request has its answer.
+    fn complete(&mut self, now: Instant) -> Option<Expected> {
+        let digest = self.digest.take();
+        let (expected, mut exchange) = self.waiting.pop()?;
+        exchange.ended = Some(now);
+        if let Some(digest) = digest {
+            digest.end(&mut exchange);
+        }
+        self.done.push(Event::Exchange(Box::new(exchange)));
+        Some(expected)
+    }
+
+    /// An error. The server passes over all messages until Sync, unless they are one text.
+    fn failed(&mut self, body: &[u8], now: Instant) {
+        let code = message::error_field(body, b'C').unwrap_or(b"?");
+        let mut code = Some(String::from_utf8_lossy(code).into_owned());
+        if let Some((Expected::Request, exchange)) = self.waiting.first_mut()
+            && exchange.step == Step::Text
+        {
+            exchange.error = code;
+            return;
+        }
+        if let (Some((Expected::Sync, _)), Some(Event::Exchange(last))) =
+            (self.waiting.first_mut(), self.done.last_mut())
+        {
+            // Sync commits what was executed before it.
+            last.error = last.error.take().or(code.take());
+        }
+        let mut undone = Vec::new();
+        while let Some((expected, exchange)) = self.waiting.first_mut() {
+            match expected {
+                Expected::Sync => break,
+                Expected::Request | Expected::Prepare(_) => {
+                    // What is passed over has the code of no SQLSTATE.
+                    exchange.error = Some(code.take().unwrap_or_else(|| "skipped".to_owned()));
+                    if let Some(Expected::Prepare(before)) = self.complete(now) {
+                        undone.push(before);
+                    }
+                }
+                _ => {
+                    if let Some((Expected::Short(Some(before)), _)) = self.waiting.pop() {
+                        undone.push(before);
+                    }
+                }
+            }
+        }
+        for before in undone.into_iter().rev() {
+            let (name, statement) = *before;
+            match statement {
+                Some(statement) => self.statements.insert(name, statement),
+                None => self.statements.remove(&name),
+            }
+        }
+    }
+
+    /// `ReadyForQuery`: the end of a text, or of what Sync ends.
+    fn ready(&mut self, body: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        match self.waiting.first_mut() {
+            Some((Expected::Request, exchange)) if exchange.step == Step::Text => drop(self.complete(now)),
+            Some((Expected::Sync, _)) => drop(self.waiting.pop()),
+            // After the login.
+            None => {}
+            Some(_) => return Err(NO_REQUEST.into()),
+        }
+        if let Some(Event::Exchange(last)) = self.done.last_mut() {
+            last.transaction = match body.first() {
+                Some(b'I') => Transaction::None,
+                Some(b'T') => Transaction::Open,
+                _ => Transaction::Failed,
+            };
+        }
+        events.append(&mut self.done);
         Ok(())
     }
 }
 
-/// Whether a statement sets up the connection or asks about the server.
-fn is_setup(text: &str) -> bool {
-    Statement::read(text, Dialect::POSTGRES).is_setup()
+impl Size for Vec<String> {
+    fn size(&self) -> usize {
+        64 + self.iter().map(|name| 32 + name.len()).sum::<usize>()
+    }
 }
 
-/// The client's name, and what else it sets in its first message.
-fn settings(body: &[u8], seen: &mut Vec<Seen>) {
-    let mut names = Vec::new();
-    for (name, value) in message::settings(body) {
-        let (name, value) = (String::from_utf8_lossy(name), String::from_utf8_lossy(value));
-        match &*name {
-            "application_name" => seen.push(Seen::Client(value.into_owned())),
-            "user" | "database" => {}
-            // Settings that others send as statements.
-            _ => names.push(name.into_owned()),
-        }
-    }
-    if !names.is_empty() {
-        seen.push(Seen::Note(format!("its start-up message sets {}", names.join(", "))));
+impl Size for Statement {
+    fn size(&self) -> usize {
+        64 + self.text.len() + 4 * (self.kinds.len() + self.described.len())
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

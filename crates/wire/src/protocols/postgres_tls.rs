@@ -1,7 +1,7 @@
 //! The request for encryption before PostgreSQL's first message. The relay refuses it, as a server without TLS does, or has
 //! TLS end at itself.
 
-use crate::decoder::{Act, TlsRefusal, TlsStart};
+use crate::tls::{Act, TlsRefusal, TlsStart};
 use kurabe_protocol::postgres::frame::{GSS_REQUEST, SSL_REQUEST, Start};
 use kurabe_protocol::{Found, Header as _};
 use kurabe_relay::Way;

@@ -1,74 +1,110 @@
-//! RESP, of Redis and Valkey: what clients send is arrays of texts, or lines.
+//! What a recorder learns from RESP (versions 2 and 3), of Redis and Valkey: <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
+//!
+//! A request is its command, whose text has a `?` for the words that follow; these are its parameters. Of an answer, the elements
+//! of the outermost array, set or map are its rows, and a number is how many it has affected.
 
-use crate::decoder::{Decode, Request, Seen};
 use crate::input::Input;
-use crate::reader::Stop;
-use crate::view::Step;
+use crate::view::{
+    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Spans, Stop, Transaction, Waiting, Watch,
+};
 use kurabe_protocol::resp::{Line, number};
+use std::time::Instant;
 
-/// Words of a request that are read.
-const WORDS: usize = 4;
-/// The part of a word that is read, in bytes.
-const WORD: usize = 512;
+/// The maximum number of words of a request that are kept.
+const WORDS: usize = 100_000;
+/// The maximum depth of an answer.
+const DEPTH: usize = 64;
+
+/// The longest text that may be a moment, and its end.
+const SHORT: u64 = 42;
 
 /// Commands that name what they do in their second word.
-pub(super) const CONTAINERS: [&str; 16] = [
+const CONTAINERS: [&str; 16] = [
     "ACL", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "DEBUG", "FUNCTION", "LATENCY", "MEMORY", "MODULE",
     "OBJECT", "PUBSUB", "SCRIPT", "SENTINEL", "SLOWLOG", "XINFO",
 ];
-/// Commands by which drivers set up a connection or ask about the server.
-const SETUP: [&str; 17] = [
-    "ACL", "ASKING", "AUTH", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "ECHO", "HELLO", "INFO", "PING",
-    "QUIT", "READONLY", "RESET", "ROLE", "SELECT", "SENTINEL",
-];
+/// Commands after which answers do not follow requests one by one.
+const ONE_WAY: [&str; 7] = ["MONITOR", "PSUBSCRIBE", "PSYNC", "SSUBSCRIBE", "SUBSCRIBE", "SYNC", "REPLCONF"];
+/// Commands whose words may be passwords.
+const SECRET: [&str; 5] = ["AUTH", "ACL", "CONFIG", "MIGRATE", "SENTINEL"];
+/// Commands whose answers have no order.
+const UNORDERED: [&str; 11] =
+    ["HGETALL", "HKEYS", "HVALS", "KEYS", "SDIFF", "SINTER", "SMEMBERS", "SPOP", "SSCAN", "SUNION", "SCAN"];
 
 /// Why a stream cannot be read.
 const NOT_REDIS: &str = "the client does not speak the protocol of Redis";
+/// Why a server's stream cannot be read.
+const NO_SERVER: &str = "the server does not speak the protocol of Redis";
 
-/// The decoder.
+/// The view.
 #[derive(Default)]
-pub(crate) struct Redis(Requests<WORDS, WORD>);
+pub(crate) struct Redis {
+    client: Input,
+    /// The request that is being read.
+    arriving: Option<Command>,
+    waiting: Waiting,
+    /// Whether a request of `MULTI` was answered, and not yet what ends it.
+    in_transaction: bool,
+    server: Input,
+    answer: Option<Answer>,
+    watch: Option<Watch>,
+}
 
-impl Decode for Redis {
-    fn sent(&mut self, bytes: &[u8], seen: &mut Vec<Seen>) -> Result<(), Stop> {
-        self.0.push(bytes);
-        while let Some(request) = self.0.next()? {
-            tell(&request, seen);
+impl ReadExchanges for Redis {
+    fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        self.client.push(bytes);
+        while let Some(request) = self.next()? {
+            if !request.words.is_empty() {
+                self.request(&request, now, events)?;
+            }
         }
         Ok(())
     }
-}
 
-/// Reads requests from what a client sends, and keeps at most `WORDS` words of each, and `WORD` bytes of each word.
-#[derive(Default)]
-pub(super) struct Requests<const WORDS: usize, const WORD: usize> {
-    client: Input,
-    /// The request that is being read.
-    request: Option<Command>,
-}
-
-/// A request.
-#[derive(Default)]
-pub(super) struct Command {
-    at: u64,
-    /// Words that have not arrived.
-    left: u64,
-    /// The length of the word that follows.
-    length: Option<u64>,
-    pub(super) words: Vec<Vec<u8>>,
-    /// Whether words, or the ends of some, were not kept.
-    pub(super) cut: bool,
-}
-
-impl<const WORDS: usize, const WORD: usize> Requests<WORDS, WORD> {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.client.push(bytes);
+    fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        self.server.push(bytes);
+        while !self.server.waiting().is_empty() {
+            let request = self.waiting.first();
+            let answer = self.answer.get_or_insert_with(|| {
+                let command = request.and_then(|request| request.text.split(' ').next());
+                let is_ordered = !command.is_some_and(|command| UNORDERED.contains(&command));
+                let began = request.and_then(|request| request.began);
+                Answer::new(is_ordered, self.watch.map(|watch| watch.spans(began)).unwrap_or_default())
+            });
+            let is_complete = if answer.text > 0 {
+                answer.text(&mut self.server)
+            } else {
+                let Some(line) = self.server.line().map_err(|_| NO_SERVER)? else { return Ok(()) };
+                // What a server says unasked: of RESP3, `>`.
+                if request.is_none() && answer.around.is_empty() && line.bytes.first() != Some(&b'>') {
+                    return Err("the server answered without a request".into());
+                }
+                answer.line(&line.bytes).ok_or(NO_SERVER)?
+            };
+            if is_complete
+                && let Some(answer) = self.answer.take()
+                && !answer.is_push
+            {
+                self.answered(answer, now, events);
+            }
+        }
+        Ok(())
     }
 
+    fn watch(&mut self, watch: Watch) {
+        self.watch = Some(watch);
+    }
+
+    fn end(&mut self, events: &mut Vec<Event>) {
+        self.waiting.end(|()| true, events);
+    }
+}
+
+impl Redis {
     /// The next request; `None` if it has not arrived.
-    pub(super) fn next(&mut self) -> Result<Option<Command>, Stop> {
+    fn next(&mut self) -> Result<Option<Command>, Stop> {
         loop {
-            if let Some(request) = self.request.take_if(|request| request.left == 0) {
+            if let Some(request) = self.arriving.take_if(|request| request.left == 0) {
                 return Ok(Some(request));
             }
             if !self.read()? {
@@ -79,10 +115,10 @@ impl<const WORDS: usize, const WORD: usize> Requests<WORDS, WORD> {
 
     /// Reads the next line or word. Returns whether it was complete.
     fn read(&mut self) -> Result<bool, Stop> {
-        if let Some(request) = &mut self.request
+        if let Some(request) = &mut self.arriving
             && let Some(length) = request.length
         {
-            let Some(word) = self.client.take(length + 2, WORD) else { return Ok(false) };
+            let Some(word) = self.client.take(length + 2, KEPT) else { return Ok(false) };
             request.length = None;
             request.left -= 1;
             let end = usize::try_from(length).unwrap_or(usize::MAX).min(word.bytes.len());
@@ -95,7 +131,7 @@ impl<const WORDS: usize, const WORD: usize> Requests<WORDS, WORD> {
             return Ok(true);
         }
         let Some(line) = self.client.line().map_err(|_| NOT_REDIS)? else { return Ok(false) };
-        match (line.bytes.first(), &mut self.request) {
+        match (line.bytes.first(), &mut self.arriving) {
             (Some(b'$'), Some(request)) => {
                 request.length = Some(match Line::read(&line.bytes) {
                     Some(Line::Text(length)) => length,
@@ -106,7 +142,7 @@ impl<const WORDS: usize, const WORD: usize> Requests<WORDS, WORD> {
             (Some(b'*'), None) => {
                 let count = number(&line.bytes[1..]).ok_or(NOT_REDIS)?;
                 if count > 0 {
-                    self.request =
+                    self.arriving =
                         Some(Command { at: line.at, left: count.unsigned_abs(), ..Command::default() });
                 }
             }
@@ -115,7 +151,7 @@ impl<const WORDS: usize, const WORD: usize> Requests<WORDS, WORD> {
                 let text = line.text();
                 let words = text.split_whitespace().take(WORDS);
                 let words = words.map(|word| word.as_bytes().to_vec()).collect();
-                self.request = Some(Command { at: line.at, words, ..Command::default() });
+                self.arriving = Some(Command { at: line.at, words, ..Command::default() });
             }
             (None, None) => {}
             // No word of an array, or no request.
@@ -123,39 +159,206 @@ impl<const WORDS: usize, const WORD: usize> Requests<WORDS, WORD> {
         }
         Ok(true)
     }
+
+    fn request(&mut self, command: &Command, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+        let (at, words, is_cut) = (command.at, command.words.as_slice(), command.cut);
+        let word = |at: usize| -> String {
+            let bytes = words.get(at).map(Vec::as_slice).unwrap_or_default();
+            let known = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+            bytes
+                .iter()
+                .map(|b| if known(*b) { char::from(b.to_ascii_uppercase()) } else { '_' })
+                .take(40)
+                .collect()
+        };
+        let (command, second) = (word(0), word(1));
+        if command == "CLIENT" && second == "SETINFO" && word(2) == "LIB-NAME" {
+            events.extend(words.get(3).map(|name| Event::Named(String::from_utf8_lossy(name).into_owned())));
+        }
+        let verbs = usize::from(words.len() > 1 && CONTAINERS.contains(&command.as_str()));
+        let mut text = if verbs == 1 { format!("{command} {second}") } else { command.clone() };
+        let mut given = words.get(1 + verbs..).unwrap_or_default();
+        let is_secret = SECRET.contains(&command.as_str());
+        if is_secret {
+            given = &[];
+        } else if command == "HELLO" {
+            // The version; a password may follow.
+            given = given.get(..1).unwrap_or_default();
+        }
+        if !given.is_empty() {
+            text.push_str(" ?");
+        }
+        let parameter = |word: &Vec<u8>| Parameter::of(0, false, word.clone());
+        let request = Exchange {
+            text,
+            parameters: given.iter().map(parameter).collect(),
+            cut: is_cut || is_secret,
+            pipelined: !self.waiting.is_empty(),
+            at,
+            began: Some(now),
+            ..Exchange::default()
+        };
+        self.waiting.push((), request)?;
+        let is_one_way = ONE_WAY.contains(&command.as_str()) || command == "CLIENT" && second == "REPLY";
+        let why = "it subscribes, or gets no answers, which is not recorded";
+        if is_one_way { Err(why.into()) } else { Ok(()) }
+    }
+
+    fn answered(&mut self, answer: Answer, now: Instant, events: &mut Vec<Event>) {
+        let Some(((), mut request)) = self.waiting.pop() else { return };
+        match request.text.as_str() {
+            "MULTI" => self.in_transaction |= answer.error.is_none(),
+            "EXEC" | "DISCARD" | "RESET" => self.in_transaction = false,
+            _ => {}
+        }
+        request.ended = Some(now);
+        request.transaction = match (self.in_transaction, &answer.error) {
+            (false, _) => Transaction::None,
+            (true, None) => Transaction::Open,
+            (true, Some(_)) => Transaction::Failed,
+        };
+        (request.rows, request.affected) = (answer.rows, answer.affected);
+        request.error = answer.error;
+        answer.digest.end(&mut request);
+        events.push(Event::Exchange(Box::new(request)));
+    }
 }
 
-/// Tells of a request.
-fn tell(request: &Command, seen: &mut Vec<Seen>) {
-    let words: Vec<String> =
-        request.words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-    let command = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
-    if let [_, verb, name, value, ..] = words.as_slice()
-        && command == "CLIENT"
-        && verb.eq_ignore_ascii_case("SETINFO")
-        && name.eq_ignore_ascii_case("LIB-NAME")
-    {
-        seen.push(Seen::Client(value.clone()));
-    }
-    let is_setup = SETUP.contains(&command.as_str());
-    let text = shown(&command, &words);
-    seen.push(Seen::Request(Request { at: request.at, text, step: Step::Text, is_setup }));
+/// A request.
+#[derive(Default)]
+struct Command {
+    at: u64,
+    /// Words that have not arrived.
+    left: u64,
+    /// The length of the word that follows.
+    length: Option<u64>,
+    words: Vec<Vec<u8>>,
+    /// Whether words, or the ends of some, were not kept.
+    cut: bool,
 }
 
-/// The command with the words that say what it does: values, and passwords among them, are left out.
-fn shown(command: &str, words: &[String]) -> String {
-    let count = match command {
-        "AUTH" => 1,
-        "ACL" => 2,
-        "CLIENT" if words.get(1).is_some_and(|verb| verb.eq_ignore_ascii_case("SETINFO")) => 4,
-        _ if CONTAINERS.contains(&command) => 3,
-        _ => 2,
-    };
-    // `CONFIG SET requirepass …` has its name, and no value.
-    let mut text = command.to_owned();
-    for word in words.iter().take(count).skip(1) {
-        text.push(' ');
-        text.push_str(word);
-    }
-    text
+/// An answer that is being read.
+struct Answer {
+    /// Bytes of a text that have not arrived, its line end included.
+    text: u64,
+    /// The arrays around the next value: how many values are left, and whether they are attributes.
+    around: Vec<(u64, bool)>,
+    is_push: bool,
+    rows: u64,
+    affected: u64,
+    error: Option<String>,
+    digest: Digest,
+    /// A text of which it is not known yet whether it is a moment.
+    short: Vec<u8>,
+    spans: Spans,
 }
+
+impl Answer {
+    fn new(is_ordered: bool, spans: Spans) -> Self {
+        let (around, digest) = (Vec::new(), Digest::new(is_ordered));
+        Self {
+            short: Vec::new(),
+            spans,
+            text: 0,
+            around,
+            is_push: false,
+            rows: 0,
+            affected: 0,
+            error: None,
+            digest,
+        }
+    }
+
+    /// Reads what has arrived of a text. Returns whether the answer is complete.
+    fn text(&mut self, server: &mut Input) -> bool {
+        let part = server.part(&mut self.text).unwrap_or_default();
+        if self.text + (self.short.len() + part.len()) as u64 > SHORT {
+            self.digest.push(&std::mem::take(&mut self.short));
+            self.digest.push(part);
+            return self.text == 0 && self.value();
+        }
+        self.short.extend_from_slice(part);
+        if self.text > 0 {
+            return false;
+        }
+        let text = std::mem::take(&mut self.short);
+        self.digest.push_text(&text, self.spans);
+        self.value()
+    }
+
+    /// Reads a line. Returns whether the answer is complete; `None` if it is none.
+    fn line(&mut self, bytes: &[u8]) -> Option<bool> {
+        let outermost = self.around.is_empty();
+        let line = Line::read(bytes)?;
+        let (values, is_attribute) = match line {
+            Line::Items(count) | Line::Push(count) => (Some(count), false),
+            Line::Pairs(count) => (Some(count * 2), false),
+            Line::Attributes(count) => (Some(count * 2), true),
+            _ => (None, false),
+        };
+        // The number of rows is known besides, and is not part of the first one.
+        // Nor is the length of a text, which the clock may change.
+        if !(outermost && bytes.first().is_some_and(|kind| b"*~%>|".contains(kind))
+            || bytes.first() == Some(&b'$') && matches!(line, Line::Text(_)))
+        {
+            self.digest.push(bytes);
+            self.digest.push(b"\r\n");
+        }
+        match line {
+            Line::Int(number) if outermost => self.affected = number.max(0).unsigned_abs(),
+            Line::Error(text) if outermost => self.error = Some(code(text)),
+            Line::Text(length) | Line::LongError(length) => {
+                self.rows += u64::from(outermost);
+                self.error = (matches!(line, Line::LongError(_)) && outermost).then(|| "ERR".to_owned());
+                self.text = length + 2;
+                return Some(false);
+            }
+            Line::Items(count) | Line::Pairs(count) | Line::Push(count) if outermost => {
+                self.rows = count;
+                self.is_push |= matches!(line, Line::Push(_));
+            }
+            _ => {}
+        }
+        match values {
+            Some(0) if is_attribute => Some(false),
+            Some(values @ 1..) => {
+                if self.around.len() >= DEPTH {
+                    return None;
+                }
+                self.around.push((values, is_attribute));
+                Some(false)
+            }
+            _ => Some(self.value()),
+        }
+    }
+
+    /// A value is complete. Returns whether the answer is.
+    fn value(&mut self) -> bool {
+        loop {
+            if self.around.len() <= 1 {
+                self.digest.end_row();
+            }
+            let Some((left, is_attribute)) = self.around.last_mut() else { return true };
+            *left -= 1;
+            if *left > 0 {
+                return false;
+            }
+            let was_attribute = *is_attribute;
+            self.around.pop();
+            // The value that has the attributes follows.
+            if was_attribute {
+                return false;
+            }
+        }
+    }
+}
+
+/// The code of an error: its first word, if it is in capitals.
+fn code(text: &[u8]) -> String {
+    let word = text.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let is_code = !word.is_empty() && word.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
+    if is_code { String::from_utf8_lossy(word).into_owned() } else { "ERR".to_owned() }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

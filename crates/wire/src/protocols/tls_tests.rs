@@ -1,7 +1,7 @@
 //! Tests of where TLS begins, in pieces of any size.
 
-use crate::decoder::Act;
 use crate::registry;
+use crate::tls::Act;
 use kurabe_relay::Way;
 use proptest::prelude::*;
 

@@ -1,7 +1,9 @@
-//! A conversation of each protocol for its decoder, with what must not be seen.
+//! A conversation of each protocol with requests for setting it up, and with what must not be seen.
 
 use super::Said;
-pub(super) use crate::protocols::mysql_view::tests::packet;
+use crate::protocols::mongodb::tests::{asked, bytes, int, of, op_msg, text};
+pub(super) use crate::protocols::mysql::tests::packet;
+pub(super) use crate::protocols::postgres::tests::message;
 
 pub(super) fn client(bytes: &[&[u8]]) -> Said {
     (true, bytes.concat())
@@ -41,7 +43,7 @@ const ATTRIBUTES: u32 = 1 << 27;
 
 fn mysql() -> Vec<Said> {
     let ok = packet(1, &[0, 0, 0, 2, 0, 0, 0]);
-    let prepared = packet(1, &[0, 5, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0]);
+    let prepared = packet(1, &[0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let attribute = b"\x03\x01\x01\0\x01\xfd\0\x01a\x02xySELECT 2 FROM t";
     vec![
         server(&[&greeting(FLAGS | ATTRIBUTES)]),
@@ -64,13 +66,6 @@ fn mysql() -> Vec<Said> {
     ]
 }
 
-/// A message of PostgreSQL.
-pub(super) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
-    let length = (body.len() as u32 + 4).to_be_bytes();
-    let kind: &[u8] = if kind == 0 { b"" } else { &[kind] };
-    [kind, &length, body].concat()
-}
-
 pub(super) fn postgres() -> Vec<Said> {
     let ready = message(b'Z', b"I");
     let start = b"\0\x03\0\0user\0bob\0application_name\0psql\0DateStyle\0ISO\0\0";
@@ -89,9 +84,9 @@ pub(super) fn postgres() -> Vec<Said> {
             &message(b'E', b"\0\0\0\0\0"),
             &message(b'S', b""),
         ]),
-        server(&[&ready]),
+        server(&[&message(b'1', b""), &message(b'2', b""), &message(b'C', b"SELECT 0\0"), &ready]),
         client(&[&message(b'P', b"s1\0SELECT id FROM t\0\0\0"), &message(b'S', b"")]),
-        server(&[&ready]),
+        server(&[&message(b'1', b""), &ready]),
         client(&[
             &message(b'B', b"\0s1\0\0\0\0\0\0\0"),
             &message(b'E', b"\0\0\0\0\0"),
@@ -101,35 +96,15 @@ pub(super) fn postgres() -> Vec<Said> {
     ]
 }
 
-/// A document of BSON with these elements.
-fn document(elements: &[u8]) -> Vec<u8> {
-    [&(elements.len() as u32 + 5).to_le_bytes()[..], elements, &[0]].concat()
-}
-
-/// An element with a text.
-fn text(name: &str, value: &str) -> Vec<u8> {
-    let length = (value.len() as u32 + 1).to_le_bytes();
-    [&[2], name.as_bytes(), &[0], &length[..], value.as_bytes(), &[0]].concat()
-}
-
-/// An `OP_MSG` with these sections.
-fn op_msg(sections: &[u8]) -> Vec<u8> {
-    let length = (sections.len() as u32 + 20).to_le_bytes();
-    [&length[..], &[1, 0, 0, 0, 0, 0, 0, 0], &2013_u32.to_le_bytes(), &[0; 4], sections].concat()
-}
-
 fn mongodb() -> Vec<Said> {
-    let driver = document(&[text("name", "nodejs"), text("version", "6.1")].concat());
-    let metadata = document(&[b"\x03driver\0".as_slice(), &driver].concat());
-    let hello = document(&[b"\x10hello\0\x01\0\0\0".as_slice(), b"\x03client\0", &metadata].concat());
-    let insert = document(&text("insert", "users"));
-    let rows = [&13_u32.to_le_bytes()[..], b"documents"].concat();
-    let login = document(&[b"\x10saslStart\0\x01\0\0\0".as_slice(), &text("payload", "hunter2")].concat());
-    vec![
-        client(&[&op_msg(&[&[0], hello.as_slice()].concat())]),
-        client(&[&op_msg(&[&[0], login.as_slice()].concat())]),
-        client(&[&op_msg(&[&[1], rows.as_slice(), &[0], insert.as_slice()].concat())]),
-    ]
+    let driver = of(&[("name", text("nodejs")), ("version", text("6.1"))]);
+    let hello = [("hello", int(1)), ("client", of(&[("driver", driver)]))];
+    let login = [("saslStart", int(1)), ("payload", text("hunter2"))];
+    let (rows, insert) =
+        ([&14_u32.to_le_bytes()[..], b"documents\0"].concat(), bytes(&of(&[("insert", text("users"))])));
+    // Documents may precede their command.
+    let insert = op_msg(3, 0, 0, &[&[1], &rows, &[0], &insert]);
+    vec![asked(1, &hello), asked(2, &login), client(&[&insert])]
 }
 
 pub(super) fn conversation(scheme: &str) -> Vec<Said> {
@@ -146,8 +121,6 @@ pub(super) fn conversation(scheme: &str) -> Vec<Said> {
         "memcached" => vec![client(&[
             b"version\r\nset a 0 0 10\r\nget b\r\n123\r\n",
             b"ms c 2 T0\r\nab\r\nmg c v\r\n",
-            b"\x80\x00\0\x02\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0kk",
-            b"\x80\x21\0\x05\0\0\0\0\0\0\0\x0c\0\0\0\0\0\0\0\0\0\0\0\0PLAINhunter2",
             b"quit\r\n",
         ])],
         "mongodb" => mongodb(),

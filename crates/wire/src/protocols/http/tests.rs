@@ -1,16 +1,8 @@
 //! Conversations of HTTP, in pieces of any size.
 
 use super::*;
-use crate::view::tests::{exchanges, seen_of};
+use crate::view::tests::{asked, exchanges, seen_of, told};
 use proptest::prelude::*;
-
-fn asked(text: &str) -> (bool, Vec<u8>) {
-    (true, text.as_bytes().to_vec())
-}
-
-fn told(text: &str) -> (bool, Vec<u8>) {
-    (false, text.as_bytes().to_vec())
-}
 
 fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
     seen_of(Http::couchdb(), conversation, piece)

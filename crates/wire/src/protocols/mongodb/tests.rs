@@ -5,7 +5,7 @@ use crate::view::tests::{exchanges, seen_of};
 
 /// A value of BSON.
 #[derive(Clone, Debug)]
-pub(super) enum V {
+pub(crate) enum V {
     Int(i32),
     Long(i64),
     Double(f64),
@@ -19,15 +19,15 @@ pub(super) enum V {
     List(Vec<V>),
 }
 
-pub(super) fn int(number: i32) -> V {
+pub(crate) fn int(number: i32) -> V {
     V::Int(number)
 }
 
-pub(super) fn text(text: &str) -> V {
+pub(crate) fn text(text: &str) -> V {
     V::Text(text.to_owned())
 }
 
-pub(super) fn of(fields: &[(&str, V)]) -> V {
+pub(crate) fn of(fields: &[(&str, V)]) -> V {
     V::Document(fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
 }
 
@@ -52,7 +52,7 @@ fn push(out: &mut Vec<u8>, name: &str, value: &V) {
 }
 
 /// The bytes of a document or a list.
-pub(super) fn bytes(value: &V) -> Vec<u8> {
+pub(crate) fn bytes(value: &V) -> Vec<u8> {
     let mut out = vec![0; 4];
     match value {
         V::Document(fields) => fields.iter().for_each(|(name, value)| push(&mut out, name, value)),
@@ -72,19 +72,19 @@ fn sent(number: u32, answers: u32, code: u32, rest: &[u8]) -> Vec<u8> {
     words.chain(rest.iter().copied()).collect()
 }
 
-pub(super) fn op_msg(number: u32, answers: u32, flags: u32, sections: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn op_msg(number: u32, answers: u32, flags: u32, sections: &[&[u8]]) -> Vec<u8> {
     sent(number, answers, OP_MSG, &[&flags.to_le_bytes()[..], &sections.concat()].concat())
 }
 
-pub(super) fn asked(number: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
+pub(crate) fn asked(number: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
     (true, op_msg(number, 0, 0, &[&[0], &bytes(&of(fields))]))
 }
 
-fn told(answers: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
+pub(crate) fn told(answers: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
     (false, op_msg(1000 + answers, answers, 0, &[&[0], &bytes(&of(fields))]))
 }
 
-fn cursor_of(name: &str, rows: &[V], id: i64) -> V {
+pub(crate) fn cursor_of(name: &str, rows: &[V], id: i64) -> V {
     of(&[(name, V::List(rows.to_vec())), ("id", V::Long(id)), ("ns", text("shop.items"))])
 }
 
@@ -98,7 +98,7 @@ fn asks(number: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
 }
 
 /// A success.
-fn done(answers: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
+pub(crate) fn done(answers: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
     told(answers, &[fields, &[("ok", V::Double(1.0))]].concat())
 }
 
@@ -286,8 +286,11 @@ fn stream_that_cannot_be_read_is_said_once_and_ends_the_recording() {
         ),
     ] {
         let events = seen(&conversation, 4);
-        let said: Vec<_> = events.iter().filter(|event| matches!(event, Event::Unreadable(_))).collect();
-        assert_eq!(said, [&Event::Unreadable(why)], "{events:?}");
+        let said = events.iter().filter_map(|event| match event {
+            Event::Unreadable(stop) => Some(stop.why()),
+            _ => None,
+        });
+        assert_eq!(said.collect::<Vec<_>>(), [why], "{events:?}");
     }
     // A driver that watches the server is answered again and again.
     let hello = asked(1, &[("hello", int(1))]);
@@ -306,17 +309,15 @@ fn stream_that_cannot_be_read_is_said_once_and_ends_the_recording() {
 
 #[test]
 fn long_answer_is_read_without_being_kept() {
-    use crate::reader::UntilStop;
-    use crate::view::View as _;
     let find = asked(1, &[("find", text("items"))]);
     let rows: Vec<V> = (0..4).map(|n| of(&[("_id", int(n)), ("t", text(&"x".repeat(10_000_000)))])).collect();
     let answer = done(1, &[("cursor", cursor_of("firstBatch", &rows, 0))]);
     let (now, mut events) = (std::time::Instant::now(), Vec::new());
-    let mut view = UntilStop::new(Mongodb::default());
-    view.sent(&find.1, now, &mut events);
+    let mut view = Mongodb::default();
+    view.sent(&find.1, now, &mut events).unwrap();
     for part in answer.1.chunks(60_000) {
-        view.received(part, now, &mut events);
-        let kept = view.reader().and_then(|view| view.answer.as_ref()).map_or(0, Answer::kept);
+        view.received(part, now, &mut events).unwrap();
+        let kept = view.answer.as_ref().map_or(0, Answer::kept);
         assert!(kept < 200, "{kept}");
     }
     let one = exchanges(&events)[0];

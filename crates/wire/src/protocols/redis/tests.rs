@@ -2,16 +2,12 @@
 
 use super::*;
 use crate::view::WAITING;
-use crate::view::tests::{exchanges, seen_of};
+use crate::view::tests::{exchanges, seen_of, told};
 
 fn asked(words: &[&str]) -> (bool, Vec<u8>) {
     let words = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
     let words: Vec<String> = std::iter::once(format!("*{}\r\n", words.len())).chain(words).collect();
     (true, words.concat().into_bytes())
-}
-
-fn told(text: &str) -> (bool, Vec<u8>) {
-    (false, text.as_bytes().to_vec())
 }
 
 /// Requests of each kind with their answers.

@@ -1,6 +1,6 @@
 //! Any commands, and any bytes.
 
-use super::tests::{V, bytes, conversation, int, op_msg, seen, text};
+use super::tests::{V, bytes, int, op_msg, seen, text};
 use super::*;
 use crate::mongodb::{cursors, message};
 use crate::view::tests::exchanges;
@@ -67,55 +67,5 @@ proptest! {
         let made = message(&text, &values, 1, "d", &|cursor| cursor);
         prop_assert!(made.is_none_or(|made| made.len() <= LONGEST));
         let _ = (fields(&text), cursors(&text, &values));
-    }
-}
-
-/// The conversation of the other tests is the corpus' first input; this writes it where it is missing.
-#[test]
-fn corpus_has_the_conversation() {
-    let mut input = Vec::new();
-    for (is_client, bytes) in conversation() {
-        for part in bytes.chunks(0x7f) {
-            input.push(part.len() as u8 | if is_client { 0 } else { 0x80 });
-            input.extend_from_slice(part);
-        }
-    }
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/protocols/mongodb_view/__fuzz__");
-    let file = folder.join("view-mongodb/corpus/conversation");
-    if std::env::var_os("KURABE_BLESS").is_some() {
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(&file, &input).unwrap();
-    }
-    assert_eq!(std::fs::read(&file).unwrap(), input, "{}: KURABE_BLESS=1 writes it", file.display());
-}
-
-mod fuzz {
-    use super::*;
-
-    /// Any bytes as a conversation: a byte with the side and the length of what it says, again and again.
-    fn conversation_of(input: &[u8]) -> Vec<(bool, Vec<u8>)> {
-        let (mut said, mut rest) = (Vec::new(), input);
-        while let Some((head, after)) = rest.split_first() {
-            let (part, next) = after.split_at(usize::from(head & 0x7f).min(after.len()));
-            said.push((head & 0x80 == 0, part.to_vec()));
-            rest = next;
-        }
-        said
-    }
-
-    #[test]
-    fn any_conversation_of_mongodb_is_recorded_and_its_requests_are_made_again() {
-        bolero::check!(name = "view-mongodb").for_each(|input: &[u8]| {
-            let conversation = conversation_of(input);
-            let whole = seen(&conversation, usize::MAX >> 1);
-            assert_eq!(seen(&conversation, 1), whole);
-            for one in exchanges(&whole).into_iter().filter(|one| !one.cut) {
-                let text = one.text.trim_end_matches(QUIET);
-                let made = message(text, &one.parameters, 1, "d", &|cursor| cursor);
-                let Some(made) = made else { continue };
-                let again = seen(&[(true, made)], usize::MAX >> 1);
-                assert_eq!(exchanges(&again)[0].text, text, "{one:?}");
-            }
-        });
     }
 }

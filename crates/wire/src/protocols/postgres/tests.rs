@@ -4,9 +4,11 @@ use super::*;
 use crate::view::tests::{exchanges, seen_of};
 use proptest::prelude::*;
 
-fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+/// A message; the first one has no kind.
+pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
-    [&[kind], &length[..], body].concat()
+    let kind: &[u8] = if kind == 0 { b"" } else { &[kind] };
+    [kind, &length, body].concat()
 }
 
 fn row(value: &[u8]) -> Vec<u8> {
@@ -20,11 +22,10 @@ fn ready(status: u8) -> Vec<u8> {
 /// A conversation: whether the client speaks, and what it says. After the manual's "Message Flow".
 pub(crate) fn conversation() -> Vec<(bool, Vec<u8>)> {
     let start = b"\0\x03\0\0user\0bob\0application_name\0shop\0\0";
-    let start = [&u32::try_from(start.len() + 4).unwrap().to_be_bytes()[..], start].concat();
     let bind = b"\0s\0\0\x01\0\x01\0\x02\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff\0\0";
     let failed = message(b'E', b"SERROR\0VERROR\0C23505\0Mno\0\0");
     vec![
-        (true, start),
+        (true, message(0, start)),
         (false, [message(b'R', b"\0\0\0\0"), message(b'S', b"a\0b\0"), ready(b'I')].concat()),
         (true, message(b'Q', b"BEGIN\0")),
         (false, [message(b'C', b"BEGIN\0"), ready(b'T')].concat()),
@@ -211,8 +212,8 @@ fn copy_in_the_extended_protocol_has_its_data_and_what_follows_is_read() {
         .filter_map(|event| match event {
             Event::Exchange(one) => Some(one.text.clone()),
             Event::Data { of, .. } => Some(format!("data of {of}")),
-            Event::Unreadable(why) => Some((*why).to_owned()),
-            Event::Client(_) | Event::FileWanted { .. } => None,
+            Event::Unreadable(stop) => Some(stop.why().to_owned()),
+            _ => None,
         })
         .collect();
     assert_eq!(shown, ["SELECT a FROM t", "data of COPY t FROM STDIN", "COPY t FROM STDIN", "SELECT 1"]);

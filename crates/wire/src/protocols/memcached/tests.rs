@@ -1,15 +1,7 @@
 //! Conversations of memcached, as views see them.
 
 use super::*;
-use crate::view::tests::{exchanges, seen_of};
-
-fn asked(text: &str) -> (bool, Vec<u8>) {
-    (true, text.as_bytes().to_vec())
-}
-
-fn told(text: &str) -> (bool, Vec<u8>) {
-    (false, text.as_bytes().to_vec())
-}
+use crate::view::tests::{asked, exchanges, seen_of, told};
 
 fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
     seen_of(Memcached::default(), conversation, piece)
@@ -90,12 +82,25 @@ fn key_may_be_the_name_of_a_flag_and_nothing_is_read_after_quit() {
 }
 
 #[test]
+fn dump_of_keys_has_a_row_for_each_and_what_follows_is_read() {
+    let events = seen(
+        &[
+            asked("lru_crawler metadump all\r\nget a\r\n"),
+            told("key=a exp=-1 la=1\r\nkey=END exp=0\r\nEND\r\nEND\r\n"),
+        ],
+        3,
+    );
+    let all: Vec<_> = exchanges(&events).iter().map(|one| (one.text.as_str(), one.rows)).collect();
+    assert_eq!(all, [("lru_crawler ?", 2), ("get ?", 0)]);
+}
+
+#[test]
 fn what_follows_quit_is_not_kept() {
     let (now, mut events, mut view) = (Instant::now(), Vec::new(), Memcached::default());
     for text in ["quit\r\n"].into_iter().chain(std::iter::repeat_n("get a\r\n", 10_000)) {
         view.sent(text.as_bytes(), now, &mut events).unwrap();
     }
-    assert!(view.requests.waiting() < 10, "{}", view.requests.waiting());
+    assert!(view.client.waiting().len() < 10, "{}", view.client.waiting().len());
 }
 
 #[test]
