@@ -152,7 +152,6 @@ fn texts(context: &Context, kind: &str, engine: &str, seed: u64) -> Result<Outco
             &["report", "last"][..],
             &["report", "--format", "csv"],
             &["report", "--format", "md"],
-            &["report", "--format", "ab"],
         ] {
             all.push((args.join(" "), process::run(&mut place.command(args), LIMIT)?));
         }
