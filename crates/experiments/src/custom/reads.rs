@@ -30,7 +30,8 @@ pub(super) fn check_begin(pieces: &[Piece]) -> Result<()> {
     }
     let is_local = |at: usize| statement.tokens().get(at).is_some_and(|token| token.is_one_of(&["local"]));
     if word == "load" && (2..=3).any(is_local) {
-        let what = "LOAD with LOCAL is not supported in a statement: the server would read a file of this machine";
+        let what =
+            "LOAD with LOCAL is not supported in a statement: the server would read a file of this machine";
         return Err(Error::usage(what).hint("write the rows (INSERT); run bulk measures LOAD DATA"));
     }
     let verbs = sql::verbs();
@@ -178,13 +179,17 @@ mod tests {
                 "{sql}"
             );
         }
-        for sql in ["LOAD DATA LOCAL INFILE 'x' INTO TABLE t", "load xml concurrent local infile 'x' into table t"] {
+        for sql in
+            ["LOAD DATA LOCAL INFILE 'x' INTO TABLE t", "load xml concurrent local infile 'x' into table t"]
+        {
             let error = check_begin(&pieces(sql)).unwrap_err().to_string();
             assert!(error.contains("LOAD with LOCAL"), "{sql}: {error}");
         }
-        for sql in
-            ["COPY t TO '/tmp/stdout'", "SELECT stdout FROM copy", "LOAD DATA INFILE '/local' INTO TABLE local"]
-        {
+        for sql in [
+            "COPY t TO '/tmp/stdout'",
+            "SELECT stdout FROM copy",
+            "LOAD DATA INFILE '/local' INTO TABLE local",
+        ] {
             assert!(check_begin(&pieces(sql)).is_ok(), "{sql}");
         }
     }

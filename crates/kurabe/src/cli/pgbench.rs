@@ -196,7 +196,9 @@ mod tests {
         --verbose-errors --debug -d --dbname --host -p --port -U --username";
 
     fn of_run(words: &[&str]) -> Option<Error> {
-        refused(&[&["run", PGBENCH], words].concat().iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        refused(
+            &[&["run", PGBENCH], words].concat().iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(),
+        )
     }
 
     #[test]

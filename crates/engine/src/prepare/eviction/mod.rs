@@ -164,8 +164,9 @@ pub fn check(plan: &mut Plan, targets: &[Target]) -> Result<()> {
                 (None, _) => limit_growth(plan, &same, &memory, left / stored.growing),
                 (Some(_), 0) => {}
                 (Some(_), _) => {
-                    let why =
-                        format!("{name}: clients of a fleet write as much as they have time for, and the server has keys of others");
+                    let why = format!(
+                        "{name}: clients of a fleet write as much as they have time for, and the server has keys of others"
+                    );
                     return Err(Error::new(ErrorKind::Limit, why).hint(HINT));
                 }
             }
