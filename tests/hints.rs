@@ -12,11 +12,9 @@ const WRONG: Lines = &[
     ("session up:postgres", &["kurabe run session"]),
     ("help sesion", &["no command 'sesion'"]),
     ("postgres://me:secret@db/x", &["kurabe run session TARGET"]),
-    ("resume", &["kurabe run --resume"]),
     ("frobnicate", &["there is no command 'frobnicate'"]),
     ("gate", &["kurabe gate browse.sql"]),
     ("gate session up:postgres", &["a suite file or pgbench scripts"]),
-    ("show", &["kurabe report"]),
     ("runs list", &["'ls'"]),
     ("--versoin", &["--version"]),
     // Experiments and suites.

@@ -293,7 +293,7 @@ fn secret_in_an_option_is_not_displayed() {
     ] {
         assert_eq!(parse(url).to_string(), shown);
     }
-    let error = parse("postgres://u@h/d?password=a&SECRET").check_options(&["password"]).unwrap_err();
+    let error = parse("postgres://u@h/d?sslpassword=a&SECRET").check_options(&["sslpassword"]).unwrap_err();
     assert!(!error.to_string().contains("SECRET"), "{error}");
 }
 
