@@ -86,7 +86,7 @@ fn report_of_incomplete_run_says_so_in_every_format() {
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     std::fs::write(&file, lines[..lines.len() - 1].join("\n") + "\n").unwrap();
-    for format in ["json", "csv", "md", "ab", "hgrm"] {
+    for format in ["json", "csv", "md", "hgrm"] {
         let answer = place.run(&["report", "--format", format]);
         assert!(answer.err.contains("is not complete"), "{format}: {answer:?}");
     }

@@ -216,7 +216,7 @@ fn no_report_format_shows_control_characters() {
             &["report", "last"],
             &["report", "--format", "md"],
             &["report", "--format", "csv"],
-            &["report", "--format", "ab"],
+            &["report", "--format", "openmetrics"],
             &["report", "--format", "json"],
             &["report", "--format", "html", "-o", "-"],
             &["compare", "last", "last"],

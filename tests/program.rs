@@ -185,7 +185,10 @@ fn run_of_unknown_experiment_is_shown() {
     {
         let answer = place.run(command);
         assert!(answer.code == Some(0) && !answer.out.is_empty(), "{command:?}: {answer:?}");
-        assert!(answer.err.contains("does not know the experiment 'tides'"), "{command:?}: {answer:?}");
+        assert!(
+            answer.err.contains("experiment 'tides' are shown without the question"),
+            "{command:?}: {answer:?}"
+        );
     }
     assert_eq!(place.run(&["run", "--again", "tides"]).code, Some(2));
 }

@@ -179,6 +179,11 @@ fn two_names_of_one_server_are_refused_and_databases_of_one_server_are_told() {
             answer.code != Some(0) && answer.err.contains("one database of one server"),
             "{engine}: {answer:?}"
         );
+        let schemes = [("postgres", "postgresql"), ("mariadb", "mysql"), ("redis", "valkey")];
+        if let Some((one, other)) = schemes.iter().find(|(one, _)| *one == engine) {
+            let named = url.replacen(one, other, 1);
+            run([url, &named]).exit_code(2).err_has("one database of one server");
+        }
         // A run against itself, and another way to the same server.
         run([url, url]).success();
         if engine == "postgres" {

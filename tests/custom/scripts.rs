@@ -205,6 +205,10 @@ fn tries_without_a_limit_need_an_end_and_retries_are_shown() {
     let page = place.at("page.html");
     place.run(&["report", "last", "--format", "html", "-o", &page]).success();
     assert!(std::fs::read_to_string(page).unwrap().contains("retries/op"));
+    let gauges = place.run(&["report", "--format", "openmetrics"]).success().out;
+    let gauge = gauges.lines().find(|line| line.starts_with("kurabe_retries_per_operation{"));
+    let retries: f64 = gauge.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(retries > 0.0, "{gauges}");
     // Without a success, a transaction ends with the time limit.
     let script = place.file("never.sql", "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END $$;");
     let args = [

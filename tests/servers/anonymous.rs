@@ -64,7 +64,7 @@ fn anonymous_report_names_no_server() {
     assert!(matches!(answer.code, Some(0 | 4)), "{answer:?}");
     let report = place.report();
     let telling = telling(&report, &servers);
-    for format in ["html", "md", "csv", "json", "ab", "hgrm"] {
+    for format in ["html", "md", "csv", "json", "hgrm"] {
         let whole = place.run(&["report", "--format", format, "-o", "-"]);
         assert!(whole.out.to_lowercase().contains("sqlite"), "{format}");
         let answer = place.run(&["report", "--anonymise", "--format", format, "-o", "-"]).success();
@@ -84,7 +84,7 @@ fn excluded_target_is_in_no_format_and_unknown_one_is_rejected() {
     let place = Place::new();
     let answer = place.run(&session(&["sqlite:", "null:"], &SHORT));
     assert_all_verified(&place, &answer);
-    for format in ["html", "md", "csv", "json", "ab", "hgrm"] {
+    for format in ["html", "md", "csv", "json", "hgrm"] {
         let answer = place.run(&["report", "--leave-out", "SQLite", "--format", format, "-o", "-"]).success();
         assert!(!answer.out.to_lowercase().contains("sqlite"), "{format}: {}", answer.out);
     }
@@ -121,7 +121,6 @@ fn recorded_clause_is_in_every_format_and_anonymised() {
         &["report", "--format", "md"],
         &["report", "--format", "csv"],
         &["report", "--format", "json"],
-        &["report", "--format", "ab"],
         &["report", "--format", "html", "-o", "-"],
         &["compare", "last", "last"],
     ] {

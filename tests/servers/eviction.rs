@@ -149,6 +149,20 @@ fn keeps_others(engine: &'static str) {
 }
 
 #[test]
+fn run_that_has_a_cache_to_itself_adds_no_more_than_fits() {
+    for engine in ["redis", "memcached"] {
+        let Some(cache) = Cache::start(engine) else { continue };
+        let place = Place::new();
+        let grows = "--payload 100k --records 300 --operation write --duration 5s --rounds 1 --clients 2";
+        run(&place, &cache, grows).success();
+        assert_eq!(cache.evicted(), 0, "{engine}");
+        // memcached gives the pages of values that are gone back to all sizes.
+        run(&place, &cache, "--payload 1k,100k --records 200 --requests 40 --rounds 1").success();
+        assert_eq!(cache.evicted(), 0, "{engine}");
+    }
+}
+
+#[test]
 fn redis_at_its_limit_keeps_all_keys_of_others() {
     keeps_others("redis");
 }

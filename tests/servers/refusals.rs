@@ -59,7 +59,8 @@ fn missing_create_permission_is_reported_before_run() {
         let make = if engine == "postgres" {
             "REVOKE CREATE ON SCHEMA public FROM PUBLIC; CREATE ROLE reader LOGIN PASSWORD 'a'"
         } else {
-            "CREATE USER reader@'%' IDENTIFIED BY 'a'; GRANT SELECT ON kurabe.* TO reader@'%'"
+            "CREATE USER reader@'%' IDENTIFIED BY 'a'; GRANT SELECT ON kurabe.* TO reader@'%'; \
+             GRANT ALL ON `other\\_%`.* TO reader@'%'"
         };
         let Some(_) = sql(&server, "", make) else { continue };
         let place = Place::new();

@@ -204,7 +204,7 @@ fn url_password_is_in_no_output_record_or_report(servers: &Servers) {
         &["report", "--format", "md"],
         &["report", "--format", "csv"],
         &["report", "--format", "json"],
-        &["report", "--format", "ab"],
+        &["report", "--format", "openmetrics"],
         &["report", "--format", "html", "--output", "-"],
         &["report", "--format", "json", "--anonymise"],
         &["report", "--format", "md", "--leave-out", left_out],

@@ -2,7 +2,7 @@
 
 use super::common::App;
 use crate::servers::common::{cells, sql};
-use crate::support::Place;
+use crate::support::{Place, recorded_trials};
 use kurabe_relay::{Ends, LOOPBACK, Relay, Way, on_piece};
 use kurabe_testbed::testing;
 use serde_json::Value;
@@ -41,10 +41,9 @@ fn application_is_measured_and_verified_beside_its_database() {
         assert_measured(&report, 12);
         let engines: Vec<&str> = cells(&report).iter().map(|cell| cell["engine"].as_str().unwrap()).collect();
         assert!(engines.contains(&"SQLite over HTTP"), "{engines:?}");
-        let ab = place.run(&["report", "--format", "ab"]).out;
-        assert_eq!(ab.matches("Complete requests:      200\n").count(), 12, "{ab}");
-        let port = format!("Server Port:            {}\n", app.address.port());
-        assert!(ab.contains(&port) && ab.contains("Document Path:          /kv/read\n"), "{ab}");
+        let measured = |trial: &Value| trial["outcome"]["measured"]["completed"].clone();
+        let completed: Vec<Value> = recorded_trials(&place.run_file()).iter().map(measured).collect();
+        assert_eq!(completed, [200; 12]);
         // The durability class is that of the database behind the application.
         let told = cells(&report).iter().filter(|cell| cell["engine"] == "SQLite over HTTP");
         assert!(told.into_iter().all(|cell| cell["durability"] == "synced"), "{report:#}");

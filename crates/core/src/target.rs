@@ -33,7 +33,7 @@ pub struct TargetUrl {
     pub port: Option<u16>,
     /// What follows the host, without the first `/`; or everything after `scheme:` if there is no host.
     pub path: String,
-    /// The options after `?`, sorted by name, without those below.
+    /// The options after `?`, sorted by name, without the password and those below.
     pub options: BTreeMap<String, String>,
     /// Whether nothing of the environment fills what the URL leaves open (`environment=ignore`): no variable, no option
     /// file, no password file. So it is with throwaway servers.
@@ -42,6 +42,9 @@ pub struct TargetUrl {
 
 /// The option by which a URL ignores the environment, with its only value.
 const ENVIRONMENT: (&str, &str) = ("environment", "ignore");
+
+/// The option that is a URL's password, where the URL has none before the host.
+const PASSWORD: &str = "password";
 
 /// The scheme of throwaway servers: `up:postgres`.
 pub const UP: &str = "up";
@@ -97,6 +100,12 @@ impl TargetUrl {
             url.split_programs();
             return Ok(url);
         };
+        // libpq takes it there too. Behind an unescaped `&` in it, the rest would be an option, and shown.
+        url.password = url.options.remove(PASSWORD).map(Secret::new);
+        if url.password.is_some() && url.options.values().any(String::is_empty) {
+            let what = "an option without a value stands beside password=";
+            return Err(url.wrong(what).hint("in a password, write '&' as %26"));
+        }
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         url.path = decode(path)?;
         // The last '@' ends the user part, so that an unescaped '@' in a password does not start the host.
@@ -108,7 +117,9 @@ impl TargetUrl {
                     None => (who, None),
                 };
                 url.user = Some(decode(user)?).filter(|user| !user.is_empty());
-                url.password = password.map(decode).transpose()?.map(Secret::new);
+                if let Some(password) = password {
+                    url.password = Some(Secret::new(decode(password)?));
+                }
                 host
             }
         };

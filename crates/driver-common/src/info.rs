@@ -112,19 +112,17 @@ impl DriverInfo {
     pub fn own_options(&self, url: &TargetUrl) -> Result<TargetUrl> {
         let mut own = url.clone();
         for (name, value) in &url.options {
-            let rows: Vec<_> = self.connections.foreign.iter().filter(|row| row.name == name).collect();
-            let fits =
-                |row: &&&ForeignOption| row.value.is_none_or(|known| known.eq_ignore_ascii_case(value));
-            let Some(row) = rows.iter().find(fits) else {
-                if rows.is_empty() || self.options.iter().any(|option| option.name == name) {
+            let Some(meaning) = ForeignOption::find(self.connections.foreign, name, value) else {
+                let rows = self.connections.foreign.iter().filter(|row| row.name == name);
+                let known: Vec<_> = rows.filter_map(|row| row.value).collect();
+                if known.is_empty() || self.options.iter().any(|option| option.name == name) {
                     continue;
                 }
-                let known: Vec<_> = rows.iter().filter_map(|row| row.value).collect();
                 let hint = format!("one of: {}", known.join(", "));
                 return Err(url.wrong(format!("{name}={value} is unknown")).hint(hint));
             };
             own.options.remove(name);
-            match row.meaning {
+            match meaning {
                 Meaning::Nothing(_) => {}
                 Meaning::Refused(hint) => {
                     return Err(url.wrong(format!("has no option '{name}'")).hint(hint));

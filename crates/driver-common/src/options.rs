@@ -44,6 +44,13 @@ impl ForeignOption {
     ) -> Self {
         Self { name, value, meaning, from }
     }
+
+    /// The meaning of an option's value, if it is among `rows`.
+    pub fn find(rows: &[Self], name: &str, value: &str) -> Option<Meaning> {
+        let fits =
+            |row: &&Self| row.name == name && row.value.is_none_or(|known| known.eq_ignore_ascii_case(value));
+        rows.iter().find(fits).map(|row| row.meaning)
+    }
 }
 
 /// What an option of other clients means to Kurabe.

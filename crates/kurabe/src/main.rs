@@ -62,8 +62,8 @@ fn main() -> ExitCode {
             let meant = || {
                 (error.kind() == ErrorKind::InvalidSubcommand).then(|| cli::meant(&command, &words)).flatten()
             };
-            if let Some(renamed) = cli::renamed(&words).or_else(meant).filter(|_| error.use_stderr()) {
-                output::refuse_settings(&renamed);
+            if let Some(refused) = cli::refused(&words).or_else(meant).filter(|_| error.use_stderr()) {
+                output::refuse_settings(&refused);
                 return exit::USAGE.into();
             }
             // Help and version are not errors; clap chooses their output stream.

@@ -199,8 +199,6 @@ pub(crate) struct Totals {
     pub(crate) clients: u64,
     /// Completed requests.
     pub(crate) completed: u64,
-    /// Failed requests.
-    pub(crate) failed: u64,
     /// The total time of all measured phases.
     pub(crate) elapsed_ns: u64,
     /// Service times.

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`summary`] | the analysed run, and the interface of the JSON report |
 //! | [`finding`] | the findings of a report, as typed values |
-//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`ab`], [`hgrm`], [`windows`], [`openmetrics`] | the output formats |
+//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`hgrm`], [`windows`], [`openmetrics`] | the output formats |
 //! | [`View`] | partial and anonymous reports |
 //! | [`compare`] | the comparison of two runs |
 //! | [`claim`] | the answers to claims |
@@ -40,7 +40,6 @@ mod verdict;
 mod view;
 mod wording;
 
-pub mod ab;
 pub mod compare;
 pub mod csv;
 pub mod hgrm;

@@ -48,6 +48,11 @@ const CPU: Family = Family {
     unit: "",
     help: "CPU time of the client per operation, over the compared trials",
 };
+const RETRIES: Family = Family {
+    name: "kurabe_retries_per_operation",
+    unit: "",
+    help: "Transactions that were begun again per operation, over the compared trials",
+};
 
 /// A run, and whether a process is writing it.
 pub type RunAndState<'a> = (&'a Run, bool);
@@ -75,7 +80,8 @@ pub fn render(runs: &[RunAndState<'_>]) -> String {
         })
     });
     family(&mut text, &TIMES, &times.collect::<Vec<_>>());
-    family(&mut text, &CPU, &samples(&Sampled::client_cpu));
+    family(&mut text, &CPU, &samples(&|cell| cell.per_operation(cell.cpu_ns as f64 / 1e9)));
+    family(&mut text, &RETRIES, &samples(&|cell| cell.per_operation(cell.retries as f64)));
     text + "# EOF\n"
 }
 
@@ -89,6 +95,7 @@ struct Sampled {
     rates: Vec<f64>,
     times: Histogram,
     cpu_ns: u64,
+    retries: u64,
     completed: u64,
 }
 
@@ -99,9 +106,8 @@ impl Sampled {
         mean(&logarithms).map(f64::exp)
     }
 
-    /// In seconds per operation.
-    fn client_cpu(&self) -> Option<f64> {
-        (self.completed > 0).then(|| self.cpu_ns as f64 / 1e9 / self.completed as f64)
+    fn per_operation(&self, all: f64) -> Option<f64> {
+        (self.completed > 0).then(|| all / self.completed as f64)
     }
 }
 
@@ -134,6 +140,7 @@ fn cells(run: &Run) -> Vec<Sampled> {
             rates: measured.iter().map(|one| one.ops_per_second()).collect(),
             times,
             cpu_ns: measured.iter().map(|one| one.client_cpu_ns).sum(),
+            retries: measured.iter().map(|one| one.retries).sum(),
             completed: measured.iter().map(|one| one.completed).sum(),
         })
     };

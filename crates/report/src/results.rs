@@ -168,7 +168,7 @@ fn fill(figures: &mut CellResult, measured: &BTreeMap<u32, &Measurement>, spec: 
     (figures.failed_operations, figures.retries) = (failed, sum(|m| m.retries));
     figures.latency_us = latency(&service);
     let clients = measured.values().map(|m| m.clients).max().unwrap_or(1);
-    figures.totals = Some(Box::new(Totals { clients, completed, failed, elapsed_ns, service }));
+    figures.totals = Some(Box::new(Totals { clients, completed, elapsed_ns, service }));
     figures.open_loop = open_loop(measured);
     if completed > 0 {
         let (cpu_ns, completed) = (sum(|m| m.client_cpu_ns) as f64, completed as f64);

@@ -115,7 +115,6 @@ fn renderings_match_golden_files() {
             }
             "troubled" => {
                 golden("troubled.md", &markdown::render(&summary));
-                golden("troubled.ab.txt", &ab::render(&summary));
                 golden("troubled.hgrm", &hgrm::render(&summary));
                 golden("troubled.csv", &csv::render(&summary));
             }

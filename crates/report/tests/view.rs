@@ -57,7 +57,6 @@ fn renderings(summary: &Summary) -> Vec<(&'static str, String)> {
         ("html", html::render(summary, &html::Options::default())),
         ("markdown", markdown::render(summary)),
         ("csv", csv::render(summary)),
-        ("ab", ab::render(summary)),
         ("hgrm", hgrm::render(summary)),
         ("json", json::render(summary)),
         ("compare terminal", compare::terminal(&compared, &options)),

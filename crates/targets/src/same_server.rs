@@ -47,11 +47,12 @@ impl Opened {
         if one.database != other.database {
             return Ok(Some("this database is on the same server as that of"));
         }
-        if place(a) == place(b) {
+        if a.scheme == b.scheme && place(a) == place(b) {
             return Ok(None);
         }
         let [from, to] = [first.driver.endpoint(), second.driver.endpoint()];
-        if only_names_differ(a, b) && is_same_place(&from, &to) {
+        let is_one_way = first.facts.transport == second.facts.transport;
+        if is_one_way && only_names_differ(a, b) && is_same_place(&from, &to) {
             let [a, b] = [before, at].map(|at| &self.targets[at].url);
             let what = format!("{a} and {b} are one database of one server ({})", one.server);
             return Err(Error::usage(what).hint(

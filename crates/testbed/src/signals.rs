@@ -18,13 +18,18 @@ pub(crate) fn reset_all_for_programs() {
 }
 
 /// Lets the programs that this process starts have the default action of SIGINT and SIGQUIT, with which they are
-/// stopped. SIGHUP stays ignored, as `nohup` wants it for all that it starts. In this process, a write beyond the limit of a file's size
-/// (`ulimit -f`) is an error, and does not end it.
+/// stopped. SIGHUP stays ignored, as `nohup` wants it for all that it starts. A write beyond the limit of a file's size does not end this
+/// process.
 pub fn reset_interrupts_for_programs() {
-    handle_without_effect(SIGXFSZ);
+    outlive_file_limit();
     for signal in ignored().filter(|signal| [SIGINT, SIGQUIT].contains(signal)) {
         handle_without_effect(signal);
     }
+}
+
+/// Makes a write beyond the limit of a file's size (`ulimit -f`) an error, which does not end this process.
+pub(crate) fn outlive_file_limit() {
+    handle_without_effect(SIGXFSZ);
 }
 
 /// Lets this process end by the signals that it ignores, and the programs that it starts too.

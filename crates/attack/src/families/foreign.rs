@@ -148,12 +148,7 @@ fn texts(context: &Context, kind: &str, engine: &str, seed: u64) -> Result<Outco
         return Err("the run did not reach that piece".to_owned());
     }
     if main[0] == "run" {
-        for args in [
-            &["report", "last"][..],
-            &["report", "--format", "csv"],
-            &["report", "--format", "md"],
-            &["report", "--format", "ab"],
-        ] {
+        for args in [&["report", "last"][..], &["report", "--format", "csv"], &["report", "--format", "md"]] {
             all.push((args.join(" "), process::run(&mut place.command(args), LIMIT)?));
         }
     }

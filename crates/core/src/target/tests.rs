@@ -82,7 +82,13 @@ fn password_is_never_displayed() {
     let url = parse("postgres://bob:hunter2@db.example:5432/shop?sslpassword=hunter2");
     assert_eq!(url.to_string(), "postgres://bob@db.example:5432/shop?sslpassword=***");
     assert!(!format!("{url:?}").replace("\"sslpassword\": \"hunter2\"", "").contains("hunter2"));
-    let url = parse("postgres://h/d?password=a&hunter2&tls=off");
+    let url = parse("postgres:///d?host=h&password=hunter2&user=u");
+    assert_eq!(url.password.as_ref().map(Secret::expose), Some("hunter2"));
+    assert!(!url.options.contains_key("password") && !url.to_string().contains("hunter2"), "{url}");
+    let error = TargetUrl::parse("postgres://h/d?password=a&hunter2&tls=off").unwrap_err().to_string();
+    assert!(error.contains("%26") && !error.contains("hunter2"), "{error}");
+    assert_eq!(parse("redis://u:a@h?password=b").password.as_ref().map(Secret::expose), Some("a"));
+    let url = parse("postgres://h/d?sslpassword=a&hunter2&tls=off");
     assert!(!url.to_string().contains("hunter2") && url.to_string().contains("tls=off"), "{url}");
     let error = TargetUrl::parse("postgres//bob:hunter2@db").unwrap_err();
     assert!(!error.to_string().contains("hunter2"), "{error}");
@@ -287,7 +293,7 @@ fn secret_in_an_option_is_not_displayed() {
     ] {
         assert_eq!(parse(url).to_string(), shown);
     }
-    let error = parse("postgres://u@h/d?password=a&SECRET").check_options(&["password"]).unwrap_err();
+    let error = parse("postgres://u@h/d?sslpassword=a&SECRET").check_options(&["sslpassword"]).unwrap_err();
     assert!(!error.to_string().contains("SECRET"), "{error}");
 }
 

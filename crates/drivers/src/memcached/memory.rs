@@ -43,13 +43,19 @@ fn memory(
     Some(StoreMemory {
         limit,
         set_by: format!("-m {} (limit_maxbytes)", limit >> 20),
-        free: limit.saturating_sub(used) + free_chunks(slabs, value_bytes),
+        free: limit.saturating_sub(used) + free_pages(general, settings) + free_chunks(slabs, value_bytes),
         keys: general.number("curr_items").unwrap_or(0),
         own_keys: 0,
         evicted: general.number("evictions").unwrap_or(0),
         when_full: flag.to_owned(),
         value_overhead: VALUE_OVERHEAD,
     })
+}
+
+/// The memory of pages that values of some size had and that any size may have now.
+fn free_pages(general: &Reported, settings: &Reported) -> u64 {
+    let number = |from: &Reported, name| from.number(name).unwrap_or(0);
+    number(general, "slab_global_page_pool").saturating_mul(number(settings, "slab_page_size").max(1 << 20))
 }
 
 /// The memory of free chunks that values of this size may be put into.
@@ -77,8 +83,13 @@ mod tests {
 
     #[test]
     fn pages_of_other_sizes_are_not_free() {
-        let general =
-            [("limit_maxbytes", "67108864"), ("bytes", "1000"), ("curr_items", "9"), ("evictions", "2")];
+        let general = [
+            ("limit_maxbytes", "67108864"),
+            ("bytes", "1000"),
+            ("curr_items", "9"),
+            ("evictions", "2"),
+            ("slab_global_page_pool", "3"),
+        ];
         let slabs = [
             ("total_malloced", "67000000"),
             ("1:chunk_size", "96"),
@@ -89,8 +100,8 @@ mod tests {
         ];
         let read =
             |bytes| memory(&general[..].into(), &Reported::default(), &slabs[..].into(), bytes).unwrap();
-        assert_eq!(read(1_000).free, 108_864 + 11 * 1_184);
-        assert_eq!(read(100_000).free, 108_864);
+        assert_eq!(read(1_000).free, 108_864 + 3 * 1_048_576 + 11 * 1_184);
+        assert_eq!(read(100_000).free, 108_864 + 3 * 1_048_576);
         assert_eq!((read(1).keys, read(1).evicted), (9, 2));
     }
 }

@@ -199,13 +199,25 @@ fn missing(grants: &[String], database: &str) -> Vec<&'static str> {
     let has = |grant: &String, wanted: &str| {
         privileges(grant).is_none_or(|(all, object)| {
             let Some(of) = object.strip_suffix(".*") else { return false };
-            // Names may have wildcards, and are in other quotes with ANSI_QUOTES.
-            let named = of.trim_matches(['`', '"']).replace('\\', "");
-            let here = of == "*" || named == database || of.contains('%') || of.contains('_');
-            here && all.split(',').any(|one| ["ALL PRIVILEGES", wanted].contains(&one.trim()))
+            // With ANSI_QUOTES names are in other quotes.
+            let is_here = of == "*" || is_like(database.as_bytes(), of.trim_matches(['`', '"']).as_bytes());
+            is_here && all.split(',').any(|one| ["ALL PRIVILEGES", wanted].contains(&one.trim()))
         })
     };
     NEEDED.into_iter().filter(|wanted| !grants.iter().any(|grant| has(grant, wanted))).collect()
+}
+
+/// Whether a name is like a pattern with `%` and `_`, which `\` escapes.
+fn is_like(name: &[u8], pattern: &[u8]) -> bool {
+    match pattern {
+        [] => name.is_empty(),
+        [b'%', rest @ ..] => (0..=name.len()).any(|at| is_like(&name[at..], rest)),
+        [b'_', rest @ ..] => !name.is_empty() && is_like(&name[1..], rest),
+        [b'\\', rest @ ..] | rest => match (name, rest) {
+            ([first, name @ ..], [wanted, rest @ ..]) => first == wanted && is_like(name, rest),
+            _ => false,
+        },
+    }
 }
 
 /// The limit of connections that leaves the least to this user, and the number of other connections that it counts: the
@@ -277,5 +289,21 @@ mod tests {
             "GRANT CREATE, DROP, INDEX ON *.* TO `a`@`%`",
         ];
         assert_eq!(missing(&two.map(str::to_owned), "shop"), [""; 0]);
+    }
+
+    #[test]
+    fn name_is_like_pattern_of_grant() {
+        for (pattern, name, is_like) in [
+            ("test\\_%", "shop", false),
+            ("test\\_%", "test_shop", true),
+            ("test\\_%", "testshop", false),
+            ("sh_p", "shop", true),
+            ("%", "shop", true),
+            ("sh%", "shop", true),
+            ("%p", "shops", false),
+            ("shop", "shops", false),
+        ] {
+            assert_eq!(super::is_like(name.as_bytes(), pattern.as_bytes()), is_like, "{pattern} {name}");
+        }
     }
 }

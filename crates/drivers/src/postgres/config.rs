@@ -1,5 +1,6 @@
 //! Connection parameters of PostgreSQL, from the URL, libpq's environment variables and its password file.
 
+use super::connections::FOREIGN;
 use super::passfile;
 use super::service::{Variable, variable_of, with_service};
 use crate::account;
@@ -78,18 +79,20 @@ const CHANNEL_BINDING: [(&str, ChannelBinding); 3] = [
     ("require", ChannelBinding::Require),
 ];
 
-type Stricter = (&'static str, fn(&Config) -> bool, &'static [&'static str]);
+type Stricter = (&'static str, &'static str, fn(&Config) -> bool);
 
-/// Variables by which libpq is stricter than this driver can be, the connections for which they count, and the values that ask for
-/// nothing more. They are refused, and not left unread.
+/// Variables by which libpq is stricter than this driver can be, their parameters, and the connections for which they count. They
+/// are refused, and not left unread, unless the parameter's value means nothing here.
 const STRICTER: [Stricter; 7] = [
-    ("PGREQUIREPEER", |config| matches!(config.place, Place::Unix(_)), &[]),
-    ("PGREQUIREAUTH", |_| true, &[]),
-    ("PGGSSENCMODE", |config| matches!(config.place, Place::Tcp { .. }), &["disable", "prefer"]),
-    ("PGREQUIRESSL", |config| matches!(config.place, Place::Tcp { .. }) && !config.is_encrypted(), &["0"]),
-    ("PGSSLCRLDIR", Config::is_encrypted, &[]),
-    ("PGSSLCERTMODE", Config::is_encrypted, &["allow"]),
-    ("PGSSLMINPROTOCOLVERSION", Config::is_encrypted, &["TLSv1", "TLSv1.1", "TLSv1.2"]),
+    ("PGREQUIREPEER", "requirepeer", |config| matches!(config.place, Place::Unix(_))),
+    ("PGREQUIREAUTH", "require_auth", |_| true),
+    ("PGGSSENCMODE", "gssencmode", |config| matches!(config.place, Place::Tcp { .. })),
+    ("PGREQUIRESSL", "requiressl", |config| {
+        matches!(config.place, Place::Tcp { .. }) && !config.is_encrypted()
+    }),
+    ("PGSSLCRLDIR", "sslcrldir", Config::is_encrypted),
+    ("PGSSLCERTMODE", "sslcertmode", Config::is_encrypted),
+    ("PGSSLMINPROTOCOLVERSION", "ssl_min_protocol_version", Config::is_encrypted),
 ];
 
 impl Config {
@@ -116,8 +119,11 @@ impl Config {
         let is_named = |name: &str| {
             name == "PGREQUIRESSL" && ["sslmode", "tls"].iter().any(|own| url.option(own).is_some())
         };
-        for (name, counts, usual) in STRICTER {
-            let value = variable(name).filter(|value| !usual.contains(&&**value) && !is_named(name));
+        for (name, parameter, counts) in STRICTER {
+            let is_usual = |value: &str| {
+                matches!(ForeignOption::find(FOREIGN, parameter, value), Some(Meaning::Nothing(_)))
+            };
+            let value = variable(name).filter(|value| !is_usual(value) && !is_named(name));
             if value.is_some() && hosts.iter().any(counts) {
                 return Err(url
                     .wrong(format!("{name} is set, and this driver cannot do what it asks for"))

@@ -21,7 +21,20 @@ pub(super) const FOREIGN: &[ForeignOption] = &[
     ForeignOption::new("Prisma, Supabase", "pgbouncer", None, Nothing("a pooler is looked for in any case")),
     ForeignOption::new("Prisma", "connection_limit", None, Nothing("--clients decides on connections")),
     ForeignOption::new("Prisma", "pool_timeout", None, Nothing("--clients decides on connections")),
-    ForeignOption::new("libpq", "gssencmode", Some("disable"), Nothing("GSSAPI is not supported")),
+    ForeignOption::new("libpq", "gssencmode", Some("disable"), Nothing(NO_GSS)),
+    ForeignOption::new("libpq", "gssencmode", Some("prefer"), Nothing(NO_GSS)),
+    ForeignOption::new("libpq", "krbsrvname", None, Nothing(NO_GSS)),
+    ForeignOption::new("libpq", "gsslib", None, Nothing(NO_GSS)),
+    ForeignOption::new("libpq", "gssdelegation", None, Nothing(NO_GSS)),
+    ForeignOption::new("libpq", "sslcompression", None, Nothing("TLS is never compressed")),
+    ForeignOption::new("libpq", "sslsni", Some("1"), Nothing(DEFAULT)),
+    ForeignOption::new("libpq", "sslnegotiation", Some("postgres"), Nothing(DEFAULT)),
+    ForeignOption::new("libpq", "sslcertmode", Some("allow"), Nothing(DEFAULT)),
+    ForeignOption::new("libpq", "ssl_min_protocol_version", Some("TLSv1"), Nothing(TLS_1_2)),
+    ForeignOption::new("libpq", "ssl_min_protocol_version", Some("TLSv1.1"), Nothing(TLS_1_2)),
+    ForeignOption::new("libpq", "ssl_min_protocol_version", Some("TLSv1.2"), Nothing(TLS_1_2)),
+    ForeignOption::new("libpq", "requiressl", Some("0"), Nothing(DEFAULT)),
+    ForeignOption::new("libpq", "load_balance_hosts", Some("disable"), Nothing(DEFAULT)),
     ForeignOption::new("libpq", "client_encoding", Some("utf8"), Nothing("it is always UTF-8")),
     ForeignOption::new("libpq", "client_encoding", Some("utf-8"), Nothing("it is always UTF-8")),
     ForeignOption::new("libpq", "client_encoding", Some("auto"), Nothing("it is always UTF-8")),
@@ -40,6 +53,9 @@ pub(super) const FOREIGN: &[ForeignOption] = &[
     ),
 ];
 
+const NO_GSS: &str = "GSSAPI is not supported";
+const DEFAULT: &str = "it is the default";
+const TLS_1_2: &str = "TLS is 1.2 or newer";
 const KEEPALIVE: &str = "--timeout decides how long a silent server is waited for";
 
 pub(super) const CONNECTIONS: Connections = Connections {

@@ -102,10 +102,7 @@ fn parse(bytes: &[u8], name: &str, file: &str) -> Result<Option<Service>> {
         let (key, value) =
             line.split_once('=').ok_or_else(|| wrong("a line without '=' is no parameter".to_owned()))?;
         let Some((_, variable)) = PARAMETERS.iter().find(|(parameter, _)| *parameter == key) else {
-            let fits = |row: &&ForeignOption| {
-                row.name == key && row.value.is_none_or(|known| known.eq_ignore_ascii_case(value))
-            };
-            match FOREIGN.iter().find(fits).map(|row| row.meaning) {
+            match ForeignOption::find(FOREIGN, key, value) {
                 Some(Meaning::Nothing(_)) => continue,
                 Some(Meaning::Refused(hint)) => {
                     return Err(wrong(format!("the parameter '{key}' is not supported")).hint(hint));

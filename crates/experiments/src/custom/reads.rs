@@ -12,8 +12,8 @@ use kurabe_core::units::nearest;
 use kurabe_core::{Error, Result};
 use kurabe_protocol::sql::{self, Dialect, Kind, Statement};
 
-/// Refuses, before anything is started for it, a statement whose first word is nearly one of SQL, and a COPY of PostgreSQL to
-/// or from the client, which is no request with an answer.
+/// Refuses, before anything is started for it, a statement whose first word is nearly one of SQL, and what copies rows to or from
+/// the client, which is no request with an answer: PostgreSQL's COPY, MySQL's LOAD with LOCAL.
 pub(super) fn check_begin(pieces: &[Piece]) -> Result<()> {
     let text = text(pieces);
     let statement = Statement::read(&text, Dialect::POSTGRES);
@@ -27,6 +27,12 @@ pub(super) fn check_begin(pieces: &[Piece]) -> Result<()> {
         return Err(
             Error::usage(what).hint("write the query (SELECT), or the rows (INSERT); run bulk measures COPY")
         );
+    }
+    let is_local = |at: usize| statement.tokens().get(at).is_some_and(|token| token.is_one_of(&["local"]));
+    if word == "load" && (2..=3).any(is_local) {
+        let what =
+            "LOAD with LOCAL is not supported in a statement: the server would read a file of this machine";
+        return Err(Error::usage(what).hint("write the rows (INSERT); run bulk measures LOAD DATA"));
     }
     let verbs = sql::verbs();
     let near =
@@ -173,7 +179,17 @@ mod tests {
                 "{sql}"
             );
         }
-        for sql in ["COPY t TO '/tmp/stdout'", "SELECT stdout FROM copy"] {
+        for sql in
+            ["LOAD DATA LOCAL INFILE 'x' INTO TABLE t", "load xml concurrent local infile 'x' into table t"]
+        {
+            let error = check_begin(&pieces(sql)).unwrap_err().to_string();
+            assert!(error.contains("LOAD with LOCAL"), "{sql}: {error}");
+        }
+        for sql in [
+            "COPY t TO '/tmp/stdout'",
+            "SELECT stdout FROM copy",
+            "LOAD DATA INFILE '/local' INTO TABLE local",
+        ] {
             assert!(check_begin(&pieces(sql)).is_ok(), "{sql}");
         }
     }

@@ -284,7 +284,8 @@ fn statement(sql: &Sql<'_>, place: &str, declared: &mut Declared, write: bool) -
     let on = tables(&pieces);
     let must_read = on.is_empty() && !write;
     if let Some(why) = asks_for_write(&pieces, None).filter(|_| must_read) {
-        return Err(Error::usage(format!("this statement may change data: {why}")).hint(WRITE));
+        let hint = if sql.is_several { "allow this with --write, as text: -M simple" } else { WRITE };
+        return Err(Error::usage(format!("this statement may change data: {why}")).hint(hint));
     }
     let is_ours = |relation: usize| declared.relations[relation].write;
     if let Some(why) = changes_others(&pieces, &is_ours, None).filter(|_| !on.is_empty() && !write) {

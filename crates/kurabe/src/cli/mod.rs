@@ -14,7 +14,6 @@ mod gate;
 mod listen;
 mod measurement;
 mod pgbench;
-mod renamed;
 mod report;
 mod run;
 mod selftest;
@@ -27,8 +26,7 @@ pub(crate) use brief::{brief, meant, without_all};
 
 pub(crate) use complete::{answer_shell, script};
 pub(crate) use gate::as_run;
-pub(crate) use pgbench::PGBENCH;
-pub(crate) use renamed::renamed;
+pub(crate) use pgbench::{PGBENCH, refused};
 pub(crate) use run::{QUERY, REPLAY};
 
 use crate::{exit, settings};

@@ -65,14 +65,20 @@ const REFUSED: [(&str, Option<char>, &str); 27] = [
 const URL: &str = "the target is a URL: postgres://user@host:port/database";
 const TABLES: &str = "--init makes the tables as 'pgbench -i' does without it; make your own tables with 'pgbench -i', and leave out --init";
 
-/// Why an option of pgbench is refused, if `words`, those after the command, have one that is.
-pub(super) fn refused(words: &[&str]) -> Option<Error> {
+/// Why an option of pgbench is refused, if `words`, those after the program's name, are of a command that runs its scripts and
+/// have one that is.
+pub(crate) fn refused(words: &[String]) -> Option<Error> {
+    let words = || words.iter().map(String::as_str).take_while(|word| *word != "--");
+    let mut commands = words().zip(words().skip(1));
+    if !commands.any(|pair| pair == ("run", PGBENCH)) && words().next() != Some("gate") {
+        return None;
+    }
     let command = command();
     let takes_value = |short: char| {
         let mut all = command.get_arguments();
         all.any(|arg| arg.get_short() == Some(short) && arg.get_action().takes_values())
     };
-    let found = words.iter().find_map(|word| {
+    let found = words().find_map(|word| {
         if let Some(long) = word.strip_prefix("--") {
             let name = long.split('=').next().unwrap_or_default();
             return REFUSED.iter().find(|(known, ..)| *known == name);
@@ -189,6 +195,12 @@ mod tests {
         --failures-detailed --log-prefix --max-tries --progress-timestamp --random-seed --sampling-rate --show-script \
         --verbose-errors --debug -d --dbname --host -p --port -U --username";
 
+    fn of_run(words: &[&str]) -> Option<Error> {
+        refused(
+            &[&["run", PGBENCH], words].concat().iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(),
+        )
+    }
+
     #[test]
     fn every_option_of_pgbench_is_taken_or_refused_with_what_to_write() {
         let command = command();
@@ -204,7 +216,7 @@ mod tests {
             }
         };
         for word in ALL.split_whitespace() {
-            let refused = refused(&[word]);
+            let refused = of_run(&[word]);
             assert_ne!(takes(word), refused.is_some(), "{word}: {refused:?}");
             assert!(refused.is_none_or(|why| why.to_string().contains("pgbench's option --")), "{word}");
         }
@@ -221,10 +233,10 @@ mod tests {
         for words in
             [&["-nL", "100"][..], &["-c8", "-L100"], &["--latency-limit=5"], &["-Tr"][..0], &["-rT", "5"]]
         {
-            assert_eq!(refused(words).is_some(), !words.is_empty(), "{words:?}");
+            assert_eq!(of_run(words).is_some(), !words.is_empty(), "{words:?}");
         }
         for words in [&["-Mprepared"][..], &["-f", "L.sql"], &["-Dr=5"], &["-", "--"], &["-b", "-1"]] {
-            assert!(refused(words).is_none(), "{words:?}");
+            assert!(of_run(words).is_none(), "{words:?}");
         }
     }
 }

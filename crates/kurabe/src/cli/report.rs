@@ -10,7 +10,7 @@ pub(super) fn command() -> Command {
             one_run("Name of the run or a prefix of it, or a path [default: the newest]").required(false).default_value("last").hide_default_value(true),
         )
         .arg(
-            option("format", "FORMAT", "Format: text for the terminal, HTML with charts, Markdown, CSV, JSON, the layout of ab, HdrHistogram's percentiles, OpenMetrics (for Prometheus), or the raw windows of all trials as CSV (windows) [default: as the name of --output ends, else text]").value_parser(["text", "html", "md", "csv", "json", "ab", "hgrm", "openmetrics", "windows"]),
+            option("format", "FORMAT", "Format: text for the terminal, HTML with charts, Markdown, CSV, JSON, HdrHistogram's percentiles, OpenMetrics (for Prometheus), or the raw windows of all trials as CSV (windows) [default: as the name of --output ends, else text]").value_parser(["text", "html", "md", "csv", "json", "hgrm", "openmetrics", "windows"]),
         )
         .arg(
             file("output", "FILE", "Output file ('-': standard output) [default: html in the run's folder, other formats to \

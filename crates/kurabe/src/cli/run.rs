@@ -12,6 +12,9 @@ use kurabe_core::experiment::Experiment;
 use kurabe_core::load::RATE;
 use kurabe_experiments::registry::EXPERIMENTS;
 
+/// The heading of axes, which fits forty columns.
+const AXES: &str = "Axes: lists; each combination is run";
+
 pub(super) fn command() -> Command {
     let command = Command::new("run")
         .about("Runs an experiment or a suite file and prints the report; or a recorded run again, or to its end")
@@ -106,7 +109,7 @@ fn of_experiment(experiment: &'static Experiment) -> Command {
     let operation = option("operation", "NAMES", "Operations to measure [default: all]")
         .value_delimiter(',')
         .value_parser(PossibleValuesParser::new(operations))
-        .help_heading("Axes: each takes a comma-separated list; all combinations are measured");
+        .help_heading(AXES);
     // Operations that read and write are directions of the data.
     let has_directions = info.axes.iter().all(|axis| axis.name != "direction");
     let operation = if has_directions { operation.alias("direction") } else { operation };
@@ -157,7 +160,7 @@ pub(super) fn axis(axis: &'static AxisInfo) -> Arg {
         .value_name("LIST")
         .allow_negative_numbers(true)
         .action(ArgAction::Append)
-        .help_heading("Axes: each takes a comma-separated list; all combinations are measured")
+        .help_heading(AXES)
         .help(format!("{help} [default: {default}]"))
 }
 

@@ -12,7 +12,7 @@ use kurabe_core::run::Run;
 use kurabe_experiments::registry;
 use kurabe_record::{Entry, RunPath, RunState};
 use kurabe_report::{
-    Language, Summary, View, ab, csv, hgrm, html, json, markdown, openmetrics, terminal, windows,
+    Language, Summary, View, csv, hgrm, html, json, markdown, openmetrics, terminal, windows,
 };
 use std::path::PathBuf;
 
@@ -74,7 +74,6 @@ pub(super) fn report(options: &ReportOptions, view: ViewOptions, output: &Output
     }
     let bytes = match format {
         "md" => markdown::render(&summary).into_bytes(),
-        "ab" => ab::render(&summary).into_bytes(),
         "csv" => csv::render(&summary).into_bytes(),
         "hgrm" => hgrm::render(&summary).into_bytes(),
         "windows" => windows::render(&*view.run(&run)?).into_bytes(),
@@ -180,13 +179,12 @@ pub(super) fn write_html(summary: &Summary, path: &RunPath) -> Result<PathBuf> {
 
 /// The description of the run's experiment. A run of an unknown experiment is shown without it.
 pub(super) fn info(run: &Run, output: &Output) -> Option<&'static ExperimentInfo> {
-    let info = registry::of(&run.header.spec).ok().map(|experiment| experiment.info);
-    if info.is_none() {
+    let found = registry::of(&run.header.spec);
+    if let Err(why) = &found {
         output.warning(&format!(
-            "this version of kurabe does not know the experiment '{}': results are shown, without the \
-             question that it answers",
+            "results of experiment '{}' are shown without the question that it answers: {why}",
             run.header.spec.experiment
         ));
     }
-    info
+    found.ok().map(|experiment| experiment.info)
 }

@@ -28,7 +28,10 @@ pub(crate) use together::together;
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut args = args.into_iter();
     match args.next() {
-        None => serve::serve(),
+        None => {
+            crate::signals::outlive_file_limit();
+            serve::serve()
+        }
         Some(word) if word == exec_wrapper::EXEC => exec_wrapper::become_server(args),
         Some(word) if word == together::TOGETHER => together::run(args),
         Some(word) if word == crate::tcp::LISTEN => crate::tcp::listen(args),

@@ -55,7 +55,10 @@ impl Stored {
             }
             match growth(plan, &run_cell.record, cell) {
                 Growth::Known(values) => all.add(values.saturating_mul(each), each),
-                Growth::Unknown => all.growing += 1,
+                Growth::Unknown => {
+                    all.growing += 1;
+                    all.add(least_writes(cell).saturating_mul(each), each);
+                }
             }
         }
         all
@@ -102,6 +105,11 @@ fn growth(plan: &Plan, record: &CellRecord, cell: &PlannedCell) -> Growth {
         .map_or(Growth::Unknown, Growth::Known)
 }
 
+/// The fewest writes of a trial of a cell that are worth measuring.
+fn least_writes(cell: &PlannedCell) -> u64 {
+    MIN_WRITES.saturating_mul(cell.policy.clients as u64).saturating_mul(cell.policy.pipeline)
+}
+
 /// The mean size of a cell's values in bytes.
 fn mean_size(cell: &PlannedCell) -> u64 {
     cell.stored_bytes.unwrap_or(cell.demand.value_bytes).max(1)
@@ -130,8 +138,8 @@ fn name(target: &Target, server: &LimitedServer) -> String {
 }
 
 /// Checks that what the run loads fits into the free memory of each server that evicts values or refuses the writes of
-/// others when it is full. Where such a server has keys of others, it limits what trials add to what is free. Call it when
-/// the targets hold nothing of earlier runs.
+/// others when it is full, and limits what trials add to what is free: a value of the run that is evicted fails its trial. Call
+/// it when the targets hold nothing of earlier runs.
 ///
 /// # Errors
 /// [`Limit`](ErrorKind::Limit) with the figures; or the server's error.
@@ -148,8 +156,19 @@ pub fn check(plan: &mut Plan, targets: &[Target]) -> Result<()> {
             let Some(memory) = read else { continue };
             let left = fits(&name, &memory, &stored)?;
             // What a cache in front of the target gets is a part of what is loaded.
-            if stored.growing > 0 && memory.foreign_keys() > 0 && server.role.is_empty() {
-                limit_growth(plan, &same, &name, &memory, left / stored.growing)?;
+            if stored.growing == 0 || !server.role.is_empty() {
+                continue;
+            }
+            // Agents of a fleet plan the cells again, without this limit.
+            match (&plan.spec.fleet, memory.foreign_keys()) {
+                (None, _) => limit_growth(plan, &same, &memory, left / stored.growing),
+                (Some(_), 0) => {}
+                (Some(_), _) => {
+                    let why = format!(
+                        "{name}: clients of a fleet write as much as they have time for, and the server has keys of others"
+                    );
+                    return Err(Error::new(ErrorKind::Limit, why).hint(HINT));
+                }
             }
         }
     }
@@ -201,35 +220,19 @@ fn by_server(targets: &[Target]) -> Vec<Vec<usize>> {
     all.into_iter().map(|(_, same)| same).collect()
 }
 
-/// Limits what trials add to this much memory for each cell.
-fn limit_growth(
-    plan: &mut Plan,
-    targets: &[usize],
-    name: &str,
-    memory: &StoreMemory,
-    room: u64,
-) -> Result<()> {
+/// Limits what trials add to the fewest writes and this much memory more for each cell.
+fn limit_growth(plan: &mut Plan, targets: &[usize], memory: &StoreMemory, room: u64) {
     let grows = |record: &CellRecord, cell: &PlannedCell| {
         targets.contains(&record.target) && matches!(growth(plan, record, cell), Growth::Unknown)
     };
-    let most = |cell: &PlannedCell| room / memory.needed(1, mean_size(cell)).max(1);
+    let most = |cell: &PlannedCell| {
+        least_writes(cell).saturating_add(room / memory.needed(1, mean_size(cell)).max(1))
+    };
     let growing: Vec<(CellRecord, u64)> = plan
         .available()
         .filter(|(record, cell)| grows(record, cell))
         .map(|(record, cell)| (record.clone(), most(cell)))
         .collect();
-    let too_few = plan.available().any(|(record, cell)| {
-        grows(record, cell) && most(cell) < MIN_WRITES * cell.policy.clients as u64 * cell.policy.pipeline
-    });
-    if too_few || plan.spec.fleet.is_some() {
-        let [room, limit] = [room, memory.limit].map(units::size);
-        let why = format!(
-            "{name}: trials add as many values as they have time for, and the server has {room} left for those of each \
-             cell, of {limit} ({}), with keys of others; when its memory is full, it {}",
-            memory.set_by, memory.when_full
-        );
-        return Err(Error::new(ErrorKind::Limit, why).hint(HINT));
-    }
     plan.limit_writes(|record, _| {
         let same = |known: &CellRecord| {
             known.target == record.target
@@ -238,7 +241,6 @@ fn limit_growth(
         };
         growing.iter().find(|(known, _)| same(known)).map(|(_, most)| *most)
     });
-    Ok(())
 }
 
 /// Advice if a run does not fit.
