@@ -90,7 +90,10 @@ fn run_all(place: &Place, url: &str, look: &mut dyn FnMut(&str)) {
         ],
         &[&["run", "-f", &custom, url][..], &SHORT].concat(),
         &["run", "bulk", url, "--rows", "300", "--rounds", "1"],
-        &["run", "query", url, "-c", "SELECT 4711", "-c", "SELECT 4700 + 11", "--rounds", "1"],
+        &[
+            "run", "query", url, "-c", "SELECT 4711", "-c", "SELECT 4700 + 11", "--requests", "40",
+            "--rounds", "1",
+        ],
         &[&["capture", url, "-o", &capture][..], &client].concat(),
         &["run", "replay", &capture, url, "--rounds", "1", "--no-html"],
         &[&["gate", &custom, url, &file, "--fail-on", "slower:5%"][..], &GATE].concat(),

@@ -101,6 +101,7 @@ fn rows_that_a_copy_refused_and_what_it_leaves_are_private() {
     let rest = ["--reject", &rejected, "--leftovers", &left, "--export-html", &page];
     run_after(&place, ALL, &[&["copy", &from, &to], &rest[..]].concat());
     assert_eq!((mode(&rejected), mode(&left), mode(&page)), (0o600, 0o600, 0o666));
+    assert_eq!(mode(at("to.db")), 0o600, "the copy itself");
     // A link that another account made does not have another file written.
     let (link, theirs) = (at("link"), place.file("theirs", "theirs"));
     symlink(&theirs, &link).unwrap();
@@ -108,4 +109,9 @@ fn rows_that_a_copy_refused_and_what_it_leaves_are_private() {
     assert_ne!(answer.code, Some(0), "{answer:?}");
     place.run(&["copy", &from, &database("third.db"), "--leftovers", &link]).success();
     assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
+    // Nor one to a file that is not there yet.
+    let (link, missing) = (at("link.db"), at("missing.db"));
+    symlink(&missing, &link).unwrap();
+    place.run(&["copy", &from, &format!("sqlite:{link}")]).exit_code(2).err_has("a link to a file");
+    assert!(!Path::new(&missing).exists());
 }

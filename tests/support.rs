@@ -120,9 +120,13 @@ impl Place {
 
     /// Waits until a run waits after this many trials.
     pub(crate) fn wait_for_pause(&self, trials: usize) {
-        let waits = self.pause(trials).with_extension("waits");
-        let there = eventually(120, || waits.exists().then_some(()));
+        let there = eventually(120, || self.is_paused(trials).then_some(()));
         assert!(there.is_some(), "no run came to its trial {trials}");
+    }
+
+    /// Whether a run waits after this many trials, or did.
+    pub(crate) fn is_paused(&self, trials: usize) -> bool {
+        self.pause(trials).with_extension("waits").exists()
     }
 
     /// Lets a run that waits after this many trials go on.

@@ -1,11 +1,12 @@
 //! What the program makes of targets: secrets that it does not show, the environment, files that stay as they are, and
 //! names of one server.
 
-use crate::support::{Answer, Place, with};
+use crate::support::{Answer, Place, piped, with};
 use kurabe_testbed::testing;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 #[test]
 fn secret_in_an_unreadable_target_is_in_no_output() {
@@ -200,4 +201,38 @@ fn two_names_of_one_server_are_refused_and_databases_of_one_server_are_told() {
     let answer = run([&format!("sqlite:{file}"), &format!("sqlite:{}", place.at("y.db"))]);
     assert!(answer.code != Some(0) && answer.err.contains("one database of one server"), "{answer:?}");
     run([&format!("sqlite:{file}"), &format!("sqlite:{file}?synchronous=off")]).success();
+}
+
+/// Everybody on this machine can read arguments, and a URL may have a password.
+#[test]
+fn target_of_every_command_may_be_a_line_of_standard_input() {
+    let place = Place::new();
+    let with_input = |args: &[&str], input: &str| {
+        let mut child = piped(place.command(args).stdin(Stdio::piped()));
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        Answer::at_end_of(child)
+    };
+    let file = place.at("a.capture");
+    for args in [
+        &["doctor", "-"][..],
+        &["run", "kv", "-"],
+        &["copy", "-", "sqlite:"],
+        &["capture", "-", "-o", &file, "--", "true"],
+        &["wire", "-", "--", "true"],
+        &["up", "app", "-", "--experiment", "kv"],
+        &["up", "stack", "php", "--db", "-"],
+    ] {
+        let answer = with_input(args, "nosuch://kurabe@127.0.0.1/a\n");
+        assert!(answer.code != Some(0) && answer.err.contains("nosuch"), "{args:?}: {answer:?}");
+    }
+    let Some(server) = testing::server("redis") else { return };
+    // The rest is of the command that is started.
+    let answer = with_input(&["wire", "-", "--", "cat"], &format!("{}\nthe rest\n", server.url()));
+    assert!(answer.code == Some(0) && answer.err.contains("the rest"), "{answer:?}");
+    // No password of a file's URL is shown.
+    let data = with_input(
+        &["run", "query", "up:postgres", "-c", "SELECT 1", "-c", "SELECT 2", "--setup", "-"],
+        "postgres://u:secret@127.0.0.1/d\n",
+    );
+    assert!(data.code == Some(2) && !data.err.contains("secret"), "{data:?}");
 }

@@ -1,6 +1,8 @@
 //! PostgreSQL: what others create in a schema of the search path (CVE-2018-1058), and before us under our names.
 
 use super::*;
+use kurabe_advise::change::{Change, Index};
+use kurabe_advise::shapes::Part;
 use kurabe_testbed::{Server, testing};
 
 /// What the low role's functions call. It counts in a sequence, which no rollback undoes, and fails in a transaction that only
@@ -138,6 +140,34 @@ fn no_command_runs_functions_operators_and_types_of_others() {
     let (_own, mut low) = with_traps(&server);
     let place = Place::new();
     run_all(&place, server.url(), &mut |command| assert_eq!(sprung(&mut low), "0", "{command}"));
+}
+
+#[test]
+fn statement_of_advice_runs_no_functions_and_operators_of_others() {
+    let Some(server) = testing::server("postgres") else { return };
+    let (mut own, mut low) = with_traps(&server);
+    // An index takes functions that say so.
+    let equal = OPERATORS.iter().position(|one| one.0 == "=" && one.1 == "varchar").unwrap();
+    low.run("ALTER FUNCTION public.lower(varchar) IMMUTABLE");
+    low.run(&format!("ALTER FUNCTION public.operator_{equal} IMMUTABLE"));
+    own.run("CREATE TABLE item (name varchar(20), state varchar(20))");
+    own.run("INSERT INTO item VALUES ('A', 'b')");
+    let index = |part| {
+        let only = Some(("state".to_owned(), "'b'".to_owned()));
+        Change::Index(Index {
+            name: "i".to_owned(),
+            table: "item".to_owned(),
+            parts: vec![part],
+            only,
+            ..Index::default()
+        })
+    };
+    let name = || "name".to_owned();
+    for part in [Part::Call { function: "lower".to_owned(), column: name() }, Part::Beginning(name())] {
+        own.run(&index(part).sql(of_scheme("postgres").unwrap()).unwrap());
+        own.run("DROP INDEX i");
+    }
+    assert_eq!(sprung(&mut low), "0");
 }
 
 /// Tables of others, with columns of their own types and what a copy lists.

@@ -69,7 +69,7 @@ fn no_command_runs_triggers_and_views_of_the_file() {
         &["doctor", "--messages", &url],
         &[
             "run", "query", &url, "-c", "SELECT n FROM wages", "-c", "SELECT n + 0 AS n FROM wages",
-            "--rounds", "1",
+            "--requests", "40", "--rounds", "1",
         ],
         &[&["gate", &custom, &url, &beside, "--fail-on", "slower:5%"][..], &GATE].concat(),
         &[&["run", "session", &url][..], &SESSION].concat(),

@@ -243,13 +243,13 @@ fn ended(command: &mut Command) -> bool {
 }
 
 #[test]
-fn lock_of_a_database_file_follows_no_link() {
+fn database_file_and_its_lock_follow_no_link() {
     let Some(accounts) = Accounts::get() else { return };
     let user = accounts.user(&Account::root());
     let field = Field::new(&accounts, &user);
     let mut found = Vec::new();
     for scheme in ["sqlite", "lmdb"].into_iter().take(if cfg!(feature = "full") { 2 } else { 1 }) {
-        for suffix in ["-kurabe.lock"] {
+        for suffix in ["", "-kurabe.lock"] {
             for trap in [Trap::Link, Trap::Dangling] {
                 let name = format!("{scheme}{suffix}{trap:?}.db");
                 let file = field.set(trap, &format!("{name}{suffix}")).unwrap();

@@ -14,10 +14,12 @@ pub(super) fn holes(accounts: &Accounts, processes: &[u32], folders: &[PathBuf])
     found
 }
 
-/// Like [`holes`], for a command whose own sockets have no answer at all for others, whichever database user they say to be.
-pub(super) fn holes_of_relay(
+/// Like [`holes`], for a command with so many relays, which have no answer at all for others, whichever database user they say
+/// to be.
+pub(super) fn holes_of_relays(
     accounts: &Accounts,
     process: u32,
+    expected: usize,
     folders: &[PathBuf],
     users: &[&str],
 ) -> Vec<String> {
@@ -25,7 +27,7 @@ pub(super) fn holes_of_relay(
     let mut found = of_processes(accounts, &pids, folders);
     let (relays, servers): (Vec<_>, Vec<_>) =
         scene::listeners(&pids).into_iter().partition(|listener| listener.program == "kurabe");
-    assert!(!relays.is_empty(), "no relay listens");
+    assert_eq!(relays.len(), expected, "{relays:?}");
     found.extend(logins::answered(&accounts.intruder, &relays, users));
     found.extend(logins::served(&accounts.intruder, &servers));
     found

@@ -19,8 +19,8 @@ use std::time::Duration;
 const NONBLOCK: i32 = 0o4000;
 /// How long a socket may be silent before its first byte, and after it.
 const SILENCE: [Duration; 2] = [Duration::from_secs(2), Duration::from_millis(300)];
-/// Attempts at the same time: most of them wait.
-const AT_ONCE: usize = 24;
+/// Attempts at the same time: most of them wait. No server takes fewer connections.
+const AT_ONCE: usize = 64;
 
 /// Where a process listens.
 #[derive(Debug, Clone, PartialEq, Eq)]

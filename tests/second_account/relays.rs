@@ -2,7 +2,7 @@
 
 use super::accounts::{Account, Accounts, User};
 use super::fixtures::Postgres;
-use super::holes::{assert_none, holes, holes_of_relay};
+use super::holes::{assert_none, holes, holes_of_relays};
 use super::intruder::Address;
 use super::running::Running;
 use super::{logins, scene};
@@ -11,11 +11,16 @@ use std::process::Command;
 
 /// A relay whose command has used the database and waits.
 fn relaying(user: &User, args: &[&str], ask: &str) -> Running {
+    relaying_by(user, args, &["sh", "-ec"], ask)
+}
+
+/// Like [`relaying`]; these words execute the command.
+fn relaying_by(user: &User, args: &[&str], by: &[&str], ask: &str) -> Running {
     let (ready, go) = (user.signals().join("ready"), user.signals().join("go"));
     let _ = std::fs::remove_file(&ready);
     let script =
         format!("{ask} && touch {} && while [ ! -e {} ]; do sleep 0.2; done", ready.display(), go.display());
-    let mut relay = Running::start(&mut user.run(&[args, &["--", "sh", "-ec", &script]].concat()));
+    let mut relay = Running::start(&mut user.run(&[args, &["--"], by, &[&*script]].concat()));
     eventually(120, || (ready.exists() || relay.has_ended()).then_some(()));
     assert!(ready.exists(), "{args:?}: its own command does not get through: {:?}", relay.end());
     relay
@@ -43,7 +48,7 @@ fn relay_lends_nobody_the_identity_of_its_user() {
         ("wire of a peer", ["wire", &folder].to_vec()),
     ] {
         let mut relay = relaying(&user, &args, ASK);
-        let holes = holes_of_relay(&accounts, relay.id(), &[user.home().to_owned()], &names);
+        let holes = holes_of_relays(&accounts, relay.id(), 1, &[user.home().to_owned()], &names);
         found.extend(holes.into_iter().map(|hole| format!("{name}: {hole}")));
         found.extend(
             psql_through(&accounts.intruder, &user, &relay).into_iter().map(|hole| format!("{name}: {hole}")),
@@ -95,15 +100,14 @@ fn relay_before_each_engine_serves_no_other_account() {
     let users = accounts.users();
     let mut found = Vec::new();
     for (engine, user) in super::throwaway::engines().into_iter().zip(users.iter().cycle()) {
-        let target = format!("up:{engine}");
-        for args in
-            [&["capture", &target, "-o", &user.at(&format!("{engine}.capture"))][..], &["wire", &target]]
-        {
-            let mut relay = relaying(user, args, "true");
-            let holes = holes_of_relay(&accounts, relay.id(), &[user.home().to_owned()], &["kurabe", "root"]);
-            found.extend(holes.into_iter().map(|hole| format!("{} {target}: {hole}", args[0])));
-            relay.end();
-        }
+        let (target, file) = (format!("up:{engine}"), user.at(&format!("{engine}.capture")));
+        let program = user.path().display().to_string();
+        // The relay of `capture` is before the server, and that of `wire` before the relay of `capture`.
+        let wire = ["sh", "-ec", "exec \"$0\" wire \"$KURABE_URL\" -- sh -ec \"$1\"", &program];
+        let mut relay = relaying_by(user, &["capture", &target, "-o", &file], &wire, "true");
+        let holes = holes_of_relays(&accounts, relay.id(), 2, &[user.home().to_owned()], &["kurabe", "root"]);
+        found.extend(holes.into_iter().map(|hole| format!("{target}: {hole}")));
+        relay.end();
     }
     assert_none("relays", &found);
 }

@@ -118,7 +118,10 @@ fn gate_of_two_throwaway_servers_tells_nobody_their_passwords() {
     let users = accounts.users();
     for (pair, user) in engines().chunks(2).zip(users.iter().cycle()) {
         let lines = CommandLines::watch();
-        let suite = user.input("gate.toml", "experiment = \"kv\"\nrecords = 20\nrequests = 40\nrounds = 6\n");
+        let suite = user.input(
+            "gate.toml",
+            "experiment = \"kv\"\nrecords = 20\nrequests = 40\nrounds = 6\n[axes]\nclients = [2]\n",
+        );
         let script = user.input("gate.sh", &fs::read_to_string(GATE).unwrap());
         let up = |engine: &str| format!("{} up {engine}", user.path().display());
         let mut gate = user.program(Path::new(&script), &[]);

@@ -1,7 +1,7 @@
 //! Passwords: right ones work from every source, wrong ones give one clear error, and none is leaked: in no output,
 //! artefact, error or temporary file, and not in the arguments or the environment of child processes.
 
-use super::common::{BRIEF, assert_all_verified, by, session, with};
+use super::common::{assert_all_verified, by, session, with};
 use super::watch::{Needles, Seen};
 use crate::support::{Answer, Place, eventually, piped};
 use kurabe_testbed::Server;
@@ -11,6 +11,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command};
 use tempfile::TempDir;
 
+/// The options of a run with few requests: what they take does not matter here.
+const FEW: [&str; 12] = [
+    "--compress", "none", "--layout", "blob", "--payload", "1k", "--requests", "4", "--records", "4",
+    "--rounds", "1",
+];
 const PASSWORD: &str = "xyzzy-Plugh:17";
 const WRONG: &str = "frotz-Waldo-23";
 /// As in URLs.
@@ -112,23 +117,27 @@ fn temporary() -> TempDir {
 }
 
 /// Monitors everything that the program starts, until it ends: every process below it, and the temporary files of
-/// all.
-fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
+/// all. It waits after its first trial, until its servers were searched.
+fn watched(place: &Place, mut command: Command, itself: bool) -> (Answer, Seen) {
     let (folder, needles) = (temporary(), needles());
     command.env("TMPDIR", folder.path());
     let mut child: Child = piped(&mut command);
     let mut seen = Seen::default();
-    let mut looks = 0;
+    let (mut looks, mut waits) = (0, true);
     let ended = eventually(250, || {
         looks += 1;
-        if looks % 5 == 1 {
+        let pauses = waits && place.is_paused(1);
+        if pauses || looks % 5 == 1 {
             seen.look(&child, itself, &needles);
         }
-        if looks % 40 == 1 {
+        if pauses {
             needles.assert_absent_below(folder.path());
+            place.go_on(1);
+            waits = false;
         }
         child.try_wait().unwrap()
     });
+    assert!(!waits, "the run did not come to its first trial");
     assert!(ended.is_some(), "it did not end");
     let answer = Answer::at_end_of(child);
     needles.assert_absent_below(folder.path());
@@ -140,21 +149,17 @@ fn watched(mut command: Command, itself: bool) -> (Answer, Seen) {
 fn runs_without_leak(place: &Place, urls: &[String], engines: &[&str], variables: &[&str], itself: bool) {
     let ups: Vec<String> = engines.iter().map(|engine| format!("up:{engine}")).collect();
     let targets: Vec<&str> = urls.iter().chain(&ups).map(String::as_str).collect();
-    let mut programs = Vec::new();
-    // A run is short, and may end on a busy machine before its servers were inspected. Then it is repeated.
-    for _ in 0..5 {
-        let mut command = place.command(&session(&targets, &BRIEF));
-        command.envs(variables.iter().map(|name| (name, PASSWORD)));
-        let (answer, seen) = watched(command, itself);
-        assert_all_verified(place, &answer);
-        assert_no_password(place, &answer);
-        programs.push(seen.programs.len());
-        // The supervisor is this program, and a server is below each.
-        if seen.programs.len() > engines.len() {
-            return;
-        }
-    }
-    panic!("{engines:?}: their servers were not observed: {programs:?}");
+    let mut command = place.pausing(&session(&targets, &FEW), &[1]);
+    command.envs(variables.iter().map(|name| (name, PASSWORD)));
+    let (answer, seen) = watched(place, command, itself);
+    assert_all_verified(place, &answer);
+    assert_no_password(place, &answer);
+    // The supervisor is this program, and a server is below each.
+    assert!(
+        seen.programs.len() > engines.len(),
+        "{engines:?}: not all servers were seen: {:?}",
+        seen.programs
+    );
 }
 
 /// The engines with passwords that can be started here, each with a password-protected server.
@@ -179,7 +184,7 @@ fn wrong_password_is_one_error_without_the_password(servers: &Servers) {
         let shown = guarded.url(server, guarded.user);
         for given in [guarded.user.to_owned(), format!("{}:{WRONG}", guarded.user)] {
             let url = guarded.url(server, &given);
-            for args in [session(&[&url], &BRIEF), vec!["doctor", &url]] {
+            for args in [session(&[&url], &FEW), vec!["doctor", &url]] {
                 let answer = run_without_leak(&place, &args).exit_code(3);
                 assert_eq!(answer.errors().len(), 1, "{answer:?}");
                 assert!(answer.err.contains(&shown), "{answer:?}");
@@ -221,7 +226,7 @@ fn url_password_is_in_no_output_record_or_report(servers: &Servers) {
         assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
     }
     // The run file cannot contain it, so that a rerun without it is rejected, and one with it works.
-    let alone = run_without_leak(&place, &session(&targets, &BRIEF));
+    let alone = run_without_leak(&place, &session(&targets, &FEW));
     assert_all_verified(&place, &alone);
     assert_eq!(run_without_leak(&place, &["run", "--again", "last"]).code, Some(3));
     let again = [&["run", "--again", "last"], &targets[..]].concat();
@@ -281,7 +286,7 @@ fn no_error_repeats_a_password() {
         (with(&good, "chraset=statement"), 2),
         (with(&good, "charset=latin1"), 2),
     ] {
-        for args in [session(&[&url], &BRIEF), vec!["doctor", &url]] {
+        for args in [session(&[&url], &FEW), vec!["doctor", &url]] {
             let answer = run_without_leak(&place, &args);
             assert_eq!(answer.code, Some(code), "{args:?}: {answer:?}");
         }

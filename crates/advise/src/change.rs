@@ -81,10 +81,15 @@ impl Index {
             let down = if self.down.get(at) == Some(&true) { " DESC" } else { "" };
             match part {
                 Part::Column(column) => format!("{}{down}", quoted(column)),
-                Part::Beginning(column) if is_postgres => format!("{} text_pattern_ops", quoted(column)),
+                Part::Beginning(column) if is_postgres => {
+                    format!("{} pg_catalog.text_pattern_ops", quoted(column))
+                }
                 Part::Beginning(column) => quoted(column),
                 Part::Prefix(column, length) => format!("{}({length})", quoted(column)),
-                Part::Call { function, column } if is_postgres => format!("{function}({})", quoted(column)),
+                // Not those that another role made under these names, for whoever makes the index.
+                Part::Call { function, column } if is_postgres => {
+                    format!("pg_catalog.{function}({})", quoted(column))
+                }
                 Part::Call { function, column } => format!("({function}({}))", quoted(column)),
             }
         };
@@ -96,7 +101,7 @@ impl Index {
             let _ = write!(sql, " INCLUDE ({})", columns.join(", "));
         }
         if let Some((column, literal)) = &self.only {
-            let _ = write!(sql, " WHERE {} = {literal}", quoted(column));
+            let _ = write!(sql, " WHERE {} OPERATOR(pg_catalog.=) {literal}", quoted(column));
         }
         sql + ";"
     }

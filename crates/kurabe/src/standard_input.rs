@@ -2,13 +2,15 @@
 //! machine can read the arguments of a process, and a URL may have a password.
 
 use kurabe_core::text::without_mark;
-use std::io::{BufRead as _, Read as _};
+use std::fs::File;
+use std::io::{Error, Read as _};
+use std::os::fd::AsFd as _;
 use std::sync::{Mutex, PoisonError};
 
 /// The word in place of a secret.
 const WORD: &str = "-";
 /// The longest line that is read, in bytes.
-const LONGEST: u64 = 64 << 10;
+const LONGEST: usize = 64 << 10;
 
 /// What was read, in the order of the command line.
 static READ: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -18,9 +20,14 @@ pub(crate) fn value(word: &str) -> Result<String, String> {
     if word != WORD {
         return Ok(word.to_owned());
     }
-    let mut line = String::new();
-    let read = std::io::stdin().lock().take(LONGEST).read_line(&mut line);
-    read.map_err(|error| format!("standard input cannot be read: {error}"))?;
+    let failed = |error: Error| format!("standard input cannot be read: {error}");
+    // What follows the line is of the command that this program may start.
+    let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while line.len() < LONGEST && !line.ends_with(b"\n") && input.read(&mut byte).map_err(failed)? > 0 {
+        line.push(byte[0]);
+    }
+    let line = String::from_utf8(line).map_err(|_| "standard input is no text".to_owned())?;
     let line = without_mark(&line).trim();
     if line.is_empty() {
         return Err("standard input has no line for it".to_owned());

@@ -72,6 +72,7 @@ impl Lmdb {
             return Ok(Arc::clone(store));
         }
         self.place.check()?;
+        self.place.create()?;
         let opened = Store::open(self.place.path(), self.sync, self.map_size);
         Ok(Arc::clone(store.insert(Arc::new(opened.map_err(|e| self.place.explain_open(e))?))))
     }

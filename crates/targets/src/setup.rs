@@ -55,7 +55,8 @@ pub(crate) fn check(setup: &str, url: &TargetUrl) -> Result<()> {
     }
     let mut start = [0; 5];
     let read = File::open(setup).and_then(|mut file| file.read(&mut start)).map_err(|error| {
-        Error::usage(format!("--setup: {setup} cannot be read: {error}"))
+        let shown = without_passwords(std::iter::once(setup.to_owned())).concat();
+        Error::usage(format!("--setup: {shown} cannot be read: {error}"))
             .hint("name a file of SQL, a dump of pg_dump or mysqldump, or copy:URL")
     })?;
     match &start[..read] {

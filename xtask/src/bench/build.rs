@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use super::options::Variables;
 use super::process;
-use super::run::machine;
+use super::run::{self, machine};
 use crate::shell::{self, Outcome};
 
 /// What a build took and made.
@@ -35,7 +35,7 @@ pub fn run(args: &[String]) -> Outcome {
     let list = |name| Some(given.get(name)).filter(|list| !list.is_empty());
     let (base, features, base_features) = (given.get("base"), list("features"), list("base-features"));
     let revision = shell::run(Command::new("git").args(["rev-parse", "--short", "--verify", base]), "git")?;
-    let scratch = std::env::temp_dir().join(format!("kurabe-build-{}", std::process::id()));
+    let scratch = run::scratch("build")?;
     let measured = measure(&scratch, base, base_features, features);
     let _ = fs::remove_dir_all(&scratch);
     let [before, now] = measured?;

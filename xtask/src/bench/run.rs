@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -13,12 +14,17 @@ pub struct Kurabe {
     pub scratch: PathBuf,
 }
 
+/// Makes a folder for temporary files that nobody else may enter. One that is there is another account's, or a link.
+pub(super) fn scratch(name: &str) -> Result<PathBuf, String> {
+    let folder = std::env::temp_dir().join(format!("kurabe-{name}-{}", std::process::id()));
+    let made = fs::DirBuilder::new().mode(0o700).create(&folder);
+    made.map(|()| folder.clone()).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
 impl Kurabe {
     /// Builds the program. `name` is that of the benchmark.
     pub fn build(name: &str) -> Result<Self, String> {
-        let scratch = std::env::temp_dir().join(format!("kurabe-{name}-{}", std::process::id()));
-        fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
-        Ok(Self { program: program()?, scratch })
+        Ok(Self { program: program()?, scratch: scratch(name)? })
     }
 
     /// A shell that executes a command, on one processor if one is given.

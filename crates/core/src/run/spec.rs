@@ -116,7 +116,7 @@ impl Setup {
             return Ok(Self { from, digest: None });
         }
         let digest = File::open(given).and_then(|file| digest(BufReader::new(file))).map_err(|error| {
-            Error::of_cause(ErrorKind::Usage, format_args!("--setup: {given} cannot be read"), error)
+            Error::of_cause(ErrorKind::Usage, format_args!("--setup: {from} cannot be read"), error)
                 .hint("name a file of SQL, a dump of pg_dump or mysqldump, or copy:URL")
         })?;
         Ok(Self { from: given.to_owned(), digest: Some(digest) })

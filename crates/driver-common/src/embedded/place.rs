@@ -4,6 +4,7 @@ use super::temporary::Temporary;
 use crate::prelude::*;
 use std::fs;
 use std::io::ErrorKind as Io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Linux's type numbers of in-memory file systems, tmpfs and ramfs (`statfs(2)`).
@@ -97,6 +98,20 @@ impl Place {
             }
             Err(error) => Err(Error::new(ErrorKind::Unreachable, format!("{here}: {error}"))),
         }
+    }
+
+    /// Creates an empty file that its owner alone can read, whatever the umask allows, if there is none. A link to a file that
+    /// is not there leads nowhere. What else is wrong, the engine says.
+    ///
+    /// # Errors
+    /// [`Usage`](ErrorKind::Usage) for such a link.
+    pub fn create(&self) -> Result<()> {
+        let made = fs::File::options().write(true).create_new(true).mode(0o600).open(&self.path);
+        if made.is_err_and(|error| error.kind() == Io::AlreadyExists) && !self.path.exists() {
+            let what = format!("{}: is a link to a file that does not exist", self.shown());
+            return Err(Error::usage(what).hint("name the file itself"));
+        }
+        Ok(())
     }
 
     /// Adds the location and a possible reason to an error.

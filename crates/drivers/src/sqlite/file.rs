@@ -59,15 +59,15 @@ impl SqliteFile {
             let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
             if !*ready {
                 self.place.check()?;
-                let connection =
-                    self.open(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+                self.place.create()?;
+                let connection = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
                 self.settings.set_up(&connection).map_err(|e| e.context(self.place.shown()))?;
                 *ready = true;
                 // Returned and not closed: the last connection to close checkpoints the WAL.
                 return Ok(connection);
             }
         }
-        let connection = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        let connection = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         self.settings.apply(&connection).map_err(|e| e.context(self.place.shown()))?;
         Ok(connection)
     }

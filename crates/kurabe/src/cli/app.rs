@@ -1,6 +1,6 @@
 //! `kurabe up app`.
 
-use super::arguments::{flag, option, timeout};
+use super::arguments::{flag, option, target, timeout};
 use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser};
 use kurabe_experiments::registry::EXPERIMENTS;
 
@@ -11,13 +11,9 @@ fn arg(name: &'static str, value: &'static str, default: &'static str, help: &'s
 pub(super) fn command() -> Command {
     Command::new("app")
         .about("Serves the transactions of experiments over HTTP for any load generator, until Ctrl-C")
-        .arg(
-            Arg::new("target")
-                .required(true)
-                .value_name("TARGET")
-                .add(super::complete::targets())
-                .help("The database: a URL, or up:ENGINE for a throwaway server"),
-        )
+        .arg(target(Arg::new("target")).required(true).value_name("TARGET").help(
+            "The database: a URL, - for the next line of standard input, or up:ENGINE for a throwaway server",
+        ))
         .arg(timeout())
         .args(clients())
         .arg(

@@ -75,12 +75,16 @@ pub(super) fn timeout() -> Arg {
     option("timeout", "TIME", help)
 }
 
+/// A URL of a database, which may have a password: `-` reads it from standard input.
+pub(super) fn target(arg: Arg) -> Arg {
+    secret(arg).add(complete::targets())
+}
+
 pub(super) fn targets(required: bool) -> Arg {
-    secret(Arg::new("target"))
+    target(Arg::new("target"))
         .value_name("TARGET")
         .num_args(if required { 1.. } else { 0.. })
         .required(required)
-        .add(complete::targets())
         .help(
             "Database URLs, or up:ENGINE for a throwaway server; see 'kurabe list'. '-' is the next line of standard input, \
              for a URL with a password [default: sqlite:]",

@@ -1,6 +1,6 @@
 //! `kurabe copy`.
 
-use super::arguments::{flag, option, secret};
+use super::arguments::{flag, option, target};
 use clap::{Arg, ArgAction, Command};
 use kurabe_copy::issue::IssueKind;
 use std::fmt::Write as _;
@@ -20,8 +20,7 @@ const EXITS: &str = "Exit codes:
 
 pub(super) fn command() -> Command {
     let side = |name: &'static str, value: &'static str, help: &'static str| {
-        let arg = secret(Arg::new(name)).required_unless_present("casts").value_name(value);
-        arg.add(super::complete::targets()).help(help)
+        target(Arg::new(name)).required_unless_present("casts").value_name(value).help(help)
     };
     let many = |name: &'static str, value: &'static str, help: &'static str| {
         option(name, value, help).action(ArgAction::Append)

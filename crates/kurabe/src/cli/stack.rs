@@ -1,6 +1,6 @@
 //! `kurabe up stack`.
 
-use super::arguments::{option, timeout};
+use super::arguments::{option, target, timeout};
 use clap::{Arg, Command, builder::PossibleValuesParser};
 
 pub(super) fn command() -> Command {
@@ -34,10 +34,9 @@ pub(super) fn command() -> Command {
 
 /// The database of stacks.
 pub(super) fn db() -> Arg {
-    option(
+    target(option(
         "db",
         "TARGET",
         "The database that application stacks use: up:mysql, or a URL of MySQL, MariaDB or PostgreSQL",
-    )
-    .add(super::complete::targets())
+    ))
 }

@@ -1,6 +1,6 @@
 //! `kurabe wire`.
 
-use super::arguments::{flag, option};
+use super::arguments::{flag, option, target};
 use clap::{Arg, Command};
 use std::ffi::OsString;
 
@@ -39,11 +39,10 @@ pub(super) fn command() -> Command {
 /// The server, the command that connects to it, and the relay between them.
 pub(super) fn relay() -> [Arg; 5] {
     [
-        Arg::new("target")
+        target(Arg::new("target"))
             .required(true)
             .value_name("TARGET")
-            .add(super::complete::targets())
-            .help("The server: a URL, or up:ENGINE for a throwaway server"),
+            .help("The server: a URL, - for the next line of standard input, or up:ENGINE for a throwaway server"),
         Arg::new("command")
             .value_name("COMMAND")
             .last(true)

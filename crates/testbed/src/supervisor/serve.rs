@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use kurabe_os::private;
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -281,8 +282,7 @@ impl Supervisor {
         let whose = if self.instance.spec.shared { "shared" } else { "own" };
         let line = format!("{} {whose} {pid}\n", self.engine.name);
         // One write, so that lines of others do not come between.
-        let file = fs::OpenOptions::new().append(true).create(true).open(path);
-        let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
+        let _ = private::append(path).and_then(|mut file| file.write_all(line.as_bytes()));
     }
 
     fn wait_until_ready(&self, running: &mut ChildProcess, deadline: Instant) -> Result<(), TestbedError> {
