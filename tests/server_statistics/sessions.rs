@@ -69,8 +69,8 @@ fn row_lock_of_other_session_is_reported_as_lock_wait_with_statement() {
             continue;
         }
         assert_eq!(found.bottleneck, Bottleneck::Locks, "{engine}: {found:?}");
-        assert!(found.evidence.contains("the server reports"), "{found:?}");
-        assert!(found.evidence.contains("UPDATE"), "{found:?}");
+        assert!(found.evidence.to_string().contains("the server reports"), "{found:?}");
+        assert!(found.evidence.to_string().contains("UPDATE"), "{found:?}");
     }
 }
 

@@ -66,7 +66,9 @@ mod tests {
         push(&mut out, "COM_SET_OPTION 1".to_owned(), &sent, &mut HashMap::new()).unwrap();
         assert_eq!(out, [3, 0, 0, 0, command::SET_OPTION, 1, 0]);
         let template = "COM_SET_OPTION \0";
-        assert!(!Family::Mysql.is_left_out(template) && Family::Mysql.effects(template, template).0.is_none());
+        assert!(
+            !Family::Mysql.is_left_out(template) && Family::Mysql.effects(template, template).0.is_none()
+        );
         assert!(Family::Mysql.is_left_out("COM_STATISTICS"));
     }
 }

@@ -308,9 +308,9 @@ fn disk(facts: &Facts, idle: f64) -> Option<Judged> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribution::{Evidence, Rule};
     use crate::attribution::facts::{Disk, Reported, Side, Wire};
     use crate::attribution::rules::PARTLY;
+    use crate::attribution::{Evidence, Rule};
     use crate::messages::Language;
     use proptest::prelude::*;
 
