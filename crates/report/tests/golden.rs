@@ -4,7 +4,7 @@ use crate::common::others::{CACHE_ASIDE, FOOTPRINT, WEBAPP, cache_aside, footpri
 use crate::common::{INFO, Scenario, bottlenecks, open_loop, troubled};
 use kurabe_core::question::{Question, TARGETS};
 use kurabe_core::run::Run;
-use kurabe_report::{Summary, ab, analyse, compare, csv, hgrm, html, json, markdown, terminal};
+use kurabe_report::{Summary, analyse, compare, csv, hgrm, html, json, markdown, terminal};
 use std::fs;
 use std::path::Path;
 

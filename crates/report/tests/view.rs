@@ -6,7 +6,7 @@ use kurabe_core::error::ErrorKind;
 use kurabe_core::facts::Setting;
 use kurabe_core::run::{Outcome, PublishingClause, Run};
 use kurabe_report::finding::Section;
-use kurabe_report::{Summary, View, ab, analyse, compare, csv, hgrm, html, json, markdown, terminal};
+use kurabe_report::{Summary, View, analyse, compare, csv, hgrm, html, json, markdown, terminal};
 use serde_json::Value;
 
 fn clause() -> PublishingClause {
