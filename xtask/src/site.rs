@@ -38,10 +38,11 @@ pub fn run(args: &[String]) -> Outcome {
     let chapters =
         chapters.strip_prefix("# Summary\n\n").ok_or("docs/SUMMARY.md does not begin with '# Summary'")?;
     let list = |pages: &[(&str, &str)]| {
-        pages.iter().map(|(name, file)| format!("- [{name}]({file})\n")).collect::<String>()
+        let lines: Vec<String> = pages.iter().map(|(name, file)| format!("- [{name}]({file})\n")).collect();
+        lines.concat()
     };
-    let last = [("Contributing", "CONTRIBUTING.md"), ("Changes", "CHANGELOG.md")];
-    write(&summary, &format!("# Summary\n\n{}{chapters}{}", list(&first), list(&last)))?;
+    let others = [("Contributing", "CONTRIBUTING.md"), ("Changes", "CHANGELOG.md")];
+    write(&summary, &format!("# Summary\n\n{}{chapters}{}", list(&first), list(&others)))?;
     let mut book =
         Command::new(tool::compiled("mdbook", VERSION, &["--no-default-features", "--features", "search"])?);
     book.arg("build")
@@ -74,9 +75,9 @@ fn copy(from: &Path, to: &Path) -> Outcome {
         let path = entry.map_err(failed)?.path();
         let target = to.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
-            copy(&path, &target)?
+            copy(&path, &target)?;
         } else {
-            fs::copy(&path, &target).map(drop).map_err(failed)?
+            fs::copy(&path, &target).map_err(failed)?;
         }
     }
     Ok(())

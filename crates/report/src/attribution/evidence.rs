@@ -12,7 +12,7 @@ use std::fmt;
 /// What was measured in the trials that have this bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    pub(super) facts: Facts,
+    pub(super) facts: Box<Facts>,
     pub(super) bottleneck: Bottleneck,
     pub(super) ground: Option<Ground>,
 }
@@ -69,8 +69,7 @@ fn client(facts: &Facts, language: Language) -> String {
 
 /// What the rule measured.
 fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground, language: Language) -> String {
-    let (share, round_trip) = (percent(ground.share), micros(facts.round_trip_us));
-    let (wire, reported) = (facts.wire.unwrap_or_default(), facts.reported.clone().unwrap_or_default());
+    let share = percent(ground.share);
     match ground.rule {
         Rule::Thread(Sides::Server) => say!(
             language,
@@ -133,6 +132,15 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground, language: Langua
                 "{who}は時間の {work} で実行中、{queue} でプロセッサーを待機"
             )
         }
+        _ => waited(facts, ground, language),
+    }
+}
+
+/// What a rule of networks, locks, logs and storage measured.
+fn waited(facts: &Facts, ground: Ground, language: Language) -> String {
+    let (share, round_trip) = (percent(ground.share), micros(facts.round_trip_us));
+    let (wire, reported) = (facts.wire.unwrap_or_default(), facts.reported.clone().unwrap_or_default());
+    match ground.rule {
         Rule::Interface => say!(
             language,
             "the network interface used {share} of its capacity",
@@ -196,7 +204,8 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground, language: Langua
                 "標本 {samples} 件の {share} で{whose}がストレージを待機{wait}"
             )
         }
-        Rule::DiskBusy => {
+        // The rules of processors are told above.
+        _ => {
             say!(language, "the disk was busy for {share} of the time", "ディスクは時間の {share} で動作中")
         }
     }
@@ -302,20 +311,16 @@ fn capacity(facts: &Facts, side: Sides, language: Language) -> String {
         Sides::Server => ("the server", "サーバー", facts.server.unwrap_or_default()),
     };
     let used = number(one.cpu);
-    match one.quota {
-        Some(quota) => {
-            let quota = number(quota);
-            say!(
-                language,
-                "{who} used {used} of the {quota} CPUs allowed by its control group",
-                "{whose}はコントロールグループで許された {quota} CPU のうち {used} を使用"
-            )
-        }
-        None => {
-            let (own, count) = (plural(one.capacity), number(one.capacity));
-            say!(language, "{who} used {used} of its {own}", "{whose}は {count} CPU のうち {used} を使用")
-        }
+    if let Some(quota) = one.quota {
+        let quota = number(quota);
+        return say!(
+            language,
+            "{who} used {used} of the {quota} CPUs allowed by its control group",
+            "{whose}はコントロールグループで許された {quota} CPU のうち {used} を使用"
+        );
     }
+    let (own, count) = (plural(one.capacity), number(one.capacity));
+    say!(language, "{who} used {used} of its {own}", "{whose}は {count} CPU のうち {used} を使用")
 }
 
 fn shared(facts: &Facts, busy: f64, language: Language) -> String {

@@ -112,7 +112,7 @@ pub(crate) fn of_trials<'a>(
         of_trials: judged.len() as u32,
         disturbed: rules::disturbed(&facts),
         client_busy: client_busy(&facts),
-        evidence: Evidence { facts, bottleneck, ground },
+        evidence: Evidence { facts: Box::new(facts), bottleneck, ground },
     })
 }
 

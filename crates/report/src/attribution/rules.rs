@@ -404,7 +404,7 @@ mod tests {
                 prop_assert!(disturbed(&facts).is_none() && facts.seconds >= SHORT);
             }
             for language in [Language::English, Language::Japanese] {
-                let evidence = Evidence { facts: facts.clone(), bottleneck, ground };
+                let evidence = Evidence { facts: Box::new(facts.clone()), bottleneck, ground };
                 prop_assert!(!evidence.line(language).is_empty());
             }
         }
