@@ -907,7 +907,7 @@ mod tests {
             known.sort();
             (known, guessed.len())
         };
-        let right: Vec<_> =
+        let right: Vec<(Vec<u8>, Vec<u8>)> =
             [(&a, &own_a), (&b, &own_b)].map(|(from, to)| (from.clone().into(), to.clone().into())).into();
         let (mut bound, text) = (Bound::default(), "SELECT d, id FROM t");
         // The rows came in another order. Their other values say which is which.
