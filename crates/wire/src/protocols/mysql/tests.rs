@@ -204,7 +204,7 @@ fn option_of_several_statements_has_its_value() {
     assert_eq!(exchanges(&seen(&said, 3))[0].text, "COM_SET_OPTION 1");
 }
 
-/// A definition of a column of this type (manual, "ColumnDefinition41").
+/// A definition of a column of this type (manual, `ColumnDefinition41`).
 fn column(kind: u8) -> Vec<u8> {
     [b"\x03def\0\0\0\x01v\0\x0c\x2d\0\x04\0\0\0", &[kind][..], &[0; 5]].concat()
 }
