@@ -312,7 +312,7 @@ fn any_statements(count: usize) -> String {
                 format!("INSERT INTO {table} (a, b, e) VALUES ({key}, 'uuid {text}', {n}.5){returning};\n")
             }
             7 => format!("UPDATE {table} SET a = a + 1, at = now() WHERE id = {id}{returning};\n"),
-            8 => format!("DELETE FROM {table} WHERE id = {id}{returning};\n"),
+            8 => format!("DELETE FROM {table} WHERE id % 30 = {}{returning};\n", id / 2),
             _ if is_open => {
                 is_open = false;
                 ["COMMIT;\n", "ROLLBACK;\n"][below(2) as usize].to_owned()

@@ -38,6 +38,9 @@ pub struct About {
     pub began_ms: u64,
     /// The version of the program.
     pub kurabe: String,
+    /// Whether its checksums tell a nil list of Redis from an empty one. Those of earlier builds do not.
+    #[serde(default)]
+    pub tells_nil_lists: bool,
     /// Whether its checksums of rows are those of the first version, to which none of today's compares.
     #[serde(skip)]
     pub has_old_checksums: bool,

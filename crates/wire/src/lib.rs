@@ -21,6 +21,10 @@ pub mod mongodb {
 }
 mod protocols;
 pub mod registry;
+/// Answers of Redis.
+pub mod redis {
+    pub use crate::protocols::redis::lists_without_rows;
+}
 pub mod relay;
 pub mod render;
 pub mod resource;

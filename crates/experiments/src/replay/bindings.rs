@@ -21,6 +21,8 @@ use std::sync::{Mutex, PoisonError};
 const ROWS: u64 = 1_000;
 /// The most ways in which columns of an answer are taken to have keys.
 const WAYS: usize = 256;
+/// The most texts of rows without an order whose orders are tried.
+const ORDERED: usize = 4;
 /// Requests after which a value that never changed is no key.
 const CONSTANT: u32 = 3;
 
@@ -48,6 +50,8 @@ struct Bound {
     /// An id of a stream is one of others too: beside it is what else its request named.
     texts: HashMap<Vec<u8>, Vec<OwnText>>,
     moments: HashMap<i64, i64>,
+    /// Own values by recorded ones, of rows whose order is not known: they are sent, and no answer is compared by them.
+    guessed: HashMap<Vec<u8>, Vec<u8>>,
     /// Recorded values by own ones.
     recorded: HashMap<i128, Vec<(usize, i128)>>,
     recorded_texts: HashMap<Vec<u8>, Vec<u8>>,
@@ -59,7 +63,12 @@ pub(super) struct Learnt {
     pub(super) times: Times,
     /// Whether it is the first to give a value that is followed: there the value itself cannot be compared.
     pub(super) is_first: bool,
+    /// Whether it is not known which of its rows is which, since it gives them in no order.
+    pub(super) is_unsure: bool,
 }
+
+/// A recorded value, and the one of this run in its place.
+type Pair<'a> = (&'a [u8], &'a [u8]);
 
 /// Whether times in an answer are right.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,16 +107,29 @@ impl Bindings {
             return Learnt::default();
         }
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut learnt = Learnt { times: bound.times(&sent.made, answer, spans), is_first: false };
+        let mut learnt = Learnt { times: bound.times(&sent.made, answer, spans), ..Learnt::default() };
         if sent.made.len() != answer.made.len() {
             return learnt;
         }
         let (template, family) = (&traffic.templates[sent.template], traffic.family);
         let is_made = template.makes.is_some() || sent.varies || family.is("volatile", &template.text);
         let has_texts = is_made || family.has_commands() || traffic.is_inserted(template);
-        for (recorded, own) in sent.made.iter().zip(&answer.made) {
-            let is_text =
-                uuid(recorded).is_some() || recorded.contains(&b'-') && moment_like(recorded, 0).is_none();
+        let is_placed = answer.rows <= 1
+            || template.inserts
+            || family.has_commands()
+            || answer.kept.as_ref().is_some_and(Rows::are_ordered);
+        let pairs = if is_placed {
+            sent.made.iter().map(Vec::as_slice).zip(answer.made.iter().map(Vec::as_slice)).collect()
+        } else {
+            let (known, guessed) = bound.pairs(sent, answer, family);
+            for (recorded, own) in guessed {
+                learnt.is_unsure |= is_text(recorded);
+                bound.guessed.insert(name(recorded), own.to_vec());
+            }
+            known
+        };
+        for (recorded, own) in pairs {
+            let is_text = is_text(recorded);
             if let (false, Some(from), Some(to)) = (is_text, moment(recorded), moment(own)) {
                 bound.moments.insert(from, to);
             } else if is_text
@@ -161,12 +183,22 @@ impl Bindings {
     /// Whether rows are those of the recording, but for values that are followed.
     pub(super) fn follow(&self, rows: &Rows, recorded: u64, family: Family) -> Followed {
         let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        bound.follow(rows, recorded, family, &HashMap::new())
+    }
+}
+
+impl Bound {
+    /// See [`Bindings::follow`]. `also`: more recorded texts by own ones.
+    fn follow(&self, rows: &Rows, recorded: u64, family: Family, also: &HashMap<Vec<u8>, &[u8]>) -> Followed {
+        let text = |name: &Vec<u8>| {
+            also.get(name).copied().or_else(|| self.recorded_texts.get(name).map(Vec::as_slice))
+        };
         // The sources whose keys a column may have; other values are found by themselves.
         let mut columns: BTreeMap<usize, Vec<Option<usize>>> = BTreeMap::new();
         let mut has_texts = false;
         rows.values(|column, value| {
-            has_texts |= bound.recorded_texts.contains_key(&name(value));
-            let found = number(value, family).and_then(|number| bound.recorded.get(&number));
+            has_texts |= text(&name(value)).is_some();
+            let found = number(value, family).and_then(|number| self.recorded.get(&number));
             for (source, _) in found.into_iter().flatten() {
                 let known = columns.entry(column).or_insert_with(|| vec![None]);
                 if !known.contains(&Some(*source)) {
@@ -187,11 +219,11 @@ impl Bindings {
                 left /= sources.len();
             }
             let digest = rows.digest_with(|column, value| {
-                if let Some(text) = bound.recorded_texts.get(&name(value)) {
+                if let Some(text) = text(&name(value)) {
                     return Some(Cow::Owned(text_like(value, text)));
                 }
                 let source = chosen.get(&column).copied().flatten()?;
-                let of = bound.recorded.get(&number(value, family)?)?;
+                let of = self.recorded.get(&number(value, family)?)?;
                 let (_, recorded) = of.iter().find(|(known, _)| *known == source)?;
                 Some(Cow::Owned(number_like(value, *recorded, family)?))
             });
@@ -205,9 +237,65 @@ impl Bindings {
         }
         followed
     }
-}
 
-impl Bound {
+    /// Which value of an answer stands for which recorded one, where rows came in no order: what is known, and what is guessed
+    /// by their places. It is known of what was followed before, of the only one that is left, and where the rows are those
+    /// of the recording with these texts and with no others.
+    fn pairs<'a>(
+        &self,
+        sent: &'a Sent,
+        answer: &'a Exchange,
+        family: Family,
+    ) -> (Vec<Pair<'a>>, Vec<Pair<'a>>) {
+        let mut own: Vec<&[u8]> = answer.made.iter().map(Vec::as_slice).collect();
+        let (mut known, mut left) = (Vec::new(), Vec::new());
+        for recorded in &sent.made {
+            match own
+                .iter()
+                .position(|own| self.is_followed(recorded, own) || self.has_number(recorded, own, family))
+            {
+                Some(at) => known.push((recorded.as_slice(), own.remove(at))),
+                None => left.push(recorded.as_slice()),
+            }
+        }
+        let are_same = |(recorded, own): &Pair<'_>| {
+            (is_text(recorded), moment(recorded).is_some()) == (is_text(own), moment(own).is_some())
+        };
+        let left: Vec<Pair<'_>> = left.into_iter().zip(own).filter(are_same).collect();
+        let (texts, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|(recorded, _)| is_text(recorded));
+        let (numbers, mut guessed): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|(recorded, _)| moment(recorded).is_none());
+        known.extend(numbers);
+        // Of more rows it is not known which of their values these are.
+        let is_whole = !has_more_uuids(answer) && are_all(&answer.made) && texts.len() <= ORDERED;
+        match (&answer.kept, &texts[..]) {
+            (_, [] | [_]) if is_whole => known.extend(texts),
+            (Some(rows), _) if is_whole => {
+                let recorded: Vec<&[u8]> = texts.iter().map(|(recorded, _)| *recorded).collect();
+                let mut found = orders(recorded.len()).into_iter().filter(|order| {
+                    let pairs = order.iter().zip(&texts);
+                    let also = pairs.map(|(place, (_, own))| (name(own), recorded[*place])).collect();
+                    self.follow(rows, sent.request.digest, family, &also) != Followed::Not
+                });
+                match (found.next(), found.next()) {
+                    (Some(order), None) => {
+                        let pairs = order.iter().zip(&texts);
+                        known.extend(pairs.map(|(place, (_, own))| (recorded[*place], *own)));
+                    }
+                    _ => guessed.extend(texts),
+                }
+            }
+            _ => guessed.extend(texts),
+        }
+        (known, guessed)
+    }
+
+    /// Whether a number of this run is bound to the recorded one.
+    fn has_number(&self, recorded: &[u8], own: &[u8], family: Family) -> bool {
+        let of = number(own, family).and_then(|own| self.recorded.get(&own));
+        of.is_some_and(|of| of.iter().any(|(_, known)| Some(*known) == number(recorded, family)))
+    }
+
     fn number(&mut self, source: usize, recorded: i128, own: i128) {
         let former = if recorded == own {
             self.numbers.remove(&(source, recorded))
@@ -296,8 +384,10 @@ impl Bound {
         if let Some(own) = source.and_then(|source| self.numbers.get(&(source, number(given, family)?))) {
             return number_like(given, *own, family);
         }
-        let own = self.moments.get(&moment(given)?)?;
-        moment_like(given, *own).filter(|own| own != given)
+        if let Some(own) = moment(given).and_then(|at| self.moments.get(&at)) {
+            return moment_like(given, *own).filter(|own| own != given);
+        }
+        self.guessed.get(&name(given)).map(|own| text_like(given, own)).filter(|own| own != given)
     }
 }
 
@@ -386,6 +476,30 @@ fn elements(value: &[u8]) -> Vec<Range<usize>> {
         }
     }
     std::iter::once(0..value.len()).collect()
+}
+
+/// Whether a value that the server made is followed as a text, and is no number and no moment.
+fn is_text(value: &[u8]) -> bool {
+    uuid(value).is_some() || value.contains(&b'-') && moment_like(value, 0).is_none()
+}
+
+/// Whether the rows have more UUIDs than are given with an answer, and followed.
+pub(super) fn has_more_uuids(answer: &Exchange) -> bool {
+    let mut count = 0;
+    if let Some(rows) = &answer.kept {
+        rows.values(|_, value| count += usize::from(uuid(value).is_some()));
+    }
+    count > answer.made.iter().filter(|value| uuid(value).is_some()).count()
+}
+
+/// The orders of so many things.
+fn orders(count: usize) -> Vec<Vec<usize>> {
+    let Some(last) = count.checked_sub(1) else { return vec![Vec::new()] };
+    let with_last = |order: &Vec<usize>| {
+        let order = order.clone();
+        (0..count).map(move |at| [&order[..at], &[last], &order[at..]].concat())
+    };
+    orders(last).iter().flat_map(with_last).collect()
 }
 
 /// What a text is known by: a UUID by its bytes.
@@ -748,5 +862,67 @@ mod tests {
         let reads = |text| stored.are_read_by(&read(text));
         assert!(reads("SELECT luck FROM orders") && reads("SELECT o.* FROM orders o"));
         assert!(!reads("SELECT item FROM orders") && !reads("SELECT luck FROM item"));
+    }
+
+    /// What a view gives of an answer of PostgreSQL.
+    fn answered(text: &str, columns: &[&str], rows: &[&[&str]]) -> Exchange {
+        let message =
+            |tag: u8, body: &[u8]| [&[tag][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat();
+        let count = (columns.len() as u16).to_be_bytes();
+        let column = |name: &&str| [name.as_bytes(), &[0; 19]].concat();
+        let described = [&count[..], &columns.iter().flat_map(column).collect::<Vec<u8>>()].concat();
+        let value = |value: &&str| [&(value.len() as u32).to_be_bytes(), value.as_bytes()].concat();
+        let row = |row: &&[&str]| {
+            message(b'D', &[&count[..], &row.iter().flat_map(value).collect::<Vec<u8>>()].concat())
+        };
+        let told = [
+            message(b'T', &described),
+            rows.iter().flat_map(row).collect(),
+            message(b'C', b"SELECT 2\0"),
+            message(b'Z', b"I"),
+        ];
+        let mut view = (kurabe_wire::registry::of_scheme("postgres").unwrap().view)();
+        let (now, mut events) = (std::time::Instant::now(), Vec::new());
+        view.let_in(0);
+        view.watch(kurabe_wire::view::Watch { keeps_rows: true, ..kurabe_wire::view::Watch::now() });
+        view.sent(&message(b'Q', &[text.as_bytes(), b"\0"].concat()), now, &mut events);
+        view.received(&told.concat(), now, &mut events);
+        let found = events.into_iter().find_map(|event| match event {
+            kurabe_wire::view::Event::Exchange(found) => Some(*found),
+            _ => None,
+        });
+        found.unwrap()
+    }
+
+    #[test]
+    fn uuids_of_rows_in_no_order_are_bound_where_it_is_known_which_is_which() {
+        let one = |n: u8| format!("0000000{n}-1b2c-4d3e-8f40-51627384950a");
+        let [a, b, own_a, own_b] = [1, 2, 3, 4].map(one);
+        let known = |text: &str, columns: &[&str], recorded: &[&[&str]], own: &[&[&str]], bound: &Bound| {
+            let (recorded, own) = (answered(text, columns, recorded), answered(text, columns, own));
+            let mut of = sent(0, 0, &[], &[]);
+            (of.request.digest, of.made) = (recorded.digest, recorded.made);
+            let (known, guessed) = bound.pairs(&of, &own, FAMILY);
+            let mut known: Vec<_> = known.iter().map(|(from, to)| (from.to_vec(), to.to_vec())).collect();
+            known.sort();
+            (known, guessed.len())
+        };
+        let right: Vec<(Vec<u8>, Vec<u8>)> =
+            [(&a, &own_a), (&b, &own_b)].map(|(from, to)| (from.clone().into(), to.clone().into())).into();
+        let (mut bound, text) = (Bound::default(), "SELECT d, id FROM t");
+        // The rows came in another order. Their other values say which is which.
+        let recorded: [&[&str]; 2] = [&[&a, "7"], &[&b, "8"]];
+        let own: [&[&str]; 2] = [&[&own_b, "8"], &[&own_a, "7"]];
+        assert_eq!(known(text, &["d", "id"], &recorded, &own, &bound), (right.clone(), 0));
+        // Without other values nothing does, but for what is known of one of them.
+        let (text, recorded, own): (_, [&[&str]; 2], [&[&str]; 2]) =
+            ("DELETE FROM t RETURNING d", [&[&a], &[&b]], [&[&own_b], &[&own_a]]);
+        assert_eq!(known(text, &["d"], &recorded, &own, &bound), (Vec::new(), 2));
+        bound.guessed.insert(name(a.as_bytes()), own_b.clone().into());
+        let sends = |bound: &Bound| bound.own(a.as_bytes(), None, &Request::default(), FAMILY).unwrap();
+        assert_eq!(sends(&bound), own_b.as_bytes());
+        bound.text(a.as_bytes(), own_a.as_bytes(), &[], false);
+        assert_eq!(sends(&bound), own_a.as_bytes());
+        assert_eq!(known(text, &["d"], &recorded, &own, &bound), (right, 0));
     }
 }

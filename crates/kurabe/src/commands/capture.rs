@@ -76,6 +76,7 @@ fn about(options: &CaptureOptions, url: &TargetUrl) -> About {
         },
         known: Known::default(),
         began_ms: began.as_millis() as u64,
+        tells_nil_lists: true,
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
         has_old_checksums: false,
     }

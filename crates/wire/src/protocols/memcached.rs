@@ -8,21 +8,23 @@ use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Stop,
 use kurabe_protocol::memcached::{length, place_of_size, size};
 use std::time::Instant;
 
-/// Commands without a value that are known, each of which has one answer.
-const OTHERS: [&str; 18] = [
-    "get", "gets", "gat", "gats", "delete", "incr", "decr", "touch", "mg", "md", "ma", "mn", "me", "version",
-    "verbosity", "flush_all", "stats", "lru_crawler",
-];
+/// Commands of administrators, whose answer is one line of any words.
+const LINES: [&str; 8] =
+    ["cache_memlimit", "debugtime", "extstore", "lru", "misbehave", "refresh_certs", "shutdown", "slabs"];
 
 /// Commands beside those with a value that take `noreply`.
-const QUIET: [&str; 6] = ["delete", "incr", "decr", "touch", "flush_all", "verbosity"];
+const QUIET: [&str; 10] = [
+    "cache_memlimit", "decr", "delete", "flush_all", "incr", "lru", "refresh_certs", "slabs", "touch",
+    "verbosity",
+];
 
 /// The first byte of a request of the binary protocol.
 const BINARY: u8 = 0x80;
 /// Why a stream cannot be read.
 const NOT_MEMCACHED: &str = "the client does not speak the protocol of memcached";
 /// Why a server's stream cannot be read.
-const NO_SERVER: &str = "the server does not speak the protocol of memcached";
+const NO_SERVER: &str =
+    "the server does not speak the protocol of memcached, or the answer to a command is not known";
 
 /// The value of a request; `None` if it is longer than [`KEPT`], which is not kept.
 type Value = Option<Vec<u8>>;
@@ -125,8 +127,8 @@ impl Memcached {
             return Ok(());
         }
         let place = place_of_size(command.as_bytes());
-        if place.is_none() && !OTHERS.contains(&&*command) {
-            return Err("a command of memcached that is not recorded".into());
+        if command == "watch" {
+            return Err("it watches the server's log, which is not recorded".into());
         }
         let is_meta = matches!(&*command, "mg" | "ms" | "md" | "ma");
         if is_meta && words.iter().skip(1).any(|word| *word == b"q") {
@@ -246,6 +248,7 @@ impl Answer {
                 self.error = Some(first.to_owned());
                 return Ok(true);
             }
+            _ if LINES.contains(&command) => {}
             // Key, flags, size, and of `gets` a number that differs from server to server.
             "VALUE" if matches!(command, "get" | "gets" | "gat" | "gats") => {
                 let (key, flags, size) = (words.next(), words.next(), words.next());
@@ -263,7 +266,7 @@ impl Answer {
                 return Ok(false);
             }
             "BUSY" | "BADCLASS" if command == "lru_crawler" => {}
-            "STAT" if command == "stats" => {
+            "STAT" | "ITEM" | "PREFIX" if command == "stats" => {
                 self.rows += 1;
                 return Ok(false);
             }

@@ -51,7 +51,7 @@ pub(crate) struct Mysql {
     cursors: HashMap<u32, (Exchange, Digest)>,
     stage: Stage,
     /// The types and names of the columns of the rows that follow.
-    columns: (Vec<u8>, Vec<String>),
+    columns: Columns,
     digest: Option<Digest>,
     watch: Option<Watch>,
 }
@@ -62,7 +62,12 @@ struct Statement {
     /// `None` where its answer was not seen yet.
     parameters: Option<usize>,
     kinds: Vec<u16>,
+    /// The types and names of its columns, which an answer may leave out.
+    columns: Columns,
 }
+
+/// The types and names of columns.
+type Columns = (Vec<u8>, Vec<String>);
 
 /// A command: its code, and the statement that it names.
 #[derive(Clone, Copy)]
@@ -117,7 +122,7 @@ impl ReadExchanges for Mysql {
                         return Err(Stop::Encrypted);
                     }
                     self.agreed = Some(word(&message.body, 0) & self.offered);
-                    self.response(&message.body, events)?;
+                    self.response(&message.body, events);
                 }
                 Some(Piece::Message(message)) if self.has_started && message.header.sequence == 0 => {
                     self.command(&message, now, events)?;
@@ -182,12 +187,7 @@ impl ReadExchanges for Mysql {
 }
 
 /// The checksum of the rows of an answer.
-fn digest(
-    request: &Exchange,
-    asked: Asked,
-    (kinds, columns): &(Vec<u8>, Vec<String>),
-    watch: Option<Watch>,
-) -> Digest {
+fn digest(request: &Exchange, asked: Asked, (kinds, columns): &Columns, watch: Option<Watch>) -> Digest {
     let is_binary = matches!(asked.code, command::STMT_EXECUTE | command::STMT_FETCH);
     Digest::of(About {
         text: &request.text,
@@ -229,10 +229,7 @@ impl Mysql {
     }
 
     /// The client's first packet. The password in it is not read.
-    fn response(&mut self, payload: &[u8], events: &mut Vec<Event>) -> Result<(), Stop> {
-        if self.has(capability::OPTIONAL_METADATA) {
-            return Err("the client may leave out the columns of answers".into());
-        }
+    fn response(&mut self, payload: &[u8], events: &mut Vec<Event>) {
         let user = String::from_utf8_lossy(HandshakeResponse::read(payload).user).into_owned();
         let program = client_name(payload).map(|name| ("program_name".to_owned(), name));
         let found = self.has(capability::FOUND_ROWS).then(|| ("found_rows".to_owned(), "on".to_owned()));
@@ -240,7 +237,6 @@ impl Mysql {
         let several = several.then(|| ("multi_statements".to_owned(), "on".to_owned()));
         let said = [Some(("user".to_owned(), user)), program, found, several];
         events.push(Event::Client(said.into_iter().flatten().collect()));
-        Ok(())
     }
 
     fn has(&self, flag: u32) -> bool {
@@ -374,22 +370,23 @@ impl Mysql {
     ) -> Result<(), Stop> {
         let deprecates = self.has(capability::DEPRECATE_EOF);
         let first = payload.first().copied().unwrap_or_default();
-        let Some((Asked { code, .. }, request)) = self.waiting.first_mut() else {
+        let Some((asked, request)) = self.waiting.first_mut() else {
             // The server ends the connection.
             return if first == answer::ERR { Ok(()) } else { Err("an answer has no request".into()) };
         };
         // The state behind an EOF packet: warnings 2, status 2.
         let eof = (first == answer::EOF && payload.len() < 9).then(|| short(payload, 3));
+        let (asked, code) = (*asked, asked.code);
         match self.stage {
             _ if first == answer::ERR => {
                 request.error = Some(short(payload, 1).to_string());
                 self.complete(None, now, events);
             }
             // The login goes on.
-            Stage::First if *code == command::CHANGE_USER && first != answer::OK => {}
+            Stage::First if code == command::CHANGE_USER && first != answer::OK => {}
             // A text.
-            Stage::First if *code == command::STATISTICS => self.complete(None, now, events),
-            Stage::First if *code == command::STMT_PREPARE && first == answer::OK => {
+            Stage::First if code == command::STATISTICS => self.complete(None, now, events),
+            Stage::First if code == command::STMT_PREPARE && first == answer::OK => {
                 let Some(prepared) = PrepareOk::read(payload) else { return Err(NO_ANSWER.into()) };
                 let statement = Statement {
                     text: request.text.clone(),
@@ -398,8 +395,10 @@ impl Mysql {
                 };
                 request.statement = Some(prepared.statement);
                 self.statements.insert(prepared.statement, statement);
+                self.columns = Default::default();
+                let are_left_out = self.has(capability::OPTIONAL_METADATA) && payload.get(12) == Some(&0);
                 let ends = |count: u16| u64::from(count) + u64::from(count > 0 && !deprecates);
-                let left = ends(prepared.columns) + ends(prepared.parameters);
+                let left = if are_left_out { 0 } else { ends(prepared.columns) + ends(prepared.parameters) };
                 self.definitions(left, false, now, events);
             }
             Stage::First if first == answer::OK || first == answer::EOF => {
@@ -419,10 +418,21 @@ impl Mysql {
                 events.push(Event::FileWanted { sequence: sequence.wrapping_add(1) });
             }
             Stage::First => {
-                self.columns = Default::default();
                 let (columns, at) = number(payload, 0).ok_or(NO_ANSWER)?;
-                // MariaDB may leave out definitions that the client knows.
-                let left = if payload.get(at) == Some(&0) { 0 } else { columns };
+                // Definitions that the client knows, or has no use for, may be left out.
+                let are_left_out = payload.get(at) == Some(&0);
+                self.columns = Default::default();
+                if are_left_out && asked.code == command::STMT_EXECUTE {
+                    self.columns = self
+                        .statements
+                        .get(&asked.statement)
+                        .map(|known| known.columns.clone())
+                        .filter(|known| known.0.len() as u64 == columns)
+                        .unwrap_or_default();
+                    // Without their types, values cannot be told apart.
+                    request.cut |= self.columns.0.is_empty();
+                }
+                let left = if are_left_out { 0 } else { columns };
                 self.definitions(left + u64::from(!deprecates), true, now, events);
             }
             Stage::Definitions { left, rows } => match eof {
@@ -430,7 +440,7 @@ impl Mysql {
                     self.complete(Some(status), now, events);
                 }
                 _ => {
-                    if let Some(column) = Column::read(payload).filter(|_| rows && eof.is_none()) {
+                    if let Some(column) = Column::read(payload).filter(|_| eof.is_none()) {
                         self.columns.0.push(column.kind);
                         self.columns.1.push(String::from_utf8_lossy(column.name).into_owned());
                     }
@@ -448,10 +458,30 @@ impl Mysql {
     }
 
     fn definitions(&mut self, left: u64, rows: bool, now: Instant, events: &mut Vec<Event>) {
+        if left == 0 {
+            self.keep_columns();
+        }
         match (left, rows) {
             (0, true) => self.stage = Stage::Rows,
             (0, false) => self.complete(None, now, events),
             _ => self.stage = Stage::Definitions { left, rows },
+        }
+    }
+
+    /// Remembers the columns of a prepared statement, all definitions of which have come.
+    fn keep_columns(&mut self) {
+        let Some((asked, request)) = self.waiting.first_mut() else { return };
+        let id = if asked.code == command::STMT_EXECUTE { Some(asked.statement) } else { request.statement };
+        let Some((id, known)) = id.and_then(|id| Some((id, self.statements.get(&id)?))) else { return };
+        if asked.code == command::STMT_PREPARE {
+            // They follow its parameters.
+            let parameters = known.parameters.unwrap_or(0).min(self.columns.0.len());
+            self.columns.0.drain(..parameters);
+            self.columns.1.drain(..parameters);
+        }
+        if !self.columns.0.is_empty() && known.columns != self.columns {
+            let known = Statement { columns: self.columns.clone(), ..known.clone() };
+            self.statements.insert(id, known);
         }
     }
 
@@ -548,7 +578,8 @@ const NO_ANSWER: &str = "an answer cannot be read";
 
 impl Size for Statement {
     fn size(&self) -> usize {
-        64 + self.text.len() + 2 * self.kinds.len()
+        let names = self.columns.1.iter().map(|name| 32 + name.len());
+        64 + self.text.len() + 2 * self.kinds.len() + self.columns.0.len() + names.sum::<usize>()
     }
 }
 

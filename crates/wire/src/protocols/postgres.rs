@@ -94,7 +94,10 @@ impl ReadExchanges for Postgres {
             };
             match first.header.code {
                 SSL_REQUEST | GSS_REQUEST => self.has_asked = true,
-                CANCEL_REQUEST => return Err("it cancels a request of another connection".into()),
+                // Nothing follows.
+                CANCEL_REQUEST => {
+                    events.push(Event::Note("it cancels a request of another connection".to_owned()));
+                }
                 _ => self.start(&first, events)?,
             }
         }

@@ -179,10 +179,10 @@ impl Redis {
         let mut text = if verbs == 1 { format!("{command} {second}") } else { command.clone() };
         let mut given = words.get(1 + verbs..).unwrap_or_default();
         let is_secret = SECRET.contains(&command.as_str());
-        if is_secret {
+        if is_secret && command != "CONFIG" {
             given = &[];
-        } else if command == "HELLO" {
-            // The version; a password may follow.
+        } else if is_secret || command == "HELLO" {
+            // The name of a setting, or the version; a password may follow.
             given = given.get(..1).unwrap_or_default();
         }
         if !given.is_empty() {
@@ -296,9 +296,9 @@ impl Answer {
             Line::Attributes(count) => (Some(count * 2), true),
             _ => (None, false),
         };
-        // The number of rows is known besides, and is not part of the first one.
+        // The number of rows is known besides, and is not part of the first one; a nil list has none.
         // Nor is the length of a text, which the clock may change.
-        if !(outermost && bytes.first().is_some_and(|kind| b"*~%>|".contains(kind))
+        if !(outermost && values.is_some() && bytes.first().is_some_and(|kind| b"*~%>|".contains(kind))
             || bytes.first() == Some(&b'$') && matches!(line, Line::Text(_)))
         {
             self.digest.push(bytes);
@@ -351,6 +351,15 @@ impl Answer {
             }
         }
     }
+}
+
+/// The checksums of an empty list and of a nil one, as the whole answer.
+pub fn lists_without_rows() -> [u64; 2] {
+    [&b"*0"[..], b"*-1"].map(|line| {
+        let mut answer = Answer::new(true, Spans::default());
+        answer.line(line);
+        answer.digest.value()
+    })
 }
 
 /// The code of an error: its first word, if it is in capitals.

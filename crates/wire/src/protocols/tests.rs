@@ -68,7 +68,7 @@ fn requests_of_each_protocol_are_read_and_passwords_are_not() {
         &[
             "setup text CLIENT SETINFO LIB-NAME redis-py",
             "setup text AUTH",
-            "setup text CONFIG SET",
+            "setup text CONFIG SET requirepass",
             "own text SET k",
             "setup text PING",
             "own text GET k",
@@ -86,6 +86,13 @@ fn requests_of_each_protocol_are_read_and_passwords_are_not() {
         assert!(!shown.contains("hunter2"), "{scheme}: {shown}");
         assert!(!seen.iter().any(|one| matches!(one, Event::Unreadable(_))), "{seen:?}");
     }
+}
+
+#[test]
+fn connection_that_cancels_a_request_of_another_one_is_said_to() {
+    let request = message(0, &[80_877_102_u32.to_be_bytes(), [0, 0, 0, 7], [1, 2, 3, 4]].concat());
+    let seen = viewed("postgres", &[client(&[&request])], 3);
+    assert_eq!(seen, [Event::Note("it cancels a request of another connection".to_owned())]);
 }
 
 #[test]
@@ -160,7 +167,7 @@ fn compared(scheme: &str, asked: Said, told: Said) -> (u64, u64, Option<String>,
 /// where there is one, another count, or an error in its place.
 #[test]
 fn every_planted_wrong_answer_of_protocols_without_sql_is_seen() {
-    let texts: [(&str, &str, &str, &[&str]); 9] = [
+    let texts: [(&str, &str, &str, &[&str]); 10] = [
         (
             "redis",
             "LRANGE now 0 -1\r\n",
@@ -186,6 +193,7 @@ fn every_planted_wrong_answer_of_protocols_without_sql_is_seen() {
             "$2\r\nab\r\n",
             &["$2\r\nac\r\n", "$1\r\na\r\n", "$-1\r\n", "+ab\r\n", "-WRONGTYPE x\r\n"],
         ),
+        ("redis", "EXEC\r\n", "*0\r\n", &["*-1\r\n", "$-1\r\n", "*1\r\n$-1\r\n"]),
         ("redis", "INCR rand\r\n", ":7\r\n", &[":8\r\n", ":-7\r\n", "$-1\r\n", "-ERR rand\r\n"]),
         (
             "memcached",

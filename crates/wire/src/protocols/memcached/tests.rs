@@ -95,6 +95,24 @@ fn dump_of_keys_has_a_row_for_each_and_what_follows_is_read() {
 }
 
 #[test]
+fn command_of_an_administrator_or_one_that_the_server_refuses_does_not_end_the_reading() {
+    for (command, answer, rows) in [
+        ("slabs reassign 1 2", "BUSY currently processing reassign request", 0),
+        ("cache_memlimit 64", "OK", 0),
+        ("lru mode flat", "OK", 0),
+        ("no_such command", "ERROR", 0),
+        ("stats cachedump 1 2", "ITEM a [1 b; 0 s]\r\nITEM END [1 b; 0 s]\r\nEND", 2),
+        ("stats detail dump", "PREFIX p get 1 hit 0 set 0 del 0\r\nEND", 1),
+    ] {
+        let answer = told(&format!("{answer}\r\nEND\r\n"));
+        let events =
+            seen(&[asked(&format!("{command}\r\nslabs automove 1 noreply\r\nget a\r\n")), answer], 3);
+        let all: Vec<_> = exchanges(&events).iter().map(|one| (one.rows, one.ended.is_some())).collect();
+        assert_eq!(all, [(rows, true), (0, true), (0, true)], "{command}: {events:?}");
+    }
+}
+
+#[test]
 fn what_follows_quit_is_not_kept() {
     let (now, mut events, mut view) = (Instant::now(), Vec::new(), Memcached::default());
     for text in ["quit\r\n"].into_iter().chain(std::iter::repeat_n("get a\r\n", 10_000)) {
@@ -107,6 +125,7 @@ fn what_follows_quit_is_not_kept() {
 fn stream_that_cannot_be_read_is_said_once_and_ends_the_recording() {
     for conversation in [
         vec![asked("watch\r\n"), told("OK\r\n")],
+        vec![asked("no_such command\r\n"), told("ANSWER 1\r\n")],
         vec![asked("get a\r\n"), told("HTTP/1.1 400 Bad Request\r\n\r\n")],
         vec![(true, vec![0x80, 0, 0, 1])],
         vec![asked("mg a v q\r\nmn\r\n"), told("MN\r\n")],

@@ -203,3 +203,40 @@ fn option_of_several_statements_has_its_value() {
     said.extend([(true, packet(0, &[0x1b, 1, 0])), (false, packet(1, b"\xfe\0\0\x02\0"))]);
     assert_eq!(exchanges(&seen(&said, 3))[0].text, "COM_SET_OPTION 1");
 }
+
+/// A definition of a column of this type (manual, `ColumnDefinition41`).
+fn column(kind: u8) -> Vec<u8> {
+    [b"\x03def\0\0\0\x01v\0\x0c\x2d\0\x04\0\0\0", &[kind][..], &[0; 5]].concat()
+}
+
+#[test]
+fn answers_without_definitions_of_columns_have_the_checksums_of_those_with_them() {
+    let [date, long] = [column(0x0c), column(3)];
+    // The client may leave them out, and after the number of columns is whether they follow.
+    let optional = |mut said: Vec<(bool, Vec<u8>)>| {
+        said[0].1[4 + 24] |= 2;
+        said[1].1[4 + 3] |= 2;
+        said
+    };
+    let eof = b"\xfe\0\0\x02\0";
+    let row: &[u8] = &[0, 0, 7, 0, 0, 0, 4, 0xea, 7, 11, 28];
+    let of = |prepared: &[&[u8]], head: &[&[u8]], has_kinds: bool| {
+        let mut said = optional(conversation().into_iter().take(7).collect());
+        said.push((false, packets(prepared)));
+        let execute = b"\x17\x07\0\0\0\0\x01\0\0\0\x02\x01\x03\0\xfd\0\x05\0\0\0";
+        said.push((true, packet(0, execute)));
+        said.push((false, packets(&[head, &[row, eof]].concat())));
+        let events = seen(&said, 5);
+        assert!(!events.iter().any(|one| matches!(one, Event::Unreadable(_))), "{events:?}");
+        let last = exchanges(&events).last().map(|one| (*one).clone()).unwrap();
+        assert_eq!((last.rows, last.ended.is_some(), last.cut), (1, true, !has_kinds));
+        last.digest
+    };
+    let (with, without) = (b"\0\x07\0\0\0\x02\0\x02\0\0\0\0\x01", b"\0\x07\0\0\0\x02\0\x02\0\0\0\0\0");
+    let defined: &[&[u8]] = &[with, &long, &long, eof, &long, &date, eof];
+    let full = of(defined, &[b"\x02\x01", &long, &date, eof], true);
+    assert_eq!(of(defined, &[b"\x02\0", eof], true), full);
+    assert_eq!(of(&[without], &[b"\x02\x01", &long, &date, eof], true), full);
+    // Its types were never told.
+    of(&[without], &[b"\x02\0", eof], false);
+}

@@ -49,7 +49,7 @@ fn requests_have_their_words_and_answers_their_shape() {
         ("INCRBY ?", 2, 0),
         ("EXEC", 0, 1),
         ("LPUSH ?", 2, 0),
-        ("CONFIG SET", 0, 0),
+        ("CONFIG SET ?", 1, 0),
         ("PING", 0, 0),
         ("DEL ?", 1, 0),
         ("GET ?", 1, 0),
