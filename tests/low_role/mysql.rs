@@ -128,6 +128,26 @@ const MARKERS: &[(&str, &[&str])] = &[
            COMMENT='made by Kurabe' PARTITION BY KEY (name) PARTITIONS 2"],
     ),
     (
+        "a check",
+        &["CREATE TABLE kurabe_marker (name varchar(60) PRIMARY KEY, made_by varchar(60), \
+           made_at bigint CHECK (made_at < 6)) COMMENT='made by Kurabe'"],
+    ),
+    (
+        "a foreign key",
+        &[
+            "CREATE TABLE parents (name varchar(60) PRIMARY KEY) ENGINE=InnoDB",
+            "CREATE TABLE kurabe_marker (name varchar(60) PRIMARY KEY, made_by varchar(60), made_at bigint, \
+             FOREIGN KEY (name) REFERENCES parents (name)) ENGINE=InnoDB COMMENT='made by Kurabe'",
+        ],
+    ),
+    (
+        "a foreign key of another table",
+        &[
+            "CREATE TABLE kurabe_marker (name varchar(60) PRIMARY KEY, made_by varchar(60), made_at bigint) ENGINE=InnoDB COMMENT='made by Kurabe'",
+            "CREATE TABLE children (name varchar(60), FOREIGN KEY (name) REFERENCES kurabe_marker (name) ON DELETE CASCADE) ENGINE=InnoDB",
+        ],
+    ),
+    (
         "another engine",
         &[
             "CREATE TABLE kurabe_marker (name varchar(60), made_by varchar(60), made_at bigint) ENGINE=BLACKHOLE \
@@ -153,6 +173,7 @@ fn ownership_table_of_others_is_refused_and_removes_nothing() {
             assert_eq!(sprung(&mut low), "0", "{url}: {trap}");
             assert_eq!(own.value("SELECT SUM(n) FROM kurabe_wages"), "7", "{url}: {trap}");
             let kind = if *trap == "a view" { "VIEW" } else { "TABLE" };
+            own.run("DROP TABLE IF EXISTS children");
             own.run(&format!("DROP {kind} kurabe_marker"));
         }
         // One like ours, with an entry of a table that is not ours.

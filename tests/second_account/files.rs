@@ -6,7 +6,7 @@ use super::holes::{assert_none, holes};
 use super::running::Running;
 use super::scene;
 use super::throwaway::{engines, server_folders};
-use crate::servers::common::{skip, tell};
+use crate::servers::common::{has, skip, tell};
 use crate::support::eventually;
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -270,6 +270,66 @@ fn database_file_and_its_lock_follow_no_link() {
         }
     }
     assert_none("files of embedded databases", &found);
+}
+
+#[test]
+fn journal_that_another_account_put_beside_a_database_changes_nothing_in_it() {
+    let Some(accounts) = Accounts::get() else { return };
+    let user = accounts.user(&Account::root());
+    let field = Field::new(&accounts, &user);
+    let (path, theirs) = (field.shared.join("wages.db"), field.roots.join("theirs.db"));
+    let sqlite = |path: &Path, statements: &str| {
+        let output = Command::new("sqlite3").arg(path).arg(statements).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    if Command::new("sqlite3").arg("--version").output().is_err() {
+        skip("there is no sqlite3");
+        return;
+    }
+    sqlite(&path, "PRAGMA journal_mode = wal; CREATE TABLE wages (n); INSERT INTO wages VALUES (7)");
+    fs::copy(&path, &theirs).unwrap();
+    // Before the last connection takes the WAL into the database.
+    let kept = field.roots.join("kept");
+    let script = format!("UPDATE wages SET n = 0;\n.shell cp {}-wal {}\n", theirs.display(), kept.display());
+    let script = user.input("script", &script);
+    let read = Command::new("sqlite3").arg(&theirs).arg(format!(".read {script}")).status().unwrap();
+    assert!(read.success());
+    let mut plant = accounts.intruder.command("/bin/cp");
+    assert!(plant.arg(&kept).arg(field.shared.join("wages.db-wal")).status().unwrap().success());
+    let target = format!("sqlite:{}", path.display());
+    for command in [
+        &["run", "kv", &target, "--requests", "20", "--records", "20", "--rounds", "1", "--no-html"][..],
+        &["doctor", &target],
+    ] {
+        let answer = user.run(command).output().unwrap();
+        let error = String::from_utf8_lossy(&answer.stderr).into_owned();
+        assert!(error.contains("is of another account than the database"), "{}: {error}", command.join(" "));
+    }
+    fs::remove_file(field.shared.join("wages.db-wal")).unwrap();
+    assert_eq!(sqlite(&path, "SELECT n FROM wages"), "7");
+}
+
+#[test]
+fn clients_of_a_cache_that_others_write_are_not_executed() {
+    let Some(accounts) = Accounts::get() else { return };
+    if !has("mysql") {
+        return;
+    }
+    let user = accounts.user(&Account::root());
+    let field = Field::new(&accounts, &user);
+    let proof = field.shared.join("proof");
+    let plant = "mkdir -p \"$0/kurabe/servers/x/bin\" && cd \"$0/kurabe/servers/x/bin\" && for name in mysqldump mysql mariadb-dump mariadb; do \
+                 printf '#!/bin/sh\\necho $0 >> %s\\n' \"$1\" > $name && chmod 755 $name; done";
+    let mut command = accounts.intruder.command("/bin/sh");
+    let status = command.args(["-c", plant]).arg(&field.shared).arg(&proof).status().unwrap();
+    assert!(status.success());
+    let mut up = Running::start(&mut user.run(&["up", "mysql"]));
+    let url = up.first_line();
+    let mut run = user.run(&["run", "reload", &url, "--rows", "200", "--rounds", "1", "--no-html"]);
+    run.env_remove("KURABE_CACHE").env("XDG_CACHE_HOME", &field.shared).output().unwrap();
+    up.end();
+    let executed = fs::read_to_string(&proof).unwrap_or_default();
+    assert_eq!(executed, "", "clients that the other account put into the cache");
 }
 
 #[test]

@@ -63,11 +63,7 @@ fn first(names: &[&str], folders: &[PathBuf], is_own: impl Fn(&str) -> bool) -> 
 
 /// The folders with programs of servers in the cache (`cargo xtask setup`): `servers/*/bin`.
 fn cached() -> Vec<PathBuf> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = set("KURABE_CACHE")
-        .or_else(|| set("XDG_CACHE_HOME").map(|folder| folder.join("kurabe")))
-        .or_else(|| set("HOME").map(|folder| folder.join(".cache/kurabe")));
-    let servers = cache.map(|folder| std::fs::read_dir(folder.join("servers")));
+    let servers = kurabe_os::cache::folder().map(|folder| std::fs::read_dir(folder.join("servers")));
     let entries = servers.into_iter().flatten().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path().join("bin")).collect();
     folders.sort();

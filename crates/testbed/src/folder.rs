@@ -231,7 +231,6 @@ fn read(dir: &OpenFolder, name: &str) -> std::io::Result<(File, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::programs;
 
     #[test]
     fn folder_is_private_and_removed_with_its_content() {
@@ -312,32 +311,6 @@ mod tests {
             fs::set_permissions(base.path(), PermissionsExt::from_mode(mode)).unwrap();
             let error = Folder::make(&inner, None).err().map(|error| error.to_string()).unwrap_or_default();
             assert_eq!(error.contains("other accounts can rename"), refused, "{mode:o}: {error}");
-        }
-    }
-
-    #[test]
-    fn folder_that_others_can_fill_is_no_cache() {
-        let base = tempfile::tempdir().unwrap();
-        let chmod = |path: &Path, mode| {
-            fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
-        };
-        let (shared, inner) = (base.path().join("shared"), base.path().join("shared/kurabe"));
-        fs::create_dir(&shared).unwrap();
-        for (mode, itself, below) in
-            [(0o755, true, true), (0o1777, false, true), (0o777, false, false), (0o775, true, true)]
-        {
-            chmod(&shared, mode);
-            assert_eq!(programs::is_kept_from_others(&shared), itself, "{mode:o}");
-            assert_eq!(programs::is_kept_from_others(&inner), below, "{mode:o}");
-        }
-        if rustix::process::geteuid().is_root() {
-            chmod(&shared, 0o1777);
-            fs::create_dir(&inner).unwrap();
-            std::os::unix::fs::chown(&inner, Some(54_321), None).unwrap();
-            assert!(!programs::is_kept_from_others(&inner));
-            let link = base.path().join("link");
-            std::os::unix::fs::symlink(&inner, &link).unwrap();
-            assert!(!programs::is_kept_from_others(&link));
         }
     }
 

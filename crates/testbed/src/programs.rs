@@ -2,7 +2,6 @@
 
 use super::environment;
 use std::env;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -69,35 +68,8 @@ pub(crate) fn word_after(line: &str, mark: &str) -> Option<String> {
     words.next().map(str::to_owned)
 }
 
-/// The cache folder, outside any clone: `$KURABE_CACHE`, or `kurabe` in the user's cache folder. `None` if another account can
-/// put programs there, which would be executed.
-pub(crate) fn cache() -> Option<PathBuf> {
-    let set = |name| env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    set("KURABE_CACHE")
-        .or_else(|| set("XDG_CACHE_HOME").map(|p| p.join("kurabe")))
-        .or_else(|| set("HOME").map(|p| p.join(".cache/kurabe")))
-        .filter(|p| p.is_absolute() && is_kept_from_others(p))
-}
-
-/// Whether only this account and root can change what a folder has, and which folder its name leads to. One that is not there
-/// yet will be this account's.
-pub(crate) fn is_kept_from_others(folder: &Path) -> bool {
-    const STICKY: u32 = 0o1000;
-    const OTHERS: u32 = 0o002;
-    // This file is read by the tasks too, which have no crate for system calls.
-    let Ok(own) = Path::new("/proc/self").metadata().map(|meta| meta.uid()) else { return false };
-    let is_safe = |path: &Path| {
-        path.ancestors().enumerate().all(|(above, part)| {
-            part.symlink_metadata().map_or(true, |meta| {
-                let is_writable = !meta.is_symlink() && meta.mode() & OTHERS != 0;
-                // In a folder with the sticky bit others cannot replace what is not theirs.
-                let is_shared = is_writable && (above == 0 || meta.mode() & STICKY == 0);
-                [own, 0].contains(&meta.uid()) && !is_shared
-            })
-        })
-    };
-    is_safe(folder) && folder.canonicalize().map_or(true, |real| is_safe(&real))
-}
+/// The cache folder; see [`kurabe_os::cache::folder`].
+pub(crate) use kurabe_os::cache::folder as cache;
 
 #[cfg(test)]
 mod tests {

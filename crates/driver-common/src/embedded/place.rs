@@ -4,7 +4,7 @@ use super::temporary::Temporary;
 use crate::prelude::*;
 use std::fs;
 use std::io::ErrorKind as Io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Linux's type numbers of in-memory file systems, tmpfs and ramfs (`statfs(2)`).
@@ -74,11 +74,19 @@ impl Place {
         }
     }
 
-    /// Checks the path, for a better message than "unable to open database file".
+    /// Checks the path, for a better message than "unable to open database file", and the files beside it.
     ///
     /// # Errors
-    /// If the path is not a file and no file can be created there.
+    /// If the path is not a file and no file can be created there; [`NotPermitted`](ErrorKind::NotPermitted) if another account
+    /// put the database's journal or lock beside it, in a folder where everybody may: engines take a journal's pages for the
+    /// database's.
     pub fn check(&self) -> Result<()> {
+        if let Some(beside) = self.planted() {
+            let beside = beside.display();
+            let what = format!("{}: {beside} is of another account than the database", self.shown());
+            return Err(Error::new(ErrorKind::NotPermitted, what)
+                .hint("everybody may write in this folder; move the database to one of your own"));
+        }
         let here = self.shown();
         match fs::metadata(&self.path) {
             Ok(found) if found.is_dir() => {
@@ -98,6 +106,22 @@ impl Place {
             }
             Err(error) => Err(Error::new(ErrorKind::Unreachable, format!("{here}: {error}"))),
         }
+    }
+
+    /// The first file of an engine's own beside the database that another account than its owner, this one or root put there.
+    fn planted(&self) -> Option<PathBuf> {
+        const EVERYBODY: u32 = 0o002;
+        let owner = |path: &Path| path.symlink_metadata().ok().map(|of| of.uid());
+        if self.is_temporary() || fs::metadata(self.folder()).ok()?.mode() & EVERYBODY == 0 {
+            return None;
+        }
+        let known = [Some(0), Some(rustix::process::geteuid().as_raw()), owner(&self.path)];
+        let beside = ["-journal", "-wal", "-shm", "-lock"].map(|ending| {
+            let mut name = self.path.as_os_str().to_owned();
+            name.push(ending);
+            PathBuf::from(name)
+        });
+        beside.into_iter().find(|path| path.symlink_metadata().is_ok() && !known.contains(&owner(path)))
     }
 
     /// Creates an empty file that its owner alone can read, whatever the umask allows, if there is none. A link to a file that

@@ -50,6 +50,15 @@ pub(super) fn doubt(link: &mut dyn Query, name: &str) -> Result<Option<String>> 
         return clause(format!("it has a trigger, {trigger} of {definer}"));
     }
     let sql = format!(
+        "SELECT constraint_name FROM information_schema.table_constraints WHERE table_schema = DATABASE() AND \
+         table_name = '{name}' AND constraint_type <> 'PRIMARY KEY' UNION ALL \
+         SELECT CONCAT(constraint_name, ' of ', table_name) FROM information_schema.referential_constraints \
+         WHERE unique_constraint_schema = DATABASE() AND referenced_table_name = '{name}'"
+    );
+    if let Some([constraint, ..]) = rows(link, &sql)?.first().map(Vec::as_slice) {
+        return clause(format!("it has a constraint, {constraint}"));
+    }
+    let sql = format!(
         "SELECT column_name, column_type, extra FROM information_schema.columns \
          WHERE table_schema = DATABASE() AND table_name = '{name}' ORDER BY ordinal_position"
     );
