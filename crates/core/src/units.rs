@@ -34,6 +34,11 @@ pub fn parse_size(text: &str) -> Result<u64> {
 /// [`Usage`](crate::ErrorKind::Usage) with the text and an example.
 pub fn parse_count(text: &str) -> Result<u64> {
     let bad = || Error::usage(format!("'{text}' is not a count")).hint("write 1000, 1_000 or 10k");
+    // A comma separates groups of three digits: `1,5` is a list, or one and a half, and never 15.
+    let digits = |group: &str| group.chars().take_while(char::is_ascii_digit).count();
+    if text.split(',').skip(1).any(|group| digits(group) != 3) {
+        return Err(bad());
+    }
     let plain: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
     let (number, unit) = split_unit(&plain);
     let factor = match unit {
@@ -70,12 +75,14 @@ fn split_unit(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
+/// The number in the smallest unit, which has no fractions: `1.5k` is 1,500, and `1.5` nothing.
 fn scaled(number: &str, factor: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(factor);
     }
     let value = number.parse::<f64>().ok()? * factor as f64;
-    (value.is_finite() && value < 1e18).then_some(value.round() as u64)
+    let is_part = factor == 1 && value.fract() != 0.0;
+    (value.is_finite() && value < 1e18 && !is_part).then_some(value.round() as u64)
 }
 
 /// Formats a size in powers of 1,000: `999 B`, `4 kB`, `1.5 MB`.
@@ -186,6 +193,18 @@ mod tests {
         for text in ["", "1x", "k", "-1", "1..2k", "99999999999999999999"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn part_of_one_is_no_count_and_comma_separates_three_digits() {
+        for (text, count) in [("1.5k", 1_500), ("2.0", 2), ("1,234,567", 1_234_567), ("1,000k", 1_000_000)] {
+            assert_eq!(parse_count(text).unwrap(), count, "{text}");
+        }
+        for text in ["1.5", "0.3", "1,5", "1,5000", "1,", ",", "1,00k"] {
+            assert!(parse_count(text).is_err(), "{text}");
+        }
+        assert!(parse_size("0.5").is_err() && parse_size("0.5k").is_ok());
+        assert!(parse_duration("0.5ns").is_err() && parse_duration("0.5").is_ok());
     }
 
     #[test]

@@ -62,7 +62,8 @@ fn main() -> ExitCode {
             let meant = || {
                 (error.kind() == ErrorKind::InvalidSubcommand).then(|| cli::meant(&command, &words)).flatten()
             };
-            if let Some(refused) = cli::refused(&words).or_else(meant).filter(|_| error.use_stderr()) {
+            let meant = || error.use_stderr().then(meant).flatten();
+            if let Some(refused) = cli::refused(&words, !error.use_stderr()).or_else(meant) {
                 output::refuse_settings(&refused);
                 return exit::USAGE.into();
             }

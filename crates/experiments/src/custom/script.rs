@@ -21,8 +21,9 @@ pub const BUILTIN: &[(&str, &str)] = &[
     ("select-only", include_str!("pgbench/select-only.sql")),
 ];
 
-/// How to allow a statement that may write.
-const WRITE: &str = "allow this with --write, or use --init to create pgbench's tables for the run";
+/// How to allow a statement that may write, with the tables of the run.
+const WRITE: &str = "allow this with --write";
+const WRITE_OR_INIT: &str = "allow this with --write, or use --init to create pgbench's tables for the run";
 
 /// Errors after which pgbench tries a transaction again (its manual, "Failures and Serialization/Deadlock Retries"), and
 /// MySQL's deadlock.
@@ -284,13 +285,17 @@ fn statement(sql: &Sql<'_>, place: &str, declared: &mut Declared, write: bool) -
     let on = tables(&pieces);
     let must_read = on.is_empty() && !write;
     if let Some(why) = asks_for_write(&pieces, None).filter(|_| must_read) {
-        let hint = if sql.is_several { "allow this with --write, as text: -M simple" } else { WRITE };
+        let hint = match sql.is_several {
+            true => "allow this with --write, as text: -M simple",
+            false if declared.relations.is_empty() => WRITE_OR_INIT,
+            false => WRITE,
+        };
         return Err(Error::usage(format!("this statement may change data: {why}")).hint(hint));
     }
     let is_ours = |relation: usize| declared.relations[relation].write;
     if let Some(why) = changes_others(&pieces, &is_ours, None).filter(|_| !on.is_empty() && !write) {
         let what = "this statement may change what the run did not make";
-        return Err(Error::usage(format!("{what}: {why}")).hint("allow this with --write"));
+        return Err(Error::usage(format!("{what}: {why}")).hint(WRITE));
     }
     let may_change = may_change(&pieces, None);
     let writes = may_change.is_some();
@@ -324,6 +329,25 @@ mod tests {
     use super::super::rows::Generator;
     use super::super::variables::rows_of;
     use super::*;
+
+    #[test]
+    fn init_is_advised_only_without_it() {
+        for (init, advised) in [(false, true), (true, false)] {
+            let file =
+                CustomFile { name: "a".to_owned(), text: "UPDATE dl SET v = 1;".to_owned(), weight: 1 };
+            let source = CustomWorkload {
+                language: Language::Pgbench,
+                files: vec![file],
+                define: std::collections::BTreeMap::new(),
+                scale: None,
+                max_tries: None,
+                init,
+                write: false,
+            };
+            let error = read(&source).err().unwrap().to_string();
+            assert!(error.contains("--write") && error.contains("--init") == advised, "{error}");
+        }
+    }
 
     #[test]
     fn tables_are_those_of_pgbench() {

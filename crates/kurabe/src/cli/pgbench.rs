@@ -16,7 +16,7 @@ const BUILT_IN: [(&str, char, &str); 2] =
     [("skip-some-updates", 'N', "As -b simple-update"), ("select-only", 'S', "As -b select-only")];
 
 /// pgbench's options (its manual, versions 11 to 18) that are refused: the long name, the short one, and what to write. It takes the
-/// others, but for `-v` and `-h`, which are those of this program.
+/// others, but for `-v`, and `-h` without a value, which are those of this program.
 const REFUSED: [(&str, Option<char>, &str); 27] = [
     (
         "latency-limit",
@@ -66,11 +66,15 @@ const URL: &str = "the target is a URL: postgres://user@host:port/database";
 const TABLES: &str = "--init makes the tables as 'pgbench -i' does without it; make your own tables with 'pgbench -i', and leave out --init";
 
 /// Why an option of pgbench is refused, if `words`, those after the program's name, are of a command that runs its scripts and
-/// have one that is.
-pub(crate) fn refused(words: &[String]) -> Option<Error> {
+/// have one that is. With `helps` the command would show its help, and only a host after `-h` is.
+pub(crate) fn refused(words: &[String], helps: bool) -> Option<Error> {
     let words = || words.iter().map(String::as_str).take_while(|word| *word != "--");
-    let mut commands = words().zip(words().skip(1));
-    if !commands.any(|pair| pair == ("run", PGBENCH)) && words().next() != Some("gate") {
+    let mut pairs = words().zip(words().skip(1));
+    let runs = pairs.any(|pair| pair == ("run", PGBENCH));
+    if runs && pairs.any(|(word, value)| word == "-h" && is_host(value)) {
+        return Some(Error::usage("pgbench's option --host (-h) is not supported").hint(URL));
+    }
+    if helps || !runs && words().next() != Some("gate") {
         return None;
     }
     let command = command();
@@ -96,6 +100,11 @@ pub(crate) fn refused(words: &[String]) -> Option<Error> {
         let short = short.map_or_else(String::new, |short| format!(" (-{short})"));
         Error::usage(format!("pgbench's option --{long}{short} is not supported")).hint(*hint)
     })
+}
+
+/// Whether the word after `-h` is the name, the address or the socket's directory of a server, and no option or target.
+fn is_host(word: &str) -> bool {
+    !word.starts_with('-') && (!word.contains(':') || word.parse::<std::net::IpAddr>().is_ok())
 }
 
 pub(super) fn command() -> Command {
@@ -198,6 +207,7 @@ mod tests {
     fn of_run(words: &[&str]) -> Option<Error> {
         refused(
             &[&["run", PGBENCH], words].concat().iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(),
+            false,
         )
     }
 
@@ -226,6 +236,26 @@ mod tests {
                 "{long}"
             );
         }
+    }
+
+    #[test]
+    fn host_after_short_help_is_refused_and_help_is_not() {
+        let of_help = |words: &[&str]| {
+            refused(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), true).is_some()
+        };
+        for host in ["localhost", "db.example", "10.0.0.1", "::1", "/var/run/postgresql"] {
+            assert!(of_help(&["run", PGBENCH, "-h", host, "-T", "10"]), "{host}");
+        }
+        for words in [
+            &["-h"][..],
+            &["-h", "-v"],
+            &["postgres://h/d", "-h"],
+            &["-h", "up:postgres"],
+            &["--help", "bench"],
+        ] {
+            assert!(!of_help(&[&["run", PGBENCH], words].concat()), "{words:?}");
+        }
+        assert!(!of_help(&["run", "kv", "-h", "localhost"]));
     }
 
     #[test]

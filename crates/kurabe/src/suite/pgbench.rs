@@ -7,7 +7,6 @@ use kurabe_core::custom::CustomWorkload;
 use kurabe_core::load::{Arrivals, RATE};
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
-use std::time::Duration;
 
 impl Request {
     /// Adds pgbench's own options to the request.
@@ -38,8 +37,8 @@ impl Request {
         if let Some(jobs) = jobs {
             self.threads = Some(ClientThreads::parse(jobs).map_err(|error| error.context("--jobs"))?);
         }
-        if let Some(seconds) = count("time", time)? {
-            self.duration = Some(Duration::from_secs(seconds));
+        if let Some(time) = parsed("time", time.as_ref(), units::parse_duration)? {
+            self.duration = Some(time);
         }
         if let Some(each) = count("transactions", transactions)? {
             self.requests_of_each_client(each)?;

@@ -151,6 +151,10 @@ fn options_of_pgbench_are_those_of_its_manual() {
         (&spec.axes["rate"][..], &spec.axes["clients"][..]),
         (&[AxisValue::Number(100)][..], &[AxisValue::Number(1)][..])
     );
+    assert_eq!(pgbench(&["-T", "0.3"]).unwrap().spec().unwrap().duration_ns, Some(300_000_000));
+    for words in [["-c", "1,5"], ["-c", "1.5"], ["-t", "0.5"]] {
+        assert!(pgbench(&words).is_err(), "{words:?}");
+    }
 }
 
 #[test]
