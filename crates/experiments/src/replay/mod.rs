@@ -11,6 +11,7 @@ mod compare;
 mod family;
 mod http;
 mod job;
+mod keys;
 mod memcached;
 mod metrics;
 mod mongodb;
@@ -19,8 +20,10 @@ mod order;
 mod postgres;
 mod reading;
 mod redis;
+mod stored;
 mod traffic;
 mod transactions;
+mod values;
 
 use crate::metrics::time;
 use crate::prelude::*;

@@ -1,11 +1,11 @@
 //! Reads a capture: which of its requests are sent, by connection, and which of them together.
 
-use super::bindings::Stored;
 use super::commands::Sent;
 use super::commits::{Changes, order};
 use super::family::Family;
+use super::stored::Stored;
 use super::traffic::{Connection, Kind, Template, Traffic, Unit};
-use super::{bindings, mongodb, postgres, redis, transactions};
+use super::{keys, mongodb, postgres, redis, transactions};
 use crate::prelude::*;
 use kurabe_capture::Values;
 use kurabe_capture::file::{self, About};
@@ -288,7 +288,7 @@ impl Reading {
     fn end(self, about: About) -> Traffic {
         let Self { complete, family, mut templates, mut connections, sent, is_counted, .. } = self;
         let names: Vec<String> = self.kinds.iter().map(|kind| kind.text.clone()).collect();
-        bindings::find(&sent, &mut templates, &names, family);
+        keys::find(&sent, &mut templates, &names, family);
         let mut units: Vec<Unit> = Vec::new();
         let mut commits: Vec<(usize, Vec<String>)> = Vec::new();
         for (connection, mut sent) in connections.iter_mut().zip(sent) {

@@ -3,9 +3,9 @@
 //! A *unit* is what is sent at once: a request, or the messages of PostgreSQL's extended protocol up to Sync. `commits` says what it waits
 //! for.
 
-use super::bindings::Stored;
 use super::commands::Sent;
 use super::family::Family;
+use super::stored::Stored;
 use super::{http, memcached, mongodb, redis};
 use kurabe_capture::file::About;
 use kurabe_capture::record::Request;
