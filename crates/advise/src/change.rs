@@ -86,7 +86,7 @@ impl Index {
                 }
                 Part::Beginning(column) => quoted(column),
                 Part::Prefix(column, length) => format!("{}({length})", quoted(column)),
-                // Not those that another role made under these names, for whoever makes the index.
+                // The index calls the catalogue's function, and none of this name that another role made.
                 Part::Call { function, column } if is_postgres => {
                     format!("pg_catalog.{function}({})", quoted(column))
                 }

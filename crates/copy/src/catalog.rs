@@ -35,6 +35,8 @@ pub struct Named {
 pub struct Native {
     /// The statement that makes it.
     pub create: String,
+    /// Whether that makes its key; otherwise the key is made after its rows.
+    pub has_key: bool,
     /// What is made after its rows: indexes, constraints, the positions of its numbers.
     pub later: Vec<Named>,
     /// The statements of its foreign keys, by their names, after all tables.

@@ -123,10 +123,13 @@ fn in_row(mapped: &Mapped) -> u64 {
     }
 }
 
+/// The bytes in its row's page of a value that may be stored elsewhere.
+pub(crate) const ELSEWHERE: u64 = 40;
+
 /// The bytes of a value in the page of its row, which has the beginning of a long one only.
 pub(crate) fn in_page(mapped: &Mapped) -> u64 {
     match (mapped.stored.class, in_row(mapped)) {
-        (Class::Text | Class::Blob | Class::Json | Class::Geometry, _) | (_, 258..) => 40,
+        (Class::Text | Class::Blob | Class::Json | Class::Geometry, _) | (_, 258..) => ELSEWHERE,
         (_, short) => short,
     }
 }

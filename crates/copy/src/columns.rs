@@ -2,7 +2,7 @@
 
 use crate::casts::Casts;
 use crate::catalog::{Collation, Column, Table};
-use crate::column_types::{in_page, types};
+use crate::column_types::{ELSEWHERE, in_page, types};
 use crate::ddl;
 use crate::defaults;
 use crate::engines::engine::Engine;
@@ -91,6 +91,7 @@ impl OneTable<'_> {
                 || ddl::create_table(self.target, self.facts, made, &columns, &[]),
                 |native| native.create.clone(),
             ),
+            has_key: !made.primary.is_empty() && native.is_none_or(|native| native.has_key),
             indexes: native
                 .map_or_else(|| ddl::indexes(self.target, made, names), |native| native.later.clone()),
             foreign: Vec::new(),
@@ -124,7 +125,9 @@ impl OneTable<'_> {
         let sizes = self.table.columns.iter().zip(types).map(|(column, types)| {
             let octets = (engine.octets)(&quoted(engine, &column.name));
             match in_page(&types.mapped) {
-                40 => format!("COALESCE(CASE WHEN {octets} > 40 THEN 20 ELSE {octets} + 1 END, 0)"),
+                ELSEWHERE => {
+                    format!("COALESCE(CASE WHEN {octets} > {ELSEWHERE} THEN 20 ELSE {octets} + 1 END, 0)")
+                }
                 short => short.to_string(),
             }
         });

@@ -71,6 +71,8 @@ pub struct TablePlan {
     pub rows: u64,
     /// The statement that makes it.
     pub create: String,
+    /// Whether it has its key while its rows are written; otherwise a search of a range reads all of it.
+    pub has_key: bool,
     /// The statements that make its indexes, after its rows are copied.
     pub indexes: Vec<Named>,
     /// The statements that make its foreign keys, after all tables are copied.

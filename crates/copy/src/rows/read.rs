@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
                 page.is_lines = true;
                 (0..reply.rows())
                     .for_each(|row| page.push(Cell::Bytes(reply.field_bytes(row, 0).unwrap_or_default())));
-                return each(Read { last: self.last_of_line(reply), page, digests: Vec::new() });
+                return each(Read { last: self.last_of_line(reply)?, page, digests: Vec::new() });
             }
             let mut page = Page::new(self.readings.len());
             for row in 0..reply.rows() {
@@ -177,15 +177,21 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// The key of the last line.
-    fn last_of_line(&self, reply: &Reply) -> Option<Page> {
-        let line = str::from_utf8(reply.field_bytes(reply.rows() - 1, 0)?).ok()?;
-        let fields: Vec<&str> = line.trim_end_matches('\n').split('\t').collect();
+    /// The key of the last line, whose other fields may be of any encoding.
+    fn last_of_line(&self, reply: &Reply) -> Result<Option<Page>> {
+        if self.key.is_empty() {
+            return Ok(None);
+        }
+        let line = reply.field_bytes(reply.rows() - 1, 0).unwrap_or_default();
+        let fields: Vec<&[u8]> =
+            line.strip_suffix(b"\n").unwrap_or(line).split(|byte| *byte == b'\t').collect();
         let mut key = Page::new(self.key.len());
         for at in &self.key {
-            key.push(Cell::Int(fields.get(*at)?.parse().ok()?));
+            let field = fields.get(*at).and_then(|field| str::from_utf8(field).ok()?.parse().ok());
+            let missing = || Error::new(ErrorKind::Internal, "a line of COPY without its key");
+            key.push(Cell::Int(field.ok_or_else(missing)?));
         }
-        (!self.key.is_empty()).then_some(key)
+        Ok(Some(key))
     }
 
     fn named(&self, error: Error, column: usize) -> Error {

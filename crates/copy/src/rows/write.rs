@@ -134,7 +134,8 @@ impl<'a> Writer<'a> {
     fn load(&mut self, side: &mut Side, page: &Page) -> Result<bool> {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        for row in (0..page.rows()).filter(|_| !page.is_lines) {
+        let rows = if page.is_lines { 0 } else { page.rows() };
+        for row in 0..rows {
             for (number, at) in self.written.iter().enumerate() {
                 if number > 0 {
                     text.push(b'\t');

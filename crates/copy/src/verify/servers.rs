@@ -76,10 +76,7 @@ impl<'t> Digests<'t> {
     pub(crate) fn new(source: &Engine, target: &Engine, table: &'t TablePlan) -> Option<Self> {
         let expressions = [digest(source, table, Of::Source)?, digest(target, table, Of::Target)?];
         let key = match &table.resume {
-            // Between servers of PostgreSQL, the key is made after the rows: each range would be a search of the whole table.
-            Resume::Columns(columns) if table.create.contains("PRIMARY KEY") => {
-                columns.first().map(|at| &table.columns[*at].name)
-            }
+            Resume::Columns(columns) if table.has_key => columns.first().map(|at| &table.columns[*at].name),
             _ => None,
         };
         Some(Self { table, expressions, key })

@@ -80,6 +80,7 @@ fn native(table: &str, sql: &str) -> Native {
         } else if is_key(bare) && !of_auto && !versioned {
             native.later.push(add());
         } else {
+            native.has_key |= bare.trim_start().starts_with("PRIMARY KEY");
             kept.push(line);
         }
     }

@@ -74,7 +74,7 @@ fn default(side: &mut Side, declared: &str, sql: &str) -> Result<DefaultValue> {
 }
 
 fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut Catalog) -> Result<Table> {
-    let native = Native { create: sql.to_owned(), ..Native::default() };
+    let native = Native { create: sql.to_owned(), has_key: true, ..Native::default() };
     let mut table = Table { name: name.to_owned(), native: Some(native), ..Table::default() };
     let of = literal(side.engine, name)?;
     let definition = Definition::read(sql);
