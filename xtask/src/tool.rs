@@ -1,4 +1,4 @@
-//! Programs of other projects that tasks use: of the `PATH`, or compiled once into `target/tools`.
+//! Programs of other projects that tasks use, each of one version, compiled once into `target/tools`.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,7 @@ use crate::test::repository;
 
 /// A program with the name of its crate. `options` are those of `cargo install`.
 pub fn compiled(name: &str, version: &str, options: &[&str]) -> Result<PathBuf, String> {
-    if shell::on_path(name) {
-        return Ok(PathBuf::from(name));
-    }
-    let root = repository().join("target/tools");
+    let root = repository().join("target/tools").join(format!("{name}-{version}"));
     let program = root.join("bin").join(name);
     if !program.exists() {
         println!("compiling {name} {version}; once, some minutes");

@@ -36,18 +36,23 @@ pub fn parse_count(text: &str) -> Result<u64> {
     let bad = || Error::usage(format!("'{text}' is not a count")).hint("write 1000, 1_000 or 10k");
     // A comma separates groups of three digits: `1,5` is a list, or one and a half, and never 15.
     let digits = |group: &str| group.chars().take_while(char::is_ascii_digit).count();
-    if text.split(',').skip(1).any(|group| digits(group) != 3) {
+    if text.starts_with(',') || text.split(',').skip(1).any(|group| digits(group) != 3) {
         return Err(bad());
     }
     let plain: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
     let (number, unit) = split_unit(&plain);
-    let factor = match unit {
-        "" => 1,
-        "k" | "K" => 1_000,
-        "m" | "M" => 1_000_000,
+    let decimals = match unit {
+        "" => 0,
+        "k" | "K" => 3,
+        "m" | "M" => 6,
         _ => return Err(bad()),
     };
-    scaled(number, factor).ok_or_else(bad)
+    // No count has a part: `1.5k` is one, `1.5` and `0.0001k` are none.
+    let given = number.split_once('.').map_or(0, |(_, part)| part.trim_end_matches('0').len());
+    if given > decimals as usize {
+        return Err(bad());
+    }
+    scaled(number, 10_u64.pow(decimals)).ok_or_else(bad)
 }
 
 /// Parses a time: `500ms`, `2s`, `1.5 min`, `1h`, `90` (seconds).
@@ -75,7 +80,7 @@ fn split_unit(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// The number in the smallest unit, which has no fractions: `1.5k` is 1,500, and `1.5` nothing.
+/// The number in the smallest unit, which has no fractions: `1.5` is nothing there. What is smaller is rounded.
 fn scaled(number: &str, factor: u64) -> Option<u64> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(factor);
@@ -197,10 +202,17 @@ mod tests {
 
     #[test]
     fn part_of_one_is_no_count_and_comma_separates_three_digits() {
-        for (text, count) in [("1.5k", 1_500), ("2.0", 2), ("1,234,567", 1_234_567), ("1,000k", 1_000_000)] {
+        for (text, count) in [
+            ("1.5k", 1_500),
+            ("2.0", 2),
+            ("1.1k", 1_100),
+            ("1.000001m", 1_000_001),
+            ("1,234,567", 1_234_567),
+            ("1,000k", 1_000_000),
+        ] {
             assert_eq!(parse_count(text).unwrap(), count, "{text}");
         }
-        for text in ["1.5", "0.3", "1,5", "1,5000", "1,", ",", "1,00k"] {
+        for text in ["1.5", "0.3", "1,5", "1,5000", "1,", ",", ",000", "1,00k", "0.0001k", "1.0005k"] {
             assert!(parse_count(text).is_err(), "{text}");
         }
         assert!(parse_size("0.5").is_err() && parse_size("0.5k").is_ok());

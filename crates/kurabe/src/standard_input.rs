@@ -21,7 +21,7 @@ pub(crate) fn value(word: &str) -> Result<String, String> {
         return Ok(word.to_owned());
     }
     let failed = |error: Error| format!("standard input cannot be read: {error}");
-    // What follows the line is of the command that this program may start.
+    // A command that this program starts reads the rest.
     let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
     let (mut line, mut byte) = (Vec::new(), [0]);
     while line.len() < LONGEST && !line.ends_with(b"\n") && input.read(&mut byte).map_err(failed)? > 0 {

@@ -380,9 +380,9 @@ impl Request {
 }
 
 /// The allowed slice lengths.
-const SLICES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
+const SLICE_LENGTHS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
 /// The default slice length.
-const DEFAULT: Duration = Duration::from_millis(10);
+const DEFAULT_SLICE: Duration = Duration::from_millis(10);
 
 /// The value of the option.
 #[derive(Clone, Copy, Debug)]
@@ -401,7 +401,7 @@ impl Interleave {
         }
         let slice =
             units::parse_duration(text).map_err(|error| error.hint("or 'off' for separate trials"))?;
-        if SLICES.contains(&slice) {
+        if SLICE_LENGTHS.contains(&slice) {
             return Ok(Self::Slices(slice));
         }
         Err(Error::usage("the slice length is out of range").hint("from 1ms to 10s; 10ms is recommended"))
@@ -415,7 +415,7 @@ fn slice(asked: Option<Interleave>, rounds: u64, open: bool, fleet: bool) -> Res
     let slice = match asked {
         Some(Interleave::Off) => return Ok(None),
         None if open || !enough || fleet => return Ok(None),
-        None => return Ok(Some(DEFAULT)),
+        None => return Ok(Some(DEFAULT_SLICE)),
         Some(Interleave::Slices(slice)) => slice,
     };
     if fleet {

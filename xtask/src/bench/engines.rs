@@ -50,9 +50,10 @@ pub fn run(args: &[String]) -> Outcome {
     runs.sort();
     for name in runs {
         let report = shell::run(kurabe.command().args(["report", &name, "--format", "md"]), "kurabe report");
-        // A run of which nothing was measured has no report; the table says so.
-        if let Ok(report) = report {
-            let _ = writeln!(page, "\n{}", lower(&shortened(&report)));
+        match report {
+            Ok(report) => drop(writeln!(page, "\n{}", lower(&shortened(&report)))),
+            // A run of which nothing was measured has no report; the table says so.
+            Err(error) => println!("{name}: {error}"),
         }
     }
     fs::write(given.get("out"), page).map_err(|error| format!("{}: {error}", given.get("out")))

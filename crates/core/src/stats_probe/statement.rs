@@ -27,7 +27,7 @@ pub struct StatementUse {
 }
 
 impl StatementUse {
-    /// Adds other executions of the same statement. What one of both does not report is unknown of the sum.
+    /// Adds other executions of the same statement. A figure that either lacks is unknown in the sum.
     pub fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.time_ns += other.time_ns;

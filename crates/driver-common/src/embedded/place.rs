@@ -112,12 +112,15 @@ impl Place {
     fn planted(&self) -> Option<PathBuf> {
         const EVERYBODY: u32 = 0o002;
         let owner = |path: &Path| path.symlink_metadata().ok().map(|of| of.uid());
-        if self.is_temporary() || fs::metadata(self.folder()).ok()?.mode() & EVERYBODY == 0 {
+        // Engines have their files beside the one that a link leads to.
+        let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let folder = real.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        if self.is_temporary() || fs::metadata(folder).ok()?.mode() & EVERYBODY == 0 {
             return None;
         }
-        let known = [Some(0), Some(rustix::process::geteuid().as_raw()), owner(&self.path)];
+        let known = [Some(0), Some(rustix::process::geteuid().as_raw()), owner(&real)];
         let beside = ["-journal", "-wal", "-shm", "-lock"].map(|ending| {
-            let mut name = self.path.as_os_str().to_owned();
+            let mut name = real.as_os_str().to_owned();
             name.push(ending);
             PathBuf::from(name)
         });
@@ -125,7 +128,7 @@ impl Place {
     }
 
     /// Creates an empty file that its owner alone can read, whatever the umask allows, if there is none. A link to a file that
-    /// is not there leads nowhere. What else is wrong, the engine says.
+    /// is not there leads nowhere. The engine reports other errors.
     ///
     /// # Errors
     /// [`Usage`](ErrorKind::Usage) for such a link.

@@ -43,7 +43,7 @@ fn memory(
     Some(StoreMemory {
         limit,
         set_by: format!("-m {} (limit_maxbytes)", limit >> 20),
-        free: limit.saturating_sub(used) + free_pages(general, settings) + free_chunks(slabs, value_bytes),
+        free: limit.saturating_sub(used) + free_pages(general) + free_chunks(slabs, value_bytes),
         keys: general.number("curr_items").unwrap_or(0),
         own_keys: 0,
         evicted: general.number("evictions").unwrap_or(0),
@@ -53,9 +53,10 @@ fn memory(
 }
 
 /// The memory of pages that values of some size had and that any size may have now.
-fn free_pages(general: &Reported, settings: &Reported) -> u64 {
-    let number = |from: &Reported, name| from.number(name).unwrap_or(0);
-    number(general, "slab_global_page_pool").saturating_mul(number(settings, "slab_page_size").max(1 << 20))
+fn free_pages(general: &Reported) -> u64 {
+    // The least size of a page; memcached does not report it.
+    const PAGE: u64 = 1 << 20;
+    general.number("slab_global_page_pool").unwrap_or(0).saturating_mul(PAGE)
 }
 
 /// The memory of free chunks that values of this size may be put into.

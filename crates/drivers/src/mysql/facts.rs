@@ -200,7 +200,7 @@ fn missing(grants: &[String], database: &str) -> Vec<&'static str> {
         privileges(grant).is_none_or(|(all, object)| {
             let Some(of) = object.strip_suffix(".*") else { return false };
             // With ANSI_QUOTES names are in other quotes.
-            let is_here = of == "*" || is_like(database.as_bytes(), of.trim_matches(['`', '"']).as_bytes());
+            let is_here = of == "*" || is_like(database, of.trim_matches(['`', '"']));
             is_here && all.split(',').any(|one| ["ALL PRIVILEGES", wanted].contains(&one.trim()))
         })
     };
@@ -208,16 +208,34 @@ fn missing(grants: &[String], database: &str) -> Vec<&'static str> {
 }
 
 /// Whether a name is like a pattern with `%` and `_`, which `\` escapes.
-fn is_like(name: &[u8], pattern: &[u8]) -> bool {
-    match pattern {
-        [] => name.is_empty(),
-        [b'%', rest @ ..] => (0..=name.len()).any(|at| is_like(&name[at..], rest)),
-        [b'_', rest @ ..] => !name.is_empty() && is_like(&name[1..], rest),
-        [b'\\', rest @ ..] | rest => match (name, rest) {
-            ([first, name @ ..], [wanted, rest @ ..]) => first == wanted && is_like(name, rest),
-            _ => false,
-        },
+fn is_like(name: &str, pattern: &str) -> bool {
+    let (name, mut signs) = (name.chars().collect::<Vec<_>>(), pattern.chars().peekable());
+    // A sign with whether it stands for itself.
+    let pattern: Vec<(char, bool)> = std::iter::from_fn(|| {
+        let sign = signs.next()?;
+        Some(if sign == '\\' { (signs.next().unwrap_or(sign), true) } else { (sign, false) })
+    })
+    .collect();
+    let (mut at, mut of) = (0, 0);
+    // The last '%', and how much of the name it covers: only that one needs to cover more.
+    let mut last: Option<(usize, usize)> = None;
+    while at < name.len() {
+        match pattern.get(of) {
+            Some(('%', false)) => {
+                last = Some((of, at));
+                of += 1;
+            }
+            Some((wanted, literal)) if *wanted == name[at] || (*wanted, *literal) == ('_', false) => {
+                (at, of) = (at + 1, of + 1);
+            }
+            _ => {
+                let Some((any, covered)) = last else { return false };
+                last = Some((any, covered + 1));
+                (at, of) = (covered + 1, any + 1);
+            }
+        }
     }
+    pattern[of..].iter().all(|sign| *sign == ('%', false))
 }
 
 /// The limit of connections that leaves the least to this user, and the number of other connections that it counts: the
@@ -302,8 +320,12 @@ mod tests {
             ("sh%", "shop", true),
             ("%p", "shops", false),
             ("shop", "shops", false),
+            ("caf_", "café", true),
+            ("%a%a%a%a%a%a%a%a%a%a%b", &"a".repeat(60), false),
+            ("100\\%", "100%", true),
+            ("100\\%", "1000", false),
         ] {
-            assert_eq!(super::is_like(name.as_bytes(), pattern.as_bytes()), is_like, "{pattern} {name}");
+            assert_eq!(super::is_like(name, pattern), is_like, "{pattern} {name}");
         }
     }
 }

@@ -223,10 +223,12 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Has the queue of one in [`TIMED_QUEUES`] transactions be timed, if clients share a thread. Clients differ in which.
+    /// Times the queue of one in [`TIMED_QUEUES`] transactions, or pipelines of them, if clients share a thread. Clients differ
+    /// in which.
     #[inline]
     fn time_queue(&self) {
-        let place = self.outcome.recorded.completed + self.outcome.done.client.index as u64;
+        let place =
+            self.outcome.recorded.completed / self.shared.pipeline + self.outcome.done.client.index as u64;
         if place.is_multiple_of(TIMED_QUEUES) {
             kurabe_reactor::time_queue();
         }

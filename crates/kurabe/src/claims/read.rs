@@ -371,8 +371,9 @@ fn bound(entry: &Entry, unit: Unit) -> Result<f64> {
         (Node::Value(Value::String(_)), Unit::Nanoseconds) => {
             units::parse_duration(&text).map(|time| time.as_nanos() as f64)
         }
+        // A rate, or a mean of counts, may have a part.
         (Node::Value(Value::String(_)), Unit::PerSecond | Unit::Count) => {
-            units::parse_count(&text).map(|count| count as f64)
+            text.parse::<f64>().or_else(|_| units::parse_count(&text).map(|count| count as f64))
         }
         (_, Unit::Share) if text.ends_with('%') => percentage(&text),
         _ => text.parse::<f64>().map_err(|_| Error::usage(format!("'{text}' is not a number"))),

@@ -69,12 +69,18 @@ const TABLES: &str = "--init makes the tables as 'pgbench -i' does without it; m
 /// have one that is. With `helps` the command would show its help, and only a host after `-h` is.
 pub(crate) fn refused(words: &[String], helps: bool) -> Option<Error> {
     let words = || words.iter().map(String::as_str).take_while(|word| *word != "--");
-    let mut pairs = words().zip(words().skip(1));
-    let runs = pairs.any(|pair| pair == ("run", PGBENCH));
-    if runs && pairs.any(|(word, value)| word == "-h" && is_host(value)) {
+    let pairs = || words().zip(words().skip(1));
+    // Options of all commands may stand before and between; two of them have values.
+    let is_value = |before: &str| matches!(before, "--runs-dir" | "--color");
+    let mut plain = std::iter::once("").chain(words()).zip(words());
+    let mut plain =
+        || plain.find(|(before, word)| !word.starts_with('-') && !is_value(before)).map(|(_, word)| word);
+    let (first, second) = (plain(), plain());
+    let runs = (first, second) == (Some("run"), Some(PGBENCH));
+    if runs && pairs().any(|(word, value)| word == "-h" && is_host(value)) {
         return Some(Error::usage("pgbench's option --host (-h) is not supported").hint(URL));
     }
-    if helps || !runs && words().next() != Some("gate") {
+    if helps || !runs && first != Some("gate") {
         return None;
     }
     let command = command();
@@ -255,7 +261,9 @@ mod tests {
         ] {
             assert!(!of_help(&[&["run", PGBENCH], words].concat()), "{words:?}");
         }
+        assert!(of_help(&["-q", "--runs-dir", "d", "run", "-v", PGBENCH, "-h", "localhost"]));
         assert!(!of_help(&["run", "kv", "-h", "localhost"]));
+        assert!(!of_help(&["run", "kv", "--export-json", "run", PGBENCH, "-h", "localhost"]));
     }
 
     #[test]

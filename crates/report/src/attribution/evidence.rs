@@ -9,7 +9,7 @@ use kurabe_core::observation::TierUse;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// What was measured in the trials that have this bottleneck.
+/// The measurements of the trials that have this bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     pub(super) facts: Box<Facts>,
@@ -67,7 +67,7 @@ fn client(facts: &Facts, language: Language) -> String {
     say!(language, "the client at {share} of a CPU", "クライアントは CPU の {share}")
 }
 
-/// What the rule measured.
+/// The measurement of a rule.
 fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground, language: Language) -> String {
     let share = percent(ground.share);
     match ground.rule {
@@ -136,7 +136,7 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground, language: Langua
     }
 }
 
-/// What a rule of networks, locks, logs and storage measured.
+/// The measurement of a rule of networks, locks, logs and storage.
 fn waited(facts: &Facts, ground: Ground, language: Language) -> String {
     let (share, round_trip) = (percent(ground.share), micros(facts.round_trip_us));
     let (wire, reported) = (facts.wire.unwrap_or_default(), facts.reported.clone().unwrap_or_default());
