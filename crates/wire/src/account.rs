@@ -159,7 +159,8 @@ impl Account {
 
     /// Takes what the client sent next: gives what the server gets, and what the relay answers itself.
     pub fn sent(&mut self, bytes: &[u8], to_server: &mut Vec<u8>, to_client: &mut Vec<u8>) {
-        if self.connection.connecting.is_none() && self.pieces.len() < PIECES {
+        let is_read = self.conversation.is_some() && self.connection.unreadable.is_none();
+        if is_read && self.connection.connecting.is_none() && self.pieces.len() < PIECES {
             self.pieces.push_back(self.connection.traffic);
         }
         let began = self.began;
@@ -197,6 +198,7 @@ impl Account {
     /// It is closed: requests that were never answered are listed.
     pub fn close(&mut self) {
         self.read(Conversation::end);
+        self.pieces = VecDeque::new();
     }
 
     /// The connection so far.
@@ -242,8 +244,13 @@ impl Account {
                 }
                 Event::Named(name) => self.name(&name),
                 Event::Note(note) => self.note(&note),
-                Event::Unreadable(Stop::Encrypted) => self.connection.encryption = Encryption::Tls,
-                Event::Unreadable(Stop::Unreadable(why)) => self.connection.unreadable = Some(why.to_owned()),
+                Event::Unreadable(stop) => {
+                    match stop {
+                        Stop::Encrypted => self.connection.encryption = Encryption::Tls,
+                        Stop::Unreadable(why) => self.connection.unreadable = Some(why.to_owned()),
+                    }
+                    self.pieces = VecDeque::new();
+                }
                 Event::Data { .. } | Event::FileWanted { .. } => {}
             }
         }

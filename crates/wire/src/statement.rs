@@ -134,9 +134,19 @@ pub(crate) fn shown(request: &Exchange, scheme: &str) -> (String, bool) {
             let is_setup = text.split_once(' ').is_some_and(|(_, path)| PATHS.contains(&path));
             (shown, is_setup && scheme == "couchdb")
         }
-        scheme => (conceal::sql(text), is_setup(text, Dialect::of_scheme(scheme))),
+        scheme => {
+            let is_setup =
+                is_setup(text, Dialect::of_scheme(scheme)) && !OWN_COMMANDS.contains(&text.as_str());
+            (conceal::sql(text), is_setup)
+        }
     }
 }
+
+/// Commands of MySQL that do not set up a connection: they are what it is for.
+const OWN_COMMANDS: [&str; 7] = [
+    "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID", "COM_CREATE_DB", "COM_DROP_DB", "COM_SHUTDOWN",
+    "COM_STMT_FETCH", "COM_TABLE_DUMP",
+];
 
 /// The maximum length of a word of a command in which names of secrets are looked for, in bytes.
 const LOOKED_AT: usize = 16 << 10;

@@ -254,14 +254,16 @@ impl Bound {
                 None => left.push(recorded.as_slice()),
             }
         }
-        let are_same = |(recorded, own): &Pair<'_>| {
-            (is_text(recorded), moment(recorded).is_some()) == (is_text(own), moment(own).is_some())
+        let is_moment = |value: &[u8]| !is_text(value) && moment(value).is_some();
+        let is_number = |value: &[u8]| !is_text(value) && moment(value).is_none();
+        // Pairs of one kind by their places, if both sides have as many.
+        let of = |is: &dyn Fn(&[u8]) -> bool| -> Vec<Pair<'_>> {
+            let [left, own] =
+                [&left, &own].map(|all| all.iter().copied().filter(|one| is(one)).collect::<Vec<_>>());
+            if left.len() == own.len() { left.into_iter().zip(own).collect() } else { Vec::new() }
         };
-        let left: Vec<Pair<'_>> = left.into_iter().zip(own).filter(are_same).collect();
-        let (texts, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(|(recorded, _)| is_text(recorded));
-        let (numbers, mut guessed): (Vec<_>, Vec<_>) =
-            rest.into_iter().partition(|(recorded, _)| moment(recorded).is_none());
-        known.extend(numbers);
+        let (texts, mut guessed) = (of(&is_text), of(&is_moment));
+        known.extend(of(&is_number));
         // Of more rows it is not known which of their values these are.
         let is_whole = !has_more_uuids(answer) && are_all(&answer.made) && texts.len() <= ORDERED;
         match (&answer.kept, &texts[..]) {
@@ -503,6 +505,11 @@ mod tests {
         let (text, recorded, own): (_, [&[&str]; 2], [&[&str]; 2]) =
             ("DELETE FROM t RETURNING d", [&[&a], &[&b]], [&[&own_b], &[&own_a]]);
         assert_eq!(known(text, &["d"], &recorded, &own, &bound), (Vec::new(), 2));
+        // A value of another kind in its place does not make one the only text that is left.
+        let time = "2026-11-29 05:05:05";
+        let other: [&[&str]; 2] = [&[&own_b, time], &[&own_a, time]];
+        let uneven: [&[&str]; 2] = [&[&a, "x"], &[time, "y"]];
+        assert!(known("SELECT d, at FROM t", &["d", "at"], &uneven, &other, &bound).0.is_empty());
         bound.guessed.insert(name(a.as_bytes()), own_b.clone().into());
         let sends = |bound: &Bound| bound.own(a.as_bytes(), None, &Request::default(), FAMILY).unwrap();
         assert_eq!(sends(&bound), own_b.as_bytes());

@@ -146,7 +146,7 @@ impl<'a> Client<'a> {
                 Family::Postgres => {
                     postgres::push(&mut self.out, &text, sent, &mut self.prepared, &mut self.portals)?;
                 }
-                Family::Mysql => mysql::push(&mut self.out, text, sent, &mut self.prepared)?,
+                Family::Mysql => mysql::push(&mut self.out, &text, sent, &mut self.prepared)?,
                 Family::Redis => redis::push(&mut self.out, &text, sent)?,
                 Family::Memcached => memcached::push(&mut self.out, &text, sent)?,
                 Family::Http => http::push(&mut self.out, &text, sent)?,

@@ -7,7 +7,7 @@ use kurabe_core::{Error, Result};
 pub(super) const PIECE: usize = 1 << 20;
 
 /// A request as it was recorded.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sent {
     pub(super) request: Request,
     pub(super) template: usize,

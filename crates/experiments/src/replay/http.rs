@@ -205,17 +205,8 @@ mod tests {
     #[test]
     fn request_is_sent_with_its_fields_and_the_length_of_its_body() {
         let parameter = |kind, text: &str| Parameter::of(kind, false, text.as_bytes());
-        let sent = |parameters| Sent {
-            request: Request { parameters, ..Request::default() },
-            template: 0,
-            types: Vec::new(),
-            made: Vec::new(),
-            names: Vec::new(),
-            data: Vec::new(),
-            goes_on: false,
-            since: None,
-            varies: false,
-        };
+        let sent =
+            |parameters| Sent { request: Request { parameters, ..Request::default() }, ..Sent::default() };
         let of = |text: &str, parameters| {
             let mut out = Vec::new();
             push(&mut out, text, &sent(parameters)).unwrap();

@@ -197,13 +197,8 @@ pub(super) mod tests {
         Sent {
             request: Request { at, time: Some(0), step: Step::Bound, parameters, ..Request::default() },
             template,
-            types: Vec::new(),
             made: made.iter().map(|value| value.as_bytes().to_vec()).collect(),
-            data: Vec::new(),
-            goes_on: false,
-            since: None,
-            varies: false,
-            names: Vec::new(),
+            ..Sent::default()
         }
     }
 

@@ -5,33 +5,30 @@ use crate::prelude::*;
 use kurabe_protocol::mysql::frame;
 use kurabe_protocol::mysql::message::{self, command};
 use kurabe_wire::view::Step;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Appends the commands of a request.
 pub(super) fn push(
     out: &mut Vec<u8>,
-    text: String,
+    text: &str,
     sent: &Sent,
     prepared: &mut HashMap<String, u32>,
 ) -> Result<()> {
     let request = &sent.request;
-    let (code, rest) = match text.strip_prefix("COM_") {
-        Some("PING") => (command::PING, String::new()),
-        Some("SET_OPTION 0") => (command::SET_OPTION, "\0\0".to_owned()),
-        Some("SET_OPTION 1") => (command::SET_OPTION, "\x01\0".to_owned()),
-        Some(name) => (command::INIT_DB, name.trim_start_matches("INIT_DB ").to_owned()),
-        None => (command::QUERY, text),
-    };
     match request.step {
-        Step::Text | Step::Bound => frame::push(out, 0, &[&[code], rest.as_bytes()].concat()),
+        Step::Text | Step::Bound => {
+            let (code, rest) = command(text);
+            frame::push(out, 0, &[&[code], &rest[..]].concat());
+        }
         Step::Prepare => {
-            if let Some(number) = prepared.remove(&rest) {
+            if let Some(number) = prepared.remove(text) {
                 frame::push(out, 0, &[&[command::STMT_CLOSE][..], &number.to_le_bytes()].concat());
             }
-            frame::push(out, 0, &[&[command::STMT_PREPARE], rest.as_bytes()].concat());
+            frame::push(out, 0, &[&[command::STMT_PREPARE], text.as_bytes()].concat());
         }
         Step::Execute => {
-            let number = prepared.get(&rest).copied().unwrap_or(0);
+            let number = prepared.get(text).copied().unwrap_or(0);
             let parameters: Vec<_> = request
                 .parameters
                 .iter()
@@ -43,28 +40,30 @@ pub(super) fn push(
     Ok(())
 }
 
+/// The command with this text, and what follows its code.
+fn command(text: &str) -> (u8, Cow<'_, [u8]>) {
+    match text.strip_prefix("COM_") {
+        Some("PING") => (command::PING, Cow::Borrowed(&[])),
+        Some(name) => match name.strip_prefix("SET_OPTION ").map(str::parse::<u16>) {
+            Some(Ok(option)) => (command::SET_OPTION, Cow::Owned(option.to_le_bytes().to_vec())),
+            _ => (command::INIT_DB, Cow::Borrowed(name.strip_prefix("INIT_DB ").unwrap_or(name).as_bytes())),
+        },
+        None => (command::QUERY, Cow::Borrowed(text.as_bytes())),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::family::Family;
     use super::*;
-    use kurabe_capture::record::Request;
 
     #[test]
     fn option_of_several_statements_is_sent_again_with_its_value() {
-        let sent = Sent {
-            request: Request::default(),
-            template: 0,
-            types: Vec::new(),
-            made: Vec::new(),
-            names: Vec::new(),
-            data: Vec::new(),
-            goes_on: false,
-            since: None,
-            varies: false,
-        };
         let mut out = Vec::new();
-        push(&mut out, "COM_SET_OPTION 1".to_owned(), &sent, &mut HashMap::new()).unwrap();
+        push(&mut out, "COM_SET_OPTION 1", &Sent::default(), &mut HashMap::new()).unwrap();
         assert_eq!(out, [3, 0, 0, 0, command::SET_OPTION, 1, 0]);
+        // The server refuses it, and is asked so again.
+        assert_eq!(super::command("COM_SET_OPTION 258"), (command::SET_OPTION, vec![2, 1].into()));
         let template = "COM_SET_OPTION \0";
         assert!(
             !Family::Mysql.is_left_out(template) && Family::Mysql.effects(template, template).0.is_none()

@@ -239,13 +239,14 @@ impl Answer {
 
     /// Reads a line. Returns whether the answer is complete.
     fn line(&mut self, line: &[u8], request: &str) -> Result<bool, ()> {
-        let text = std::str::from_utf8(line.trim_ascii_end()).map_err(|_| ())?;
+        // A key may have any bytes.
+        let text = String::from_utf8_lossy(line.trim_ascii_end());
         let mut words = text.split(' ');
         let first = words.next().unwrap_or_default();
         let command = request.split(' ').next().unwrap_or_default();
         match first {
-            "ERROR" | "CLIENT_ERROR" | "SERVER_ERROR" => {
-                self.error = Some(first.to_owned());
+            "ERROR" | "ERROR:" | "CLIENT_ERROR" | "SERVER_ERROR" => {
+                self.error = Some(first.trim_end_matches(':').to_owned());
                 return Ok(true);
             }
             _ if LINES.contains(&command) => {}

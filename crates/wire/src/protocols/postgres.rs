@@ -303,7 +303,8 @@ impl Postgres {
     fn enter(&mut self, expected: Expected, mut exchange: Exchange, now: Instant) -> Result<(), Stop> {
         let (began, at) = self.began.take().unwrap_or((now, exchange.at));
         (exchange.began, exchange.at) = (Some(began), at);
-        exchange.pipelined = self.waiting.known().any(Expected::is_request);
+        // From the last one on: a request ends the search of the next.
+        exchange.pipelined = self.waiting.known().rev().any(Expected::is_request);
         self.waiting.push(expected, exchange)
     }
 

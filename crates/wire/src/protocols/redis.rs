@@ -5,7 +5,8 @@
 
 use crate::input::Input;
 use crate::view::{
-    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Spans, Stop, Transaction, Waiting, Watch,
+    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Spans, Stop, Transaction, WAITING, Waiting,
+    Watch,
 };
 use kurabe_protocol::resp::{Line, number};
 use std::time::Instant;
@@ -122,7 +123,8 @@ impl Redis {
             request.length = None;
             request.left -= 1;
             let end = usize::try_from(length).unwrap_or(usize::MAX).min(word.bytes.len());
-            if request.words.len() < WORDS {
+            if request.words.len() < WORDS && request.kept + end <= WAITING {
+                request.kept += end;
                 request.cut |= (end as u64) < length;
                 request.words.push(word.bytes.get(..end).unwrap_or_default().to_vec());
             } else {
@@ -233,6 +235,8 @@ struct Command {
     /// The length of the word that follows.
     length: Option<u64>,
     words: Vec<Vec<u8>>,
+    /// The bytes of these.
+    kept: usize,
     /// Whether words, or the ends of some, were not kept.
     cut: bool,
 }
