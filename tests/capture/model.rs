@@ -297,7 +297,7 @@ fn model_of_a_session_store_has_its_mix_its_skew_and_its_sizes() {
     let (text, file) = modelled(&place, &path, "made.toml", &["--made"]);
     assert_planted(&text, 1.2, "90, 900", 0.75);
     // A client that logs in and sends one command in a loop has no transaction of that many commands.
-    assert!(!text.contains("repeat = "), "{text}");
+    assert!(numbers(&text, "repeat = ").iter().all(|times| *times < 50.0), "{text}");
     assert!(text.contains("LPUSH ?: a list") && text.contains("[collection.user_visits]"), "{text}");
     // Numbers of keys as redis-benchmark writes them, without the zeros before them.
     let rows = numbers(&text[text.find("[collection.key]").unwrap()..], "int(");

@@ -10,8 +10,14 @@ use std::time::Duration;
 
 /// The share of the requests of a load that wait for an answer: the others are sent together, or are parts of one.
 const WAITING: f64 = 1.0 / 8.0;
-/// Round trips before and after a load: to create tables, to count and to read back.
-const AROUND: f64 = 24.0;
+/// Bytes of a request that reads back what was loaded.
+const READ_BACK_BYTES: f64 = 1e6;
+/// Round trips before and after a load: to claim tables, to create, mark, count and remove them. PostgreSQL's were 70.
+const AROUND: f64 = 70.0;
+/// Round trips of each trial besides its measured phase: facts before and after, and its warm-up.
+const OF_A_TRIAL: u32 = 8;
+/// Round trips of a measured phase: fewer are no distribution.
+const MEASURED: u32 = 10;
 /// A load may take this long before its default number of records is reduced.
 const MAX: Duration = Duration::from_secs(30);
 /// Numbers of records that are tried instead of the default one.
@@ -23,8 +29,15 @@ pub(crate) fn load_time(plan: &Plan, target: &Target, cell: &PlannedCell) -> Dur
     if cell.creates_nothing() {
         return Duration::ZERO;
     }
-    let requests = plan.loaded_bytes(cell) as f64 / cell.demand.request_bytes.max(1) as f64;
-    Duration::from_nanos(round_trip).mul_f64(requests * WAITING + AROUND)
+    let bytes = plan.loaded_bytes(cell) as f64;
+    let requests = bytes / cell.demand.request_bytes.max(1) as f64 * WAITING + bytes / READ_BACK_BYTES;
+    Duration::from_nanos(round_trip).mul_f64(requests + AROUND)
+}
+
+/// The minimum time of a trial's measured phase, and what it waits for besides; zero if round trips are short.
+pub(crate) fn trial_time(target: &Target) -> (Duration, Duration) {
+    let round_trip = Duration::from_nanos(target.facts.round_trip_ns.unwrap_or(0));
+    (round_trip * MEASURED, round_trip * OF_A_TRIAL)
 }
 
 /// The time of all loads of a run's first round, by target.
