@@ -300,8 +300,10 @@ impl Cost {
                 // A job loads many at once, and experiments without a size of requests load little.
                 let each = Some(cell.demand.request_bytes).filter(|bytes| *bytes > 0 && !cell.is_job());
                 let records = each.map_or(0.0, |each| bytes / each as f64);
+                let target = &targets[record.target];
                 let load = Duration::from_secs_f64(bytes / LOADED_PER_SECOND + records / RECORDS_PER_SECOND)
-                    + latency::load_time(plan, &targets[record.target], cell);
+                    + latency::load_time(plan, target, cell);
+                let load = if cell.creates_nothing() { load } else { load + latency::around(target) };
                 // Data is reloaded after each restart.
                 let again = load * if throwaway { plan.spec.restarts } else { 0 };
                 cost.fixed += load + again;

@@ -12,8 +12,8 @@ use std::time::Duration;
 const WAITING: f64 = 1.0 / 8.0;
 /// Bytes of a request that reads back what was loaded.
 const READ_BACK_BYTES: f64 = 1e6;
-/// Round trips before and after a load: to claim tables, to create, mark, count and remove them. PostgreSQL's were 70.
-const AROUND: f64 = 70.0;
+/// Round trips before and after all loads: to claim tables, to create, mark, count and remove them. PostgreSQL's were 100.
+const AROUND: f64 = 100.0;
 /// Round trips of each trial besides its measured phase: facts before and after, and its warm-up.
 const OF_A_TRIAL: u32 = 8;
 /// Round trips of a measured phase: fewer are no distribution.
@@ -21,7 +21,7 @@ const MEASURED: u32 = 10;
 /// A load may take this long before its default number of records is reduced.
 const MAX: Duration = Duration::from_secs(30);
 /// Numbers of records that are tried instead of the default one.
-const FEWER: [u64; 6] = [50_000, 20_000, 10_000, 5_000, 2_000, 1_000];
+const FEWER: [u64; 9] = [50_000, 20_000, 10_000, 5_000, 2_000, 1_000, 500, 200, 100];
 
 /// How long the data of a cell is waited for; zero if round trips are short.
 pub(crate) fn load_time(plan: &Plan, target: &Target, cell: &PlannedCell) -> Duration {
@@ -31,7 +31,12 @@ pub(crate) fn load_time(plan: &Plan, target: &Target, cell: &PlannedCell) -> Dur
     }
     let bytes = plan.loaded_bytes(cell) as f64;
     let requests = bytes / cell.demand.request_bytes.max(1) as f64 * WAITING + bytes / READ_BACK_BYTES;
-    Duration::from_nanos(round_trip).mul_f64(requests + AROUND)
+    Duration::from_nanos(round_trip).mul_f64(requests)
+}
+
+/// How long a target is waited for besides its loads, when tables are claimed and removed.
+pub(crate) fn around(target: &Target) -> Duration {
+    Duration::from_nanos(target.facts.round_trip_ns.unwrap_or(0)).mul_f64(AROUND)
 }
 
 /// The minimum time of a trial's measured phase, and what it waits for besides; zero if round trips are short.
@@ -90,7 +95,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target]) -> Result<Vec<String>> {
         format!(
             "{}: a round trip takes {round_trip}, so that loading takes about {}{fewer}",
             target.name,
-            units::time(after)
+            units::time(after + around(target))
         )
     };
     Ok(far.filter(|(_, _, (before, _))| !before.is_zero()).map(line).collect())
