@@ -127,6 +127,9 @@ pub fn run(command: &mut Command, progress: &mut dyn FnMut() -> Result<()>) -> R
     let text = said.and_then(|said| said.join().ok().flatten()).unwrap_or_default();
     let text = if text.trim().is_empty() { status.to_string() } else { text };
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    // MariaDB's client shows the whole statement before the error.
+    let errors: Vec<&str> = lines.iter().copied().filter(|line| line.starts_with("ERROR ")).collect();
+    let lines = if errors.is_empty() { lines } else { errors };
     let shown: String = lines.join("; ").chars().take(SHOWN).collect();
     let full = ["No space left", "errno: 28", "Errcode: 28", "disk is full"];
     let full = full.iter().any(|part| shown.contains(part));
@@ -159,6 +162,9 @@ pub(crate) mod tests {
         let error = failed("echo 'ERROR 2013: lost\u{1b}[1A' >&2; exit 3");
         assert_eq!(error.kind(), ErrorKind::Server);
         assert_eq!(error.to_string(), "sh failed: ERROR 2013: lost\\u{1b}[1A");
+        let error =
+            failed("printf -- '--\\nINSERT INTO t\\n--\\nERROR 1062: twice\\n' >&2; exit 1").to_string();
+        assert_eq!(error, "sh failed: ERROR 1062: twice");
         assert!(failed("exit 7").to_string().contains("exit status: 7"));
         let error = failed("cat /etc/passwd > /dev/full");
         assert_eq!(error.kind(), ErrorKind::Environment, "{error}");

@@ -18,11 +18,13 @@ pub(super) struct MysqlDump {
     /// Whether each program is MySQL's own, and not MariaDB's.
     of_mysql: [bool; 2],
     names: String,
+    /// The statement that gives a session the usual values of its settings, if the server gives it others.
+    usual: Option<String>,
 }
 
 impl MysqlDump {
     /// Finds the programs: those of the server's own family first.
-    pub(super) fn new(config: &Config, mut link: Box<dyn Query>) -> Result<Self> {
+    pub(super) fn new(config: &Config, mut link: Box<dyn Query>, usual: Option<String>) -> Result<Self> {
         if !config.tls.is_off() {
             return Err(over_tls());
         }
@@ -43,8 +45,14 @@ impl MysqlDump {
         let (dump, restore) = (find(&dumps)?, find(&restores)?);
         let versions = [program::version(&dump), program::version(&restore)];
         let of_mysql = versions.each_ref().map(|line| !line.contains("MariaDB"));
+        // Its queries of columns and of rows have the server's limit, and it says nothing of it.
+        if !of_mysql[0] && usual.as_ref().is_some_and(|set| set.contains("sql_select_limit")) {
+            return Err(Error::unsupported(
+                "mariadb-dump loses columns and rows where the server has a sql_select_limit",
+            ));
+        }
         let names = versions.join("; ");
-        Ok(Self { config: config.clone(), link, dump, restore, of_mysql, names })
+        Ok(Self { config: config.clone(), link, dump, restore, of_mysql, names, usual })
     }
 
     fn command(&self, program: &Path, of_mysql: bool) -> Command {
@@ -88,14 +96,14 @@ fn order_option(table: &Collection, order: RowOrder) -> String {
         let names = fields.iter().filter_map(|at| table.fields.get(*at));
         names.map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ")
     };
-    match order {
-        RowOrder::Key => "--order-by-primary".to_owned(),
+    let order = match order {
+        RowOrder::Key => names(&table.key),
         RowOrder::Index => {
-            let fields = [table.indexes.first().map_or(&[][..], Vec::as_slice), &table.key].concat();
-            format!("--where=1 ORDER BY {}", names(&fields))
+            names(&[table.indexes.first().map_or(&[][..], Vec::as_slice), &table.key].concat())
         }
-        RowOrder::Random => "--where=1 ORDER BY RAND(1)".to_owned(),
-    }
+        RowOrder::Random => "RAND(1)".to_owned(),
+    };
+    format!("--where=1 ORDER BY {order}")
 }
 
 impl Programs for MysqlDump {
@@ -113,12 +121,17 @@ impl Programs for MysqlDump {
         if self.of_mysql[0] {
             command.arg("--set-gtid-purged=OFF");
         }
+        // MariaDB's has no such option.
+        let usual = self.usual.iter().filter(|_| self.of_mysql[0]);
+        command.args(usual.map(|set| format!("--init-command={set}")));
         command.arg(order_option(table, order)).arg(&self.config.database).arg(&table.name);
         command
     }
 
     fn restore(&self) -> Command {
         let mut command = self.command(&self.restore, self.of_mysql[1]);
+        // What the server gives new sessions could not commit.
+        command.args(self.usual.iter().map(|set| format!("--init-command={set}")));
         command.arg(&self.config.database);
         command
     }
@@ -147,7 +160,7 @@ mod tests {
         let field = |name| Field { name, kind: FieldType::Int };
         let mut table = Collection::new("kurabe_0_t", vec![field("id1"), field("id2")], vec![0, 1]);
         table.indexes = vec![vec![1]];
-        assert_eq!(order_option(&table, RowOrder::Key), "--order-by-primary");
+        assert_eq!(order_option(&table, RowOrder::Key), "--where=1 ORDER BY `id1`, `id2`");
         assert_eq!(order_option(&table, RowOrder::Index), "--where=1 ORDER BY `id2`, `id1`, `id2`");
     }
 }

@@ -322,7 +322,8 @@ impl Driver for Mysql {
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
         let link = self.link(&ConnectOptions::default())?;
-        Ok(ProgramDump::boxed(dump::MysqlDump::new(&self.config, link)?))
+        let usual = self.unusual.get().and_then(session::Unusual::statement);
+        Ok(ProgramDump::boxed(dump::MysqlDump::new(&self.config, link, usual)?))
     }
 
     fn links(&self) -> Result<&dyn Links> {

@@ -39,13 +39,15 @@ impl Unusual {
 
     /// Gives a session the usual values, in one round trip.
     pub(super) fn reset(&self, link: &mut dyn Query) -> Result<()> {
+        self.statement().map_or(Ok(()), |set| link.query(&set, &mut Reply::new()))
+    }
+
+    /// The statement that gives a session the usual values; `None` if it has them.
+    pub(super) fn statement(&self) -> Option<String> {
         let is_unusual = |name: &str| self.0.iter().any(|(unusual, _)| *unusual == name);
         let set = SETTINGS.iter().filter(|(name, ..)| is_unusual(name));
         let set: Vec<String> = set.map(|(name, _, value)| format!("{name} = {value}")).collect();
-        if set.is_empty() {
-            return Ok(());
-        }
-        link.query(&format!("SET {}", set.join(", ")), &mut Reply::new())
+        (!set.is_empty()).then(|| format!("SET {}", set.join(", ")))
     }
 
     /// What the reader should know of it.
