@@ -383,7 +383,7 @@ fn tail_latency_fails_a_gate_though_rates_are_equal() {
         let compared = judged(Criteria { slower, p99 });
         assert_eq!(compared.gate.as_ref().unwrap().decided.decision, Answer::DoesNotHold);
         for row in compared.rows.iter().filter(|row| row.gate == Some(Answer::DoesNotHold)) {
-            assert_eq!((row.operation.as_str(), row.metric.as_str()), ("read", "service p99"));
+            assert_eq!((row.operation.as_str(), row.pair.metric.as_str()), ("read", "service p99"));
         }
         let rates = compared.rows.iter().filter(|row| row.primary && row.gate.is_some()).count();
         assert_eq!(rates > 0, slower.is_some(), "only what is named is judged");
@@ -391,7 +391,7 @@ fn tail_latency_fails_a_gate_though_rates_are_equal() {
         assert!(text.contains("p99") && text.contains("slower |"), "{text}");
         // Second ÷ first of the times themselves, in every form.
         let slow = compared.rows.iter().find(|row| row.gate == Some(Answer::DoesNotHold)).unwrap();
-        let ratio = slow.ratio.unwrap();
+        let ratio = slow.of_values().unwrap();
         assert!(ratio.value > 1.0 && ratio.low.unwrap() > 1.0, "{slow:?}");
         let times = format!("second ÷ first is {:.3}", ratio.value);
         let xml = compare::junit(&compared, "session");

@@ -60,7 +60,9 @@ fn intervals_of_nested_rounds_use_one_sample_per_instance() {
             assert_eq!(further % 2, 0, "whole blocks of two rounds: {further}");
         }
     }
-    for (flat, nested) in flat.cells.iter().zip(&nested.cells).filter(|(cell, _)| cell.target == "postgres") {
+    for (flat, nested) in
+        flat.cells.iter().zip(&nested.cells).filter(|(cell, _)| cell.target.name() == "postgres")
+    {
         let width = |summary: &kurabe_report::summary::CellResult| {
             let rate = summary.ops_per_second.unwrap();
             rate.high.unwrap() / rate.low.unwrap()

@@ -272,8 +272,9 @@ fn two_compared_runs_call_one_database_by_one_name() {
     assert_eq!(whole.rows.len(), hidden.rows.len());
     for (row, hidden) in whole.rows.iter().zip(&hidden.rows) {
         assert_eq!((row.result, row.ratio), (hidden.result, hidden.ratio));
-        let letter = if row.target == "sqlite" { "database A" } else { "database B" };
-        assert_eq!(hidden.target, letter);
+        let letter =
+            if row.target.as_ref().unwrap().name() == "sqlite" { "database A" } else { "database B" };
+        assert_eq!(hidden.target.as_ref().unwrap().name(), letter);
     }
     let versions =
         hidden.differences.iter().find(|difference| difference.what == "version of database A").unwrap();

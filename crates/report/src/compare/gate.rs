@@ -14,14 +14,15 @@
 use crate::cell::{CellResult, Status};
 use crate::claim::{Answer, Range};
 use crate::compare::render::value;
-use crate::compare::{Compared, Difference, RUN, Row, is_tail};
+use crate::compare::{Compared, Difference, FIRST, SECOND, is_tail};
 use crate::finding::runs::TAIL;
 use crate::finding::{Criteria, Gated, Runs, Section, Statement};
 use crate::labels::Labels;
 use crate::messages::{Language, Message};
 use crate::server_statistics::statements_of;
-use crate::summary::{Summary, TargetSummary};
-use crate::verdict::Why;
+use crate::summary::Summary;
+use crate::target::TargetSummary;
+use crate::verdict::{Verdict, Why};
 use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::stats_probe::{Counter, StatementUse, WaitState};
 use kurabe_core::{Error, Result, sort};
@@ -56,8 +57,8 @@ impl Criteria {
     }
 
     /// The margin of a result, and whether it was asked for; `None` if the result is not judged.
-    pub(super) fn of(&self, row: &Row) -> Option<(f64, bool)> {
-        let tail = is_tail(&row.metric) && (row.primary || row.of_kind);
+    pub(super) fn of(&self, row: &Verdict) -> Option<(f64, bool)> {
+        let tail = is_tail(&row.pair.metric) && (row.primary || row.of_kind);
         let named = self.p99.filter(|_| tail).or(self.slower.filter(|_| row.primary || row.of_kind && !tail));
         let unnamed = self.slower.filter(|_| tail).map(|slower| (slower.max(TAIL), false));
         named.map(|margin| (margin, true)).or(unnamed)
@@ -97,7 +98,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
     }
     let of = |wanted: Answer| compared.rows.iter().filter(move |row| row.gate == Some(wanted));
     let count = |wanted: Answer| of(wanted).count() as u32;
-    let is_asked = |row: &&Row| criteria.of(row).is_some_and(|(_, asked)| asked);
+    let is_asked = |row: &&Verdict| criteria.of(row).is_some_and(|(_, asked)| asked);
     let mut decided = Gated {
         criteria,
         decision: Answer::Holds,
@@ -113,7 +114,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         gate if gate.undecided > gate.tails => Answer::Undecided,
         _ => Answer::Holds,
     };
-    let open: Vec<&Row> = of(Answer::Undecided).filter(is_asked).collect();
+    let open: Vec<&Verdict> = of(Answer::Undecided).filter(is_asked).collect();
     let unjudged = of(Answer::NotTestable).find_map(|row| row.why.as_ref()).filter(|_| obstacles.is_empty());
     let next = if decided.decision == Answer::Undecided {
         next(&open, &criteria, first, unjudged)
@@ -142,24 +143,24 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
 /// The result that failed by the most.
 fn worst(compared: &Compared) -> Option<Runs> {
     let failed = compared.rows.iter().filter(|row| row.gate == Some(Answer::DoesNotHold));
-    let by = |row: &&Row| row.gain().map_or(1.0, |gain| gain.value);
+    let by = |row: &&Verdict| row.ratio.map_or(1.0, |gain| gain.value);
     let row = failed.min_by(|a, b| by(a).total_cmp(&by(b)))?;
-    let [from, to] = [row.first, row.second].map(|side| value(row, side));
+    let [from, to] = [FIRST, SECOND].map(|side| value(row, side));
     let disturbed = !row.disturbed.is_empty();
-    let ratio = row.gain()?.inverse();
+    let ratio = row.ratio?.inverse();
     Some(Runs::Worst { result: row.name(), from, to, ratio, disturbed })
 }
 
 /// What to do about a gate that is undecided, from the results that hold it up.
-fn next(open: &[&Row], criteria: &Criteria, first: &Summary, unjudged: Option<&Why>) -> Vec<Runs> {
+fn next(open: &[&Verdict], criteria: &Criteria, first: &Summary, unjudged: Option<&Why>) -> Vec<Runs> {
     let mut next = Vec::new();
     let disturbed = open.iter().filter(|row| matches!(row.why, Some(Why::Disturbed { .. }))).count();
     if disturbed > 0 {
         next.push(Runs::OtherLoad { results: disturbed as u32 });
     }
     // The width of an interval falls with the root of the number of rounds.
-    let factor = |row: &&Row| {
-        let ((margin, _), gain) = (criteria.of(row)?, row.gain()?);
+    let factor = |row: &&Verdict| {
+        let ((margin, _), gain) = (criteria.of(row)?, row.ratio?);
         let (low, high) = gain.ends()?;
         let distance = (gain.value.ln() + margin.ln_1p()).abs();
         Some((((high / low).ln() / 2.0 / distance).powi(2), low, margin))
@@ -173,7 +174,7 @@ fn next(open: &[&Row], criteria: &Criteria, first: &Summary, unjudged: Option<&W
         } else {
             // A margin that the interval would lie within, in whole per cent.
             let wider = ((1.0 / low - 1.0) * 100.0).ceil() / 100.0;
-            let of_tail = is_tail(&row.metric);
+            let of_tail = is_tail(&row.pair.metric);
             let wider = (wider > margin && wider <= MOST_WIDE).then_some(wider);
             Runs::AtMargin { result: row.name(), of_tail, margin, wider }
         });
@@ -193,19 +194,19 @@ pub(super) fn message(answer: Answer) -> Message {
 }
 
 /// The words in English, with the reason if other load on the machine is one.
-pub(super) fn words(row: &Row, answer: Answer, labels: &Labels) -> String {
+pub(super) fn words(row: &Verdict, answer: Answer, labels: &Labels) -> String {
     let words = message(answer).text(Language::English);
     match &row.why {
-        Some(why @ Why::Disturbed { .. }) => format!("{words} ({})", why.clause(labels, RUN)),
+        Some(why @ Why::Disturbed { .. }) => format!("{words} ({})", why.clause(labels, &row.pair.axis)),
         _ => words.to_owned(),
     }
 }
 
 /// Whether a result is no slower than the margin allows; `None` if the first run has no result.
-fn of_row(row: &Row, margin: f64) -> Option<Answer> {
-    row.first?;
+fn of_row(row: &Verdict, margin: f64) -> Option<Answer> {
+    row.values[FIRST]?;
     let allowed = Range { at_least: Some(1.0), at_most: None, tolerance: margin };
-    let ends = row.gain().and_then(Estimate::ends);
+    let ends = row.ratio.and_then(Estimate::ends);
     let answer = ends.map_or(Answer::Undecided, |(low, high)| allowed.answer(Interval { low, high }));
     Some(match (&row.why, answer) {
         // A saturated client hides what the server could do, and the application still gets no less.
@@ -218,8 +219,8 @@ fn of_row(row: &Row, margin: f64) -> Option<Answer> {
 fn missing<'a>(first: &'a Summary, second: &'a Summary) -> u32 {
     let target = |run: &'a Summary, at: usize| TargetSummary::nth_of_engine(&run.targets, at);
     let has = |cell: &&CellResult| {
-        let place = target(first, cell.target_index);
-        second.cells.iter().any(|other| other.is_like(cell) && target(second, other.target_index) == place)
+        let place = target(first, cell.target.at());
+        second.cells.iter().any(|other| other.is_like(cell) && target(second, other.target.at()) == place)
     };
     let results = first.cells.iter().filter(|cell| !cell.aa_control && cell.status == Status::Ok);
     results.filter(|cell| !has(cell)).count() as u32
@@ -249,11 +250,12 @@ const TOLD: usize = 2;
 
 /// What explains the results of a gate that failed, or is undecided: of the cells whose result is worst.
 fn causes(compared: &Compared, decision: Answer, first: &Summary, second: &Summary) -> Vec<Runs> {
-    let is_of = |row: &&Row| decision != Answer::Holds && row.gate == Some(decision);
-    let by = |row: &&Row| row.gain().map_or(1.0, |gain| gain.value);
+    let is_of = |row: &&Verdict| decision != Answer::Holds && row.gate == Some(decision);
+    let by = |row: &&Verdict| row.ratio.map_or(1.0, |gain| gain.value);
     let worst = compared.rows.iter().filter(is_of).min_by(|a, b| by(a).total_cmp(&by(b)));
-    let Some([a, b]) = worst.map(|row| row.cells) else { return Vec::new() };
-    let (Some(a), Some(b)) = (first.cells.get(a), second.cells.get(b)) else { return Vec::new() };
+    let place = |side: usize| worst.and_then(|row| row.cells[side]);
+    let [a, b] = [(first, FIRST), (second, SECOND)].map(|(run, side)| run.cells.get(place(side)?));
+    let (Some(a), Some(b)) = (a, b) else { return Vec::new() };
     let mut all = plans(a, b);
     all.extend(work(a, b));
     all.extend(statement(a, b));

@@ -8,7 +8,7 @@ use crate::group::{distinct, grouped};
 use crate::labels::{Labels, Scope};
 use crate::messages::Language;
 use crate::metrics::is_speed;
-use crate::summary::TargetSummary;
+use crate::target::{TargetId, TargetSummary};
 use crate::verdict::{Limit, Pair, Side, Verdict, Why, as_ratio, is_vast};
 use crate::wording::{
     amount, gained, is_factor, joined, likely, many, noun, promise, ratio, say, subject, taking,
@@ -35,7 +35,7 @@ pub struct Measured {
 pub struct Promise {
     /// The class; `None`: unknown.
     pub class: Option<DurabilityClass>,
-    pub targets: Vec<String>,
+    pub targets: Vec<TargetId>,
     /// Their settings that decide it and that another target of the same engine has otherwise: `synchronous_commit off`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
@@ -280,7 +280,7 @@ fn split(context: &Context<'_>, outcome: &Decided, members: &[&Verdict]) -> Vec<
     let has_ratios = !matches!(outcome.result, VerdictResult::NoDifference | VerdictResult::NotComparable);
     let groups = grouped(members.iter().map(|verdict| {
         let line = has_ratios.then(|| (verdict.operation.clone(), verdict.target.clone()));
-        ((context.others(verdict), line), *verdict)
+        ((verdict.others(context.labels), line), *verdict)
     }));
     let findings = |((axes, _), members): ((Cell, _), Vec<&Verdict>)| -> Vec<Comparison> {
         let of = |product: Product| finding(context, outcome, &axes, &members, product);
@@ -352,15 +352,15 @@ fn promises(context: &Context<'_>, operation: &str, sides: [&Side; 2]) -> Vec<Pr
         return Vec::new();
     }
     let targets = sides.into_iter().filter_map(|side| match side {
-        Side::Target(target) => context.targets.get(*target),
+        Side::Target(target) => context.labels.ids.get(*target).zip(context.targets.get(*target)),
         _ => None,
     });
-    let promise = |(class, targets): (Option<DurabilityClass>, Vec<&TargetSummary>)| {
-        let settings = targets.iter().flat_map(|target| target.own_durability(context.targets));
+    let promise = |(class, targets): (Option<DurabilityClass>, Vec<(&TargetId, &TargetSummary)>)| {
+        let settings = targets.iter().flat_map(|(_, target)| target.own_durability(context.targets));
         let settings = distinct(settings);
-        Promise { class, targets: targets.into_iter().map(|target| target.name.clone()).collect(), settings }
+        Promise { class, targets: targets.into_iter().map(|(id, _)| id.clone()).collect(), settings }
     };
-    let classes = grouped(targets.map(|target| (target.durability, target)));
+    let classes = grouped(targets.map(|(id, target)| (target.durability, (id, target))));
     let all: Vec<Promise> = classes.into_iter().map(promise).collect();
     // Two targets with unknown classes may not be equal.
     if all.len() > 1 || all.iter().any(|promise| promise.class.is_none()) { all } else { Vec::new() }
@@ -377,7 +377,7 @@ fn limit(members: &[&Verdict]) -> Option<Limit> {
 }
 
 /// A product of operations, targets and values of the chart axis.
-type Product = (Vec<String>, Vec<Option<String>>, Vec<Option<AxisValue>>);
+type Product = (Vec<String>, Vec<Option<TargetId>>, Vec<Option<AxisValue>>);
 
 /// The smallest number of products: joins operations with the same values, then targets with the same operations and
 /// values.

@@ -16,13 +16,12 @@ mod trials;
 mod values;
 
 use crate::cell::{CellResult, Status};
-use crate::comparison::{TARGET, sides};
-use crate::labels::{Axis, Labels};
+use crate::comparison::TARGET;
+use crate::labels::Labels;
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::summary::TargetSummary;
+use crate::target::{TargetId, TargetSummary};
 use crate::verdict::Verdict;
-use kurabe_core::axis::Cell;
 use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::run::Run;
 use serde::Serialize;
@@ -236,14 +235,9 @@ pub(crate) struct Context<'a> {
     pub comparisons: [u32; 2],
 }
 
-impl Context<'_> {
-    /// The two cells of a comparison.
-    pub fn sides(&self, verdict: &Verdict) -> Option<[&CellResult; 2]> {
-        sides(self.cells, verdict)
-    }
-
-    /// The values of the varying axes, except the chart axis, that the sides of a comparison share.
-    pub fn others(&self, verdict: &Verdict) -> Cell {
-        Axis::values_of(self.labels.varying(), &verdict.at)
+impl<'a> Context<'a> {
+    /// The targets of the run, each with its identity.
+    pub fn known_targets(&self) -> impl Iterator<Item = (&'a TargetId, &'a TargetSummary)> {
+        self.labels.ids.iter().zip(self.targets)
     }
 }

@@ -22,7 +22,7 @@ impl Property<'_> {
     /// Its level in a cell.
     pub fn of(&self, cell: &CellResult) -> Option<usize> {
         match self {
-            Self::Target => Some(cell.target_index),
+            Self::Target => Some(cell.target.at()),
             Self::Axis(axis) => {
                 let value = cell.axes.get(&axis.name)?;
                 axis.sorted().iter().position(|level| level == value)

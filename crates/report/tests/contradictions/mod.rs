@@ -85,7 +85,7 @@ proptest! {
         for row in &compared.rows {
             let of = |summary: &Summary| {
                 let same = |cell: &&CellResult| {
-                    cell.target == row.target && cell.axes == row.axes && cell.operation == row.operation && !cell.aa_control
+                    Some(&cell.target) == row.target.as_ref() && cell.axes == row.at && cell.operation == row.operation && !cell.aa_control
                 };
                 summary.cells.iter().find(same).cloned().unwrap()
             };
@@ -95,7 +95,7 @@ proptest! {
                 VerdictResult::Worse => other,
                 _ => continue,
             };
-            let timed = !INFO.metrics.iter().any(|metric| metric.name == row.metric);
+            let timed = !INFO.metrics.iter().any(|metric| metric.name == row.pair.metric);
             prop_assert!(!timed || !loser.is_lower_bound() && !loser.is_overloaded() && !loser.is_generator_late());
         }
     }
