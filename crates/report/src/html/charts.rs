@@ -8,7 +8,7 @@ use crate::finding::{Finding, Rates};
 use crate::format::{capital, value_of};
 use crate::group::grouped;
 use crate::html::chart::{Frame, View, WIDTH, svg};
-use crate::html::lines::{Panel, Shares, legend, panels, shares};
+use crate::html::lines::{Panel, Shares, legend, panels};
 use crate::html::palette::{Px, coordinates, marker};
 use crate::html::plot::{Log, log_ticks, range};
 use crate::labels::OperationLabels;
@@ -20,15 +20,14 @@ use kurabe_core::metric::{Points, Source};
 use maud::{Markup, html};
 
 /// The charts of rates and times, with the source of what is published beside them.
-pub(super) fn of_speed(summary: &Summary, published: &[Published]) -> Markup {
+pub(super) fn of_speed(summary: &Summary, shares: &Shares<'_>, published: &[Published]) -> Markup {
     let language = summary.labels.language;
-    let shares = shares(summary);
     let axis = summary.labels.chart_axis();
     let all: Vec<(&OperationLabels, Vec<Panel<'_>>)> = summary
         .labels
         .operations
         .iter()
-        .map(|operation| (operation, panels(summary, &shares, &operation.name)))
+        .map(|operation| (operation, panels(summary, shares, &operation.name)))
         .filter(|(_, panels)| !panels.is_empty())
         .collect();
     if all.is_empty() {
@@ -79,7 +78,7 @@ pub(super) fn of_speed(summary: &Summary, published: &[Published]) -> Markup {
                 label for="view-rate" { (Message::Rate.text(language)) }
                 label for="view-time" { (Message::TimePerOperation.text(language)) }
             }
-            (legend(summary, &shares))
+            (legend(summary, shares))
             p class="soft" { (Message::ChartLegend.text(language)) }
             div class="charts" {
                 @if together {
@@ -132,21 +131,19 @@ fn is_asked(summary: &Summary, metric: &MetricInfo) -> bool {
 }
 
 /// A section for each metric that answers the question, before the charts of rates and times.
-pub(super) fn primary(summary: &Summary) -> Markup {
-    let shares = shares(summary);
+pub(super) fn primary(summary: &Summary, shares: &Shares<'_>) -> Markup {
     let asked = own(summary).filter(|metric| is_asked(summary, metric));
     html! {
-        @for (heading, chart) in asked.filter_map(|metric| chart(summary, &shares, metric)) {
+        @for (heading, chart) in asked.filter_map(|metric| chart(summary, shares, metric)) {
             section { h2 { (heading) } (chart) }
         }
     }
 }
 
 /// The others.
-pub(super) fn further(summary: &Summary) -> Markup {
-    let shares = shares(summary);
+pub(super) fn further(summary: &Summary, shares: &Shares<'_>) -> Markup {
     let others = own(summary).filter(|metric| !is_asked(summary, metric));
-    let drawn: Vec<_> = others.filter_map(|metric| chart(summary, &shares, metric)).collect();
+    let drawn: Vec<_> = others.filter_map(|metric| chart(summary, shares, metric)).collect();
     html! {
         @if !drawn.is_empty() {
             section {

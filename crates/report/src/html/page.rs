@@ -1,5 +1,6 @@
 //! The page of a report: its sections in order, and those that are text and tables.
 
+use super::lines::Shares;
 use super::{Document, cells, charts, ranking};
 use crate::answer::{self, Ranking, rankings};
 use crate::cell::Status;
@@ -27,7 +28,7 @@ pub struct Options {
 pub fn render(summary: &Summary, options: &Options) -> String {
     let published =
         summary.labels.published.filter(|_| options.published).map(published::load).unwrap_or_default();
-    let rankings = rankings(summary);
+    let (rankings, shares) = (rankings(summary), Shares::of(summary));
     let language = summary.labels.language;
     let [filter, panel] = cells::places(language);
     let title = format!("{}: {}", capital(&summary.experiment), summary.labels.targets.join(", "));
@@ -47,15 +48,15 @@ pub fn render(summary: &Summary, options: &Options) -> String {
         }
         main {
             (verdict(summary, &rankings))
-            (ranking::section(summary, &rankings))
+            (ranking::section(summary, &shares, &rankings))
             (panel)
             (caveats(summary, &rankings))
             (filter)
-            (charts::primary(summary))
+            (charts::primary(summary, &shares))
             (charts::scatters(summary, &published))
-            (charts::of_speed(summary, &published))
-            (ranking::courses(summary, &rankings))
-            (charts::further(summary))
+            (charts::of_speed(summary, &shares, &published))
+            (ranking::courses(summary, &shares, &rankings))
+            (charts::further(summary, &shares))
             (list_of(summary, Section::Detail, Message::InDetail))
             (results(summary))
             (engine(summary))
