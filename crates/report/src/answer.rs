@@ -16,7 +16,7 @@ use crate::wording::{class_name, ratio_in_table, with_settings};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::sort;
-use kurabe_stats::{Estimate, VerdictResult};
+use kurabe_stats::{Decision, Estimate};
 
 /// What was compared in one place, or all that was measured of one operation if nothing was compared.
 pub(crate) struct Ranking<'a> {
@@ -280,7 +280,7 @@ fn speed(labels: &Labels, cell: &CellResult) -> f64 {
 /// How many times as fast as another a cell is, by which it is ranked: the ratio where one is decided, otherwise the quotient
 /// of the rates, which may be of one trial each.
 fn rank(labels: &Labels, cell: &CellResult, against: Option<&Against<'_>>, reference: &CellResult) -> f64 {
-    let decided = against.filter(|against| against.verdict.result.is_called());
+    let decided = against.filter(|against| against.verdict.result.is_outside());
     let ratio = decided.and_then(|against| Some(against.ratio()?.value));
     let [cell, reference] = [cell, reference].map(|cell| speed(labels, cell));
     ratio.unwrap_or(if reference.is_finite() { cell / reference } else { cell })
@@ -383,21 +383,19 @@ pub(crate) fn against(one: &Against<'_>, language: Language) -> String {
     let verdict = one.verdict;
     let shown = one.ratio().map_or_else(String::new, ratio_in_table);
     match verdict.result {
-        VerdictResult::Better | VerdictResult::Worse if verdict.lower_bound => {
-            let winner_is_row = (verdict.result == VerdictResult::Better) == one.forward;
+        Decision::Above | Decision::Below if verdict.lower_bound => {
+            let winner_is_row = (verdict.result == Decision::Above) == one.forward;
             format!("{} {shown}", if winner_is_row { "≥" } else { "≤" })
         }
-        VerdictResult::Better | VerdictResult::Worse => shown,
-        VerdictResult::NoDifference => {
+        Decision::Above | Decision::Below => shown,
+        Decision::Within => {
             let margin = [("margin", &*percent(verdict.margin))];
             format!("{shown} {}", Message::EqualWithin.with(language, &margin))
         }
-        VerdictResult::Undecided => verdict
+        Decision::Undecided => verdict
             .says_nothing(language)
             .unwrap_or_else(|| format!("{shown} {}", Message::Undecided.text(language))),
-        VerdictResult::NotComparable => {
-            verdict.why.as_ref().map_or(Message::NoRatio, why).text(language).to_owned()
-        }
+        Decision::NotTestable => verdict.why.as_ref().map_or(Message::NoRatio, why).text(language).to_owned(),
     }
 }
 

@@ -22,7 +22,7 @@ use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::interim::further_rounds;
 use kurabe_stats::{
-    Estimate, IntervalSettings, PairedRatio, SharedVariance, VerdictResult, judge, log_ratios,
+    Decision, Estimate, IntervalSettings, PairedRatio, SharedVariance, judge, log_ratios,
     minimum_detectable_ratio, noise_floor,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,14 +62,14 @@ pub(crate) fn bound(verdict: &mut Verdict, cells: [&CellResult; 2]) {
     }
     let full = cells.map(CellResult::is_lower_bound);
     let (holds, least) = match verdict.result {
-        VerdictResult::Better => (!full[1], full[0]),
-        VerdictResult::Worse => (!full[0], full[1]),
+        Decision::Above => (!full[1], full[0]),
+        Decision::Below => (!full[0], full[1]),
         _ => (!full[0] && !full[1], false),
     };
     verdict.lower_bound = holds && least;
     if !holds {
         let sides = verdict.sides_where(cells, CellResult::is_lower_bound).unwrap_or_default();
-        (verdict.result, verdict.why) = (VerdictResult::NotComparable, Some(Why::ClientBound { sides }));
+        (verdict.result, verdict.why) = (Decision::NotTestable, Some(Why::ClientBound { sides }));
     }
 }
 
@@ -318,12 +318,11 @@ fn judge_pair(
     };
     verdict.noise_floor = variance.map(|variance| noise_floor(variance, ratio.quantile));
     verdict.result = judge(ratio.estimate, rule.margin);
-    verdict.conclusive = verdict.result != VerdictResult::Undecided;
+    verdict.conclusive = verdict.result != Decision::Undecided;
     if verdict.target.is_none() {
         bound(&mut verdict, both);
         // More rounds may still show that a saturated side wins, if only one side is saturated.
-        verdict.conclusive |=
-            verdict.result == VerdictResult::NotComparable && !may_win(ratio.estimate, both);
+        verdict.conclusive |= verdict.result == Decision::NotTestable && !may_win(ratio.estimate, both);
     }
     if !verdict.conclusive {
         let further = further_rounds(&ratio, rule.margin, rule.analyses(), &once);

@@ -13,7 +13,7 @@ use crate::verdict::Verdict;
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::Unit;
 use kurabe_core::target::{TargetUrl, names};
-use kurabe_stats::{Estimate, VerdictResult};
+use kurabe_stats::{Decision, Estimate};
 use std::collections::BTreeMap;
 
 /// A primary metric of one cell and operation over the runs.
@@ -125,7 +125,7 @@ fn of_equal(runs: &[&Summary]) -> Vec<Series> {
             if change.is_some() {
                 base = run;
             }
-            if change.is_some() || !row.result.is_called() {
+            if change.is_some() || !row.result.is_outside() {
                 last = run;
             }
             series.points.push(Point { run, value, change });
@@ -137,11 +137,11 @@ fn of_equal(runs: &[&Summary]) -> Vec<Series> {
 /// The change that a comparison with the base shows, if the next run's comparison does not contradict it.
 fn change(row: &Verdict, next: Option<&Verdict>) -> Option<Change> {
     let confirmed = next.map(|next| next.result == row.result);
-    if !row.result.is_called() || confirmed == Some(false) {
+    if !row.result.is_outside() || confirmed == Some(false) {
         return None;
     }
     Some(Change {
-        better: row.result == VerdictResult::Better,
+        better: row.result == Decision::Above,
         low: row.of_values()?.low?,
         high: row.of_values()?.high?,
         confirmed: confirmed.unwrap_or(false),

@@ -21,7 +21,7 @@ pub use crate::cell::{
 };
 pub use crate::target::{TargetId, TargetSummary};
 pub use crate::verdict::Verdict;
-pub use kurabe_stats::VerdictResult;
+pub use kurabe_stats::Decision;
 
 /// The version of the JSON report.
 pub const REPORT_VERSION: u32 = 5;

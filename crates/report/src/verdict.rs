@@ -2,7 +2,6 @@
 
 use crate::attribution::{Bottleneck, Confidence};
 use crate::cell::{CellResult, MetricInfo};
-use crate::claim::Answer;
 use crate::format::list;
 use crate::labels::{Axis, Labels};
 use crate::messages::{Language, Message};
@@ -11,7 +10,7 @@ use crate::wording::{rounds, say};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::metric::{Better, Unit};
 use kurabe_core::run::DEFAULT_MARGIN;
-use kurabe_stats::{Estimate, VerdictResult};
+use kurabe_stats::{Decision, Estimate};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -169,7 +168,8 @@ pub struct Verdict {
     /// The values that they share.
     pub at: Cell,
     /// The result: `a` against `b`.
-    pub result: VerdictResult,
+    #[serde(serialize_with = "as_result")]
+    pub result: Decision,
     /// Why they are not compared.
     pub why: Option<Why>,
     /// `a` ÷ `b`, above 1 if `a` is better; the geometric mean of the rounds. If lower values are better: `b` ÷ `a`.
@@ -214,7 +214,7 @@ pub struct Verdict {
     pub(crate) of_kind: bool,
     /// What a gate says; `None` without one, and for what it does not judge.
     #[serde(skip)]
-    pub gate: Option<Answer>,
+    pub gate: Option<Decision>,
     /// The bottlenecks of the two sides.
     #[serde(skip)]
     pub(crate) limits: [Option<Limit>; 2],
@@ -243,7 +243,7 @@ impl Verdict {
             primary: metric.primary,
             target: None,
             at: Cell::default(),
-            result: VerdictResult::NotComparable,
+            result: Decision::NotTestable,
             why: None,
             ratio: None,
             rounds: 0,
@@ -371,6 +371,18 @@ pub(crate) fn is_vast(of: &Estimate) -> bool {
 /// Formats `12.1k – 12.6k`; a dash without an interval.
 pub(crate) fn ends(of: Estimate, show: &dyn Fn(f64) -> String) -> String {
     of.ends().map_or_else(|| "–".to_owned(), |(low, high)| format!("{} – {}", show(low), show(high)))
+}
+
+/// Writes the result of a comparison.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+pub(crate) fn as_result<S: Serializer>(result: &Decision, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match result {
+        Decision::Above => "better",
+        Decision::Below => "worse",
+        Decision::Within => "no-difference",
+        Decision::Undecided => "undecided",
+        Decision::NotTestable => "not-comparable",
+    })
 }
 
 /// Writes a rate with the members `mean`, `low` and `high`.

@@ -5,7 +5,7 @@ use kurabe_core::observation::ServerUse;
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::attribution::{Bottleneck, Confidence};
 use kurabe_report::finding::{Section, Side, Why};
-use kurabe_report::summary::VerdictResult;
+use kurabe_report::summary::Decision;
 use kurabe_report::{View, analyse, compare, csv, html, json, markdown, terminal};
 
 #[test]
@@ -51,8 +51,8 @@ fn verdicts_name_bottleneck_and_saturated_client_is_never_slower() {
     let memcached = summary.targets.iter().position(|target| target.name == "memcached").unwrap();
     for verdict in &summary.verdicts {
         let is_memcached = |side: &Side| *side == Side::Target(memcached);
-        let loser_is_memcached = is_memcached(&verdict.pair.b) && verdict.result == VerdictResult::Better
-            || is_memcached(&verdict.pair.a) && verdict.result == VerdictResult::Worse;
+        let loser_is_memcached = is_memcached(&verdict.pair.b) && verdict.result == Decision::Above
+            || is_memcached(&verdict.pair.a) && verdict.result == Decision::Below;
         assert!(!loser_is_memcached, "{verdict:?}");
     }
 }
@@ -68,7 +68,7 @@ fn runs_with_saturated_clients_are_not_compared() {
     let compared = compare::compare(&a, &b, &[]);
     for row in compared.rows.iter().filter(|row| row.primary) {
         let full = row.target.as_ref().unwrap().name() == "memcached";
-        let expected = if full { VerdictResult::NotComparable } else { VerdictResult::Worse };
+        let expected = if full { Decision::NotTestable } else { Decision::Below };
         assert_eq!(
             (row.result, matches!(row.why, Some(Why::ClientBound { .. }))),
             (expected, full),

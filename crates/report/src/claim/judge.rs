@@ -1,7 +1,7 @@
 //! The answers to the tests of a claim, from a run.
 
 use crate::cell::{CellResult, Status};
-use crate::claim::{Answer, Part, Reason, Side, Test};
+use crate::claim::{Part, Reason, Side, Test};
 use crate::metrics::{Rounds, arithmetic, interval, samples};
 use crate::results::latest;
 use crate::rule::Rule;
@@ -13,7 +13,7 @@ use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::sort;
 use kurabe_core::stats_probe::{Counter, WaitState};
 use kurabe_core::target::UP;
-use kurabe_stats::{Interval, IntervalSettings, PairedRatio};
+use kurabe_stats::{Decision, Interval, IntervalSettings, PairedRatio};
 use std::collections::BTreeMap;
 
 /// Throwaway servers in whose place others are started where they are not installed: as a target names them, the other one,
@@ -110,14 +110,14 @@ impl Judge<'_> {
         if let Some(lacking) = cells.all().find(|cell| lacks(cell)) {
             let why = lacking.reason.clone().unwrap_or_default();
             if lacking.status == Status::Failed {
-                (part.answer, part.failed) = (Answer::Undecided, true);
+                (part.answer, part.failed) = (Decision::Undecided, true);
                 part.why = Some(Reason::TrialFailed { why });
             } else {
                 part.why = Some(Reason::Other(why));
             }
             return part;
         }
-        (part.answer, part.why) = (Answer::Undecided, None);
+        (part.answer, part.why) = (Decision::Undecided, None);
         part.notes = self.notes(test, cells);
         if let Some(next) = self.summary.next_analysis {
             part.why = Some(Reason::NotComplete { next });
@@ -136,9 +136,9 @@ impl Judge<'_> {
             None => self.value(test, cells.subject, settings, &mut part),
         }
         if part.found.is_none() && part.why.is_none() {
-            part.answer = Answer::NotTestable;
+            part.answer = Decision::NotTestable;
             part.why = Some(Reason::NotMeasured { metric: test.metric.clone() });
-        } else if part.answer == Answer::Undecided && part.why.is_none() {
+        } else if part.answer == Decision::Undecided && part.why.is_none() {
             part.why = Some(Reason::Straddles);
         }
         part
@@ -192,7 +192,7 @@ impl Judge<'_> {
         let no_low = disturbed && test.unit != Unit::PerSecond && test.metric != DATA_RATE.name;
         let no_high = disturbed && test.unit != Unit::Nanoseconds;
         answer(part, Limits { no_low, no_high });
-        if disturbed && part.answer == Answer::Undecided {
+        if disturbed && part.answer == Decision::Undecided {
             part.notes.retain(|note| *note != Reason::Disturbed);
             part.why = Some(Reason::Disturbed);
         }
@@ -318,7 +318,7 @@ fn answer(part: &mut Part, limits: Limits) {
     part.answer = part.claimed.answer(limits.of(low, high));
     // With more rounds the interval approaches the value.
     let at_best = part.claimed.answer(limits.of(found.value, found.value));
-    part.open = part.answer == Answer::Undecided && at_best != Answer::Undecided;
+    part.open = part.answer == Decision::Undecided && at_best != Decision::Undecided;
 }
 
 /// The share of the server's CPU time that samples of its sessions show.

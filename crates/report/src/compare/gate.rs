@@ -12,7 +12,7 @@
 //! other processes used the CPU is *undecided*.
 
 use crate::cell::{CellResult, Status};
-use crate::claim::{Answer, Range};
+use crate::claim::Range;
 use crate::compare::render::value;
 use crate::compare::{Compared, Difference, FIRST, SECOND, is_tail};
 use crate::finding::runs::TAIL;
@@ -26,7 +26,7 @@ use crate::verdict::{Verdict, Why};
 use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::stats_probe::{Counter, StatementUse, WaitState};
 use kurabe_core::{Error, Result, sort};
-use kurabe_stats::{Estimate, Interval};
+use kurabe_stats::{Decision, Estimate, Interval};
 use serde::Serialize;
 
 /// By how many times more rounds than were made are still advised.
@@ -88,35 +88,36 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         row.gate = criteria
             .of(row)
             .and_then(|(margin, _)| of_row(row, margin))
-            .map(|judged| if obstacles.is_empty() { judged } else { Answer::NotTestable });
-        let shown_beside_load = row.gate == Some(Answer::DoesNotHold) && compared.between.is_none();
-        let decided = matches!(row.gate, Some(Answer::Holds | Answer::DoesNotHold));
+            .map(|judged| if obstacles.is_empty() { judged } else { Decision::NotTestable });
+        let shown_beside_load = row.gate == Some(Decision::Below) && compared.between.is_none();
+        let decided = matches!(row.gate, Some(Decision::Within | Decision::Below));
         if decided && !shown_beside_load && !row.disturbed.is_empty() {
-            row.gate = Some(Answer::Undecided);
+            row.gate = Some(Decision::Undecided);
             row.why = Some(Why::Disturbed { sides: row.disturbed.clone() });
         }
     }
-    let of = |wanted: Answer| compared.rows.iter().filter(move |row| row.gate == Some(wanted));
-    let count = |wanted: Answer| of(wanted).count() as u32;
+    let of = |wanted: Decision| compared.rows.iter().filter(move |row| row.gate == Some(wanted));
+    let count = |wanted: Decision| of(wanted).count() as u32;
     let is_asked = |row: &&Verdict| criteria.of(row).is_some_and(|(_, asked)| asked);
     let mut decided = Gated {
         criteria,
-        decision: Answer::Holds,
-        passed: count(Answer::Holds),
-        slower: count(Answer::DoesNotHold),
-        undecided: count(Answer::Undecided),
-        tails: of(Answer::Undecided).filter(|row| !is_asked(row)).count() as u32,
-        not_judged: count(Answer::NotTestable) + missing(first, second),
+        decision: Decision::Within,
+        passed: count(Decision::Within),
+        slower: count(Decision::Below),
+        undecided: count(Decision::Undecided),
+        tails: of(Decision::Undecided).filter(|row| !is_asked(row)).count() as u32,
+        not_judged: count(Decision::NotTestable) + missing(first, second),
     };
     decided.decision = match &decided {
-        Gated { slower: 1.., .. } => Answer::DoesNotHold,
-        Gated { passed: 0, .. } | Gated { not_judged: 1.., .. } => Answer::Undecided,
-        gate if gate.undecided > gate.tails => Answer::Undecided,
-        _ => Answer::Holds,
+        Gated { slower: 1.., .. } => Decision::Below,
+        Gated { passed: 0, .. } | Gated { not_judged: 1.., .. } => Decision::Undecided,
+        gate if gate.undecided > gate.tails => Decision::Undecided,
+        _ => Decision::Within,
     };
-    let open: Vec<&Verdict> = of(Answer::Undecided).filter(is_asked).collect();
-    let unjudged = of(Answer::NotTestable).find_map(|row| row.why.as_ref()).filter(|_| obstacles.is_empty());
-    let next = if decided.decision == Answer::Undecided {
+    let open: Vec<&Verdict> = of(Decision::Undecided).filter(is_asked).collect();
+    let unjudged =
+        of(Decision::NotTestable).find_map(|row| row.why.as_ref()).filter(|_| obstacles.is_empty());
+    let next = if decided.decision == Decision::Undecided {
         next(&open, &criteria, first, unjudged)
     } else {
         Vec::new()
@@ -142,7 +143,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
 
 /// The result that failed by the most.
 fn worst(compared: &Compared) -> Option<Runs> {
-    let failed = compared.rows.iter().filter(|row| row.gate == Some(Answer::DoesNotHold));
+    let failed = compared.rows.iter().filter(|row| row.gate == Some(Decision::Below));
     let by = |row: &&Verdict| row.ratio.map_or(1.0, |gain| gain.value);
     let row = failed.min_by(|a, b| by(a).total_cmp(&by(b)))?;
     let [from, to] = [FIRST, SECOND].map(|side| value(row, side));
@@ -184,17 +185,17 @@ fn next(open: &[&Verdict], criteria: &Criteria, first: &Summary, unjudged: Optio
 }
 
 /// The words for what the gate says of a result.
-pub(super) fn message(answer: Answer) -> Message {
+pub(super) fn message(answer: Decision) -> Message {
     match answer {
-        Answer::Holds => Message::Passed,
-        Answer::DoesNotHold => Message::Slower,
-        Answer::Undecided => Message::Undecided,
-        Answer::NotTestable => Message::NotJudged,
+        Decision::Above | Decision::Within => Message::Passed,
+        Decision::Below => Message::Slower,
+        Decision::Undecided => Message::Undecided,
+        Decision::NotTestable => Message::NotJudged,
     }
 }
 
 /// The words in English, with the reason if other load on the machine is one.
-pub(super) fn words(row: &Verdict, answer: Answer, labels: &Labels) -> String {
+pub(super) fn words(row: &Verdict, answer: Decision, labels: &Labels) -> String {
     let words = message(answer).text(Language::English);
     match &row.why {
         Some(why @ Why::Disturbed { .. }) => format!("{words} ({})", why.clause(labels, &row.pair.axis)),
@@ -203,15 +204,15 @@ pub(super) fn words(row: &Verdict, answer: Answer, labels: &Labels) -> String {
 }
 
 /// Whether a result is no slower than the margin allows; `None` if the first run has no result.
-fn of_row(row: &Verdict, margin: f64) -> Option<Answer> {
+fn of_row(row: &Verdict, margin: f64) -> Option<Decision> {
     row.values[FIRST]?;
     let allowed = Range { at_least: Some(1.0), at_most: None, tolerance: margin };
     let ends = row.ratio.and_then(Estimate::ends);
-    let answer = ends.map_or(Answer::Undecided, |(low, high)| allowed.answer(Interval { low, high }));
+    let answer = ends.map_or(Decision::Undecided, |(low, high)| allowed.answer(Interval { low, high }));
     Some(match (&row.why, answer) {
         // A saturated client hides what the server could do, and the application still gets no less.
-        (None, _) | (Some(Why::ClientBound { .. }), Answer::Holds) => answer,
-        (Some(_), _) => Answer::NotTestable,
+        (None, _) | (Some(Why::ClientBound { .. }), Decision::Within) => answer,
+        (Some(_), _) => Decision::NotTestable,
     })
 }
 
@@ -249,8 +250,8 @@ const WAITS: f64 = 0.1;
 const TOLD: usize = 2;
 
 /// What explains the results of a gate that failed, or is undecided: of the cells whose result is worst.
-fn causes(compared: &Compared, decision: Answer, first: &Summary, second: &Summary) -> Vec<Runs> {
-    let is_of = |row: &&Verdict| decision != Answer::Holds && row.gate == Some(decision);
+fn causes(compared: &Compared, decision: Decision, first: &Summary, second: &Summary) -> Vec<Runs> {
+    let is_of = |row: &&Verdict| decision != Decision::Within && row.gate == Some(decision);
     let by = |row: &&Verdict| row.ratio.map_or(1.0, |gain| gain.value);
     let worst = compared.rows.iter().filter(is_of).min_by(|a, b| by(a).total_cmp(&by(b)));
     let place = |side: usize| worst.and_then(|row| row.cells[side]);

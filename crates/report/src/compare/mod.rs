@@ -23,9 +23,8 @@ use kurabe_core::metric::{Better, Source};
 use kurabe_core::run::{Run, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::separate::{MIN_RUNS, is_enough};
-use kurabe_stats::{Estimate, IntervalSettings, PairedRatio, VerdictResult, judge};
+use kurabe_stats::{Decision, Estimate, IntervalSettings, PairedRatio, judge};
 
-pub use crate::claim::Answer;
 pub use crate::finding::{Between, Criteria, Gated};
 pub use differences::Difference;
 pub use gate::Gate;
@@ -201,13 +200,13 @@ fn verdict(rows: &[Verdict], first: &Summary, second: &Summary, between: Between
         return vec![Runs::NotCompared { run: run.run.clone() }.into()];
     }
     let primary = || rows.iter().filter(|row| row.primary);
-    let count = |result: VerdictResult| rows.iter().filter(|row| row.result == result).count() as u32;
+    let count = |result: Decision| rows.iter().filter(|row| row.result == result).count() as u32;
     let changes = Runs::Changes {
-        better: count(VerdictResult::Better),
-        worse: count(VerdictResult::Worse),
-        no_difference: count(VerdictResult::NoDifference),
-        undecided: count(VerdictResult::Undecided),
-        not_comparable: count(VerdictResult::NotComparable),
+        better: count(Decision::Above),
+        worse: count(Decision::Below),
+        no_difference: count(Decision::Within),
+        undecided: count(Decision::Undecided),
+        not_comparable: count(Decision::NotTestable),
     };
     let mut findings = vec![changes.into()];
     if rows.is_empty() {
@@ -230,7 +229,7 @@ fn changed(row: &Verdict, first: &Summary) -> Option<Finding> {
     };
     if let Some(ratio) = row.result.gain(row.ratio) {
         let (metric, lower_bound) = (row.pair.metric.clone(), row.lower_bound);
-        let better = row.result == VerdictResult::Better;
+        let better = row.result == Decision::Above;
         return Some(Runs::Changed { scope, metric, better, ratio, lower_bound }.into());
     }
     let pair = row.pair.clone();

@@ -1,7 +1,7 @@
 //! Formats a comparison of two runs as text, Markdown and JSON.
 
 use crate::compare::gate::{message, words};
-use crate::compare::{Answer, Between, Compared, Difference, FIRST, Gate, SECOND};
+use crate::compare::{Between, Compared, Difference, FIRST, Gate, SECOND};
 use crate::finding::{Finding, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
 use crate::html::{Document, one_table};
@@ -13,13 +13,13 @@ use crate::metrics::is_speed;
 use crate::table::{Table, dash};
 use crate::target::TargetId;
 use crate::terminal_page::{Options, Page};
-use crate::verdict::{Verdict, Why, as_ratio};
+use crate::verdict::{Verdict, Why, as_ratio, as_result};
 use crate::wording::{amount, ratio, ratio_in_table};
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Unit};
 use kurabe_core::sort;
 use kurabe_core::text::printable;
-use kurabe_stats::{Estimate, VerdictResult};
+use kurabe_stats::{Decision, Estimate};
 use maud::{Markup, html};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -87,10 +87,10 @@ pub(super) fn judged(compared: &Compared) -> Vec<&Verdict> {
     let of = |row: &&Verdict| if compared.gate.is_some() { row.gate.is_some() } else { row.primary };
     let mut rows: Vec<&Verdict> = compared.rows.iter().filter(of).collect();
     sort::by_key(&mut rows, |row| match row.gate {
-        Some(Answer::DoesNotHold) => 0,
-        Some(Answer::Undecided) => 1,
-        Some(Answer::NotTestable) => 2,
-        Some(Answer::Holds) | None => 3,
+        Some(Decision::Below) => 0,
+        Some(Decision::Undecided) => 1,
+        Some(Decision::NotTestable) => 2,
+        Some(Decision::Above | Decision::Within) | None => 3,
     });
     rows
 }
@@ -252,7 +252,8 @@ struct WrittenRow<'a> {
     primary: bool,
     first: Option<Estimate>,
     second: Option<Estimate>,
-    result: VerdictResult,
+    #[serde(serialize_with = "as_result")]
+    result: Decision,
     why: Option<&'a Why>,
     better: Better,
     /// Second ÷ first of the values.
@@ -265,11 +266,11 @@ struct WrittenRow<'a> {
 
 impl<'a> WrittenRow<'a> {
     fn of(row: &'a Verdict) -> Self {
-        let gate = |answer: Answer| match answer {
-            Answer::Holds => "passed",
-            Answer::DoesNotHold => "slower",
-            Answer::Undecided => "undecided",
-            Answer::NotTestable => "not-judged",
+        let gate = |answer: Decision| match answer {
+            Decision::Above | Decision::Within => "passed",
+            Decision::Below => "slower",
+            Decision::Undecided => "undecided",
+            Decision::NotTestable => "not-judged",
         };
         Self {
             target: target(row),
@@ -340,13 +341,13 @@ pub(super) fn change(row: &Verdict, language: Language) -> String {
     let how = gain.map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
     let by = |message: Message| message.with(language, &[("how", &how)]);
     match (row.result, is_speed(&row.pair.metric)) {
-        (VerdictResult::Better, true) => by(Message::Faster),
-        (VerdictResult::Better, false) => by(Message::Better),
-        (VerdictResult::Worse, true) => by(Message::SlowerBy),
-        (VerdictResult::Worse, false) => by(Message::Worse),
-        (VerdictResult::NoDifference, _) => Message::Equal.text(language).to_owned(),
-        (VerdictResult::NotComparable, _) => Message::NotCompared.text(language).to_owned(),
-        (VerdictResult::Undecided, _) => row.of_values().map_or_else(
+        (Decision::Above, true) => by(Message::Faster),
+        (Decision::Above, false) => by(Message::Better),
+        (Decision::Below, true) => by(Message::SlowerBy),
+        (Decision::Below, false) => by(Message::Worse),
+        (Decision::Within, _) => Message::Equal.text(language).to_owned(),
+        (Decision::NotTestable, _) => Message::NotCompared.text(language).to_owned(),
+        (Decision::Undecided, _) => row.of_values().map_or_else(
             || Message::Undecided.text(language).to_owned(),
             |of| Message::UndecidedAt.with(language, &[("ratio", &ratio(of, language))]),
         ),
@@ -379,15 +380,15 @@ pub fn junit(compared: &Compared, experiment: &str) -> String {
         let margin = compared.gate.as_ref().and_then(|gate| gate.decided.criteria.of(row));
         let margin = margin.unwrap_or_default().0 * 100.0;
         match answer {
-            Answer::Holds => cases.push_str("/>\n"),
-            Answer::DoesNotHold => {
+            Decision::Above | Decision::Within => cases.push_str("/>\n"),
+            Decision::Below => {
                 failures += 1;
                 let message = escaped_xml(&format!("{}, beyond {margin} %", change(row, Language::English)));
                 let text = escaped_xml(&interval(row));
                 let failure = format!("<failure message=\"{message}\" type=\"slower\">{text}</failure>");
                 let _ = writeln!(cases, ">\n      {failure}\n    </testcase>");
             }
-            Answer::Undecided | Answer::NotTestable => {
+            Decision::Undecided | Decision::NotTestable => {
                 skipped += 1;
                 let why =
                     format!("{}: {}; margin {margin} %", words(row, answer, &compared.labels), interval(row));

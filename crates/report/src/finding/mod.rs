@@ -203,7 +203,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         details.extend(all_of(other));
     }
     // There are many verdicts on other metrics; only significant differences are shown.
-    let called: Vec<&Verdict> = others.into_iter().filter(|verdict| verdict.result.is_called()).collect();
+    let called: Vec<&Verdict> = others.into_iter().filter(|verdict| verdict.result.is_outside()).collect();
     details.extend(all_of(comparison::findings(context, &called)));
     if answer != Answer::Metrics {
         first.extend(all_of(values::values(context)));

@@ -269,7 +269,7 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Reproduction> {
         let [a, b] = [&verdict.pair.a, &verdict.pair.b].map(|side| shape.is_faster(side));
         let asked = is_speed(&verdict.pair.metric) && verdict.pair.axis == shape.axis;
         let (Some(forward), true) = (a, asked && b == a.map(|faster| !faster)) else { continue };
-        let Some(target) = verdict.target.clone().filter(|_| verdict.result.is_called()) else { continue };
+        let Some(target) = verdict.target.clone().filter(|_| verdict.result.is_outside()) else { continue };
         let Some(ratio) = verdict.ratio else { continue };
         let ratio = if forward { ratio } else { ratio.inverse() };
         // The smallest value of the chart axis stands for the others: with one client there is no waiting for others.

@@ -1,6 +1,5 @@
 //! Comparisons of two runs, and the decision of a gate.
 
-use crate::claim::Answer;
 use crate::comparison::TARGET;
 use crate::format::{figure, micros, percent};
 use crate::labels::{Labels, Scope};
@@ -10,7 +9,7 @@ use crate::verdict::Why;
 use crate::wording::{self, gained, many, say, subject};
 use kurabe_core::stats_probe::Counter;
 use kurabe_core::units;
-use kurabe_stats::Estimate;
+use kurabe_stats::{Decision, Estimate};
 use serde::{Serialize, Serializer};
 use std::time::Duration;
 
@@ -45,7 +44,7 @@ pub struct Gated {
     pub criteria: Criteria,
     /// Whether no result is slower by more than the margin.
     #[serde(serialize_with = "decision")]
-    pub decision: Answer,
+    pub decision: Decision,
     pub passed: u32,
     /// Results that are slower by more than the margin.
     pub slower: u32,
@@ -59,11 +58,11 @@ pub struct Gated {
 
 /// The decision of a gate, as its JSON names it.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn decision<S: Serializer>(decision: &Answer, to: S) -> Result<S::Ok, S::Error> {
+fn decision<S: Serializer>(decision: &Decision, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(match decision {
-        Answer::Holds => "passed",
-        Answer::DoesNotHold => "failed",
-        Answer::Undecided | Answer::NotTestable => "undecided",
+        Decision::Above | Decision::Within => "passed",
+        Decision::Below => "failed",
+        Decision::Undecided | Decision::NotTestable => "undecided",
     })
 }
 
@@ -397,9 +396,9 @@ impl Gated {
         let n = passed + slower + undecided + not_judged;
         let all = many(n.into(), "result", "results");
         let decision = match decision {
-            Answer::Holds => say!(language, "passed", "合格"),
-            Answer::DoesNotHold => say!(language, "failed", "不合格"),
-            Answer::Undecided | Answer::NotTestable => say!(language, "is undecided", "未決"),
+            Decision::Above | Decision::Within => say!(language, "passed", "合格"),
+            Decision::Below => say!(language, "failed", "不合格"),
+            Decision::Undecided | Decision::NotTestable => say!(language, "is undecided", "未決"),
         };
         let worse = match slower {
             0 => "none is".to_owned(),

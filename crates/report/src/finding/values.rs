@@ -147,7 +147,7 @@ fn is_first(cost: &Values, known: &[Values]) -> bool {
 
 /// The cost of a value of an axis compared with its baseline, if the difference is significant.
 fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values> {
-    if !verdict.result.is_called() || verdict.pair.metric != THROUGHPUT.name {
+    if !verdict.result.is_outside() || verdict.pair.metric != THROUGHPUT.name {
         return None;
     }
     let [a, b] = verdict.cells(context.cells)?;

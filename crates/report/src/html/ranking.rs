@@ -14,7 +14,7 @@ use crate::summary::Summary;
 use crate::verdict::Verdict;
 use crate::wording::metric_of;
 use kurabe_core::run::DEFAULT_MARGIN;
-use kurabe_stats::{Estimate, VerdictResult};
+use kurabe_stats::{Decision, Estimate};
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write as _;
 
@@ -123,10 +123,10 @@ fn pale(row: &Row<'_>) -> &'static str {
     row.against.as_ref().map_or("", |against| of_result(against.verdict.result))
 }
 
-fn of_result(result: VerdictResult) -> &'static str {
+fn of_result(result: Decision) -> &'static str {
     match result {
-        VerdictResult::Better | VerdictResult::Worse | VerdictResult::NoDifference => "",
-        VerdictResult::Undecided | VerdictResult::NotComparable => " pale",
+        Decision::Above | Decision::Below | Decision::Within => "",
+        Decision::Undecided | Decision::NotTestable => " pale",
     }
 }
 

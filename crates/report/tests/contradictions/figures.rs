@@ -5,7 +5,7 @@ use kurabe_core::axis::AxisValue;
 use kurabe_core::load::RATE;
 use kurabe_core::metric::Better;
 use kurabe_report::finding::{Estimate, Pair, Scope, Side};
-use kurabe_report::summary::{CellResult, Status, Summary, TargetId, Verdict, VerdictResult};
+use kurabe_report::summary::{CellResult, Decision, Status, Summary, TargetId, Verdict};
 
 /// The points of a scope: each operation at each value of the chart axis.
 pub fn points(scope: &Scope) -> Vec<(String, Option<AxisValue>)> {
@@ -112,7 +112,7 @@ impl Compared<'_> {
 
     /// Whether `a` is significantly better than `b`, and the results allow it; returns the ratio with its interval.
     pub fn won(&self) -> Estimate {
-        let wanted = if self.forward { VerdictResult::Better } else { VerdictResult::Worse };
+        let wanted = if self.forward { Decision::Above } else { Decision::Below };
         assert_eq!(self.verdict.result, wanted, "{:?}", self.verdict);
         let timed = self.is_timed();
         for cell in [self.a, self.b] {

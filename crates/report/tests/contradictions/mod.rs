@@ -13,7 +13,7 @@ use kurabe_core::metric::{Better, Metric, Source, THROUGHPUT, Unit};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::attribution::Bottleneck;
 use kurabe_report::finding::{Estimate, Section};
-use kurabe_report::summary::{CellResult, Summary, VerdictResult};
+use kurabe_report::summary::{CellResult, Decision, Summary};
 use kurabe_report::{analyse, compare, csv, html, json, markdown, terminal};
 use proptest::prelude::*;
 use random::random;
@@ -91,8 +91,8 @@ proptest! {
             };
             let (one, other) = (of(&a), of(&b));
             let loser = match row.result {
-                VerdictResult::Better => one,
-                VerdictResult::Worse => other,
+                Decision::Above => one,
+                Decision::Below => other,
                 _ => continue,
             };
             let timed = !INFO.metrics.iter().any(|metric| metric.name == row.pair.metric);
