@@ -24,12 +24,13 @@ use kurabe_core::run::{Run, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::separate::{MIN_RUNS, is_enough};
 use kurabe_stats::{Decision, Estimate, IntervalSettings, PairedRatio, judge};
+use serde::Serialize;
 
 pub use crate::finding::{Between, Criteria, Gated};
 pub use differences::Difference;
 pub use gate::Gate;
 pub use kurabe_stats::separate::MAX_RUNS;
-pub use render::{fragment, json, junit, markdown, page, pull_request, terminal};
+pub use render::{fragment, json, junit, page, pull_request, terminal};
 
 /// What the sides of a comparison of two runs differ in.
 const RUN: &str = "run";
@@ -39,23 +40,28 @@ pub(crate) const SECOND: usize = 0;
 pub(crate) const FIRST: usize = 1;
 
 /// The comparison of two runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Compared {
     /// The first run's name.
     pub first: String,
     /// The second run's name.
     pub second: String,
-    /// What decides; `None` if two targets of one run are compared.
+    /// What decides; `None`, and not written, if two targets of one run are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub between: Option<Between>,
     /// The findings, in the order of their sections.
+    #[serde(skip)]
     pub findings: Vec<Statement>,
     /// Differences besides results.
     pub differences: Vec<Difference>,
     /// The results that both runs have: the second one against the first. Each has the target and the axes of the first.
+    #[serde(serialize_with = "render::written")]
     pub rows: Vec<Verdict>,
-    /// The gate's result; `None` without a gate.
+    /// The gate's result; `None`, and not written, without a gate.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
     /// Display names, those of the first run.
+    #[serde(skip)]
     pub(crate) labels: Labels,
 }
 

@@ -1,7 +1,7 @@
 //! Formats a comparison of two runs as text, Markdown and JSON.
 
 use crate::compare::gate::{message, words};
-use crate::compare::{Between, Compared, Difference, FIRST, Gate, SECOND};
+use crate::compare::{Compared, Difference, FIRST, SECOND};
 use crate::finding::{Finding, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
 use crate::html::{Document, one_table};
@@ -21,7 +21,7 @@ use kurabe_core::sort;
 use kurabe_core::text::printable;
 use kurabe_stats::{Decision, Estimate};
 use maud::{Markup, html};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt::Write as _;
 
 /// The number of lines of a gate's result on a terminal.
@@ -143,21 +143,6 @@ fn settings(compared: &Compared) -> Option<String> {
     (!all.is_empty()).then(|| Message::SettingsDiffer.with(compared.labels.language, &[("all", &all)]))
 }
 
-/// The comparison as Markdown.
-pub fn markdown(compared: &Compared) -> String {
-    let mut text = format!("# {} → {}\n\n", escaped(&compared.first), escaped(&compared.second));
-    publishing(&mut text, &compared.sentences(Section::Publishing));
-    items(&mut text, &compared.sentences(Section::Verdict));
-    for table in tables(compared) {
-        markdown_table(&mut text, "", &table);
-    }
-    let warnings = compared.sentences(Section::Warning);
-    if !warnings.is_empty() {
-        items(&mut text, &warnings);
-    }
-    text
-}
-
 /// The largest number of rows in the comment of a pull request, whose length is limited.
 const ROWS: usize = 60;
 
@@ -219,29 +204,14 @@ pub(super) fn tables(compared: &Compared) -> Vec<Table> {
 
 /// The comparison as one JSON object, indented, with a final newline.
 pub fn json(compared: &Compared) -> String {
-    #[derive(Serialize)]
-    struct Written<'a> {
-        first: &'a str,
-        second: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        between: Option<Between>,
-        differences: &'a [Difference],
-        rows: Vec<WrittenRow<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        gate: Option<&'a Gate>,
-    }
-    let written = Written {
-        first: &compared.first,
-        second: &compared.second,
-        between: compared.between,
-        differences: &compared.differences,
-        rows: compared.rows.iter().map(WrittenRow::of).collect(),
-        gate: compared.gate.as_ref(),
-    };
-    with_sentences(&written, &compared.findings, &compared.labels)
+    with_sentences(compared, &compared.findings, &compared.labels)
 }
 
-/// A row as other programs read it.
+/// Writes the rows as other programs read them.
+pub(super) fn written<S: Serializer>(rows: &[Verdict], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(rows.iter().map(WrittenRow::of))
+}
+
 #[derive(Serialize)]
 struct WrittenRow<'a> {
     target: &'a str,
