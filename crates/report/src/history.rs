@@ -13,7 +13,7 @@ use crate::verdict::Verdict;
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::Unit;
 use kurabe_core::target::{TargetUrl, names};
-use kurabe_stats::{Decision, Estimate};
+use kurabe_stats::{Decision, Estimate, Interval};
 use std::collections::BTreeMap;
 
 /// A primary metric of one cell and operation over the runs.
@@ -47,10 +47,8 @@ pub struct Point {
 pub struct Change {
     /// Whether the new result is better.
     pub better: bool,
-    /// New ÷ old: the lower end of the interval.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
+    /// New ÷ old.
+    pub ratio: Interval,
     /// Whether the next run confirms it. The newest run has no next one.
     pub confirmed: bool,
 }
@@ -140,10 +138,10 @@ fn change(row: &Verdict, next: Option<&Verdict>) -> Option<Change> {
     if !row.result.is_outside() || confirmed == Some(false) {
         return None;
     }
+    let (low, high) = row.of_values()?.ends()?;
     Some(Change {
         better: row.result == Decision::Above,
-        low: row.of_values()?.low?,
-        high: row.of_values()?.high?,
+        ratio: Interval { low, high },
         confirmed: confirmed.unwrap_or(false),
     })
 }

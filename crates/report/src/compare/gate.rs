@@ -16,7 +16,7 @@ use crate::claim::Range;
 use crate::compare::render::value;
 use crate::compare::{Compared, Difference, FIRST, SECOND, is_tail};
 use crate::finding::runs::TAIL;
-use crate::finding::{Criteria, Gated, Runs, Section, Statement};
+use crate::finding::{Criteria, Gated, Gates, Section, Statement};
 use crate::labels::Labels;
 use crate::messages::{Language, Message};
 use crate::server_statistics::statements_of;
@@ -122,14 +122,14 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
     } else {
         Vec::new()
     };
-    let differing = obstacles.iter().map(|one| Runs::Obstacle {
+    let differing = obstacles.iter().map(|one| Gates::Obstacle {
         what: one.what.clone(),
         first: one.first.clone(),
         second: one.second.clone(),
     });
-    let state = |finding: Runs| Statement { section: Section::Verdict, finding: finding.into() };
+    let state = |finding: Gates| Statement { section: Section::Verdict, finding: finding.into() };
     let (worst, causes) = (worst(compared), causes(compared, decided.decision, first, second));
-    let said = [state(Runs::Gated(decided.clone()))]
+    let said = [state(Gates::Gated(decided.clone()))]
         .into_iter()
         .chain(worst.map(state))
         .chain(causes.into_iter().map(state))
@@ -142,22 +142,22 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
 }
 
 /// The result that failed by the most.
-fn worst(compared: &Compared) -> Option<Runs> {
+fn worst(compared: &Compared) -> Option<Gates> {
     let failed = compared.rows.iter().filter(|row| row.gate == Some(Decision::Below));
     let by = |row: &&Verdict| row.ratio.map_or(1.0, |gain| gain.value);
     let row = failed.min_by(|a, b| by(a).total_cmp(&by(b)))?;
     let [from, to] = [FIRST, SECOND].map(|side| value(row, side));
     let disturbed = !row.disturbed.is_empty();
     let ratio = row.ratio?.inverse();
-    Some(Runs::Worst { result: row.name(), from, to, ratio, disturbed })
+    Some(Gates::Worst { result: row.name(), from, to, ratio, disturbed })
 }
 
 /// What to do about a gate that is undecided, from the results that hold it up.
-fn next(open: &[&Verdict], criteria: &Criteria, first: &Summary, unjudged: Option<&Why>) -> Vec<Runs> {
+fn next(open: &[&Verdict], criteria: &Criteria, first: &Summary, unjudged: Option<&Why>) -> Vec<Gates> {
     let mut next = Vec::new();
     let disturbed = open.iter().filter(|row| matches!(row.why, Some(Why::Disturbed { .. }))).count();
     if disturbed > 0 {
-        next.push(Runs::OtherLoad { results: disturbed as u32 });
+        next.push(Gates::OtherLoad { results: disturbed as u32 });
     }
     // The width of an interval falls with the root of the number of rounds.
     let factor = |row: &&Verdict| {
@@ -171,16 +171,16 @@ fn next(open: &[&Verdict], criteria: &Criteria, first: &Summary, unjudged: Optio
     if let Some((row, (factor, low, margin))) = found.max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0)) {
         let rounds = first.rounds;
         next.push(if factor < FORESEEN {
-            Runs::MoreRounds { rounds, needed: (f64::from(rounds) * factor).ceil() as u32 + 1 }
+            Gates::MoreRounds { rounds, needed: (f64::from(rounds) * factor).ceil() as u32 + 1 }
         } else {
             // A margin that the interval would lie within, in whole per cent.
             let wider = ((1.0 / low - 1.0) * 100.0).ceil() / 100.0;
             let of_tail = is_tail(&row.pair.metric);
             let wider = (wider > margin && wider <= MOST_WIDE).then_some(wider);
-            Runs::AtMargin { result: row.name(), of_tail, margin, wider }
+            Gates::AtMargin { result: row.name(), of_tail, margin, wider }
         });
     }
-    next.extend(unjudged.map(|why| Runs::NotJudged { why: why.clone() }));
+    next.extend(unjudged.map(|why| Gates::NotJudged { why: why.clone() }));
     next
 }
 
@@ -250,7 +250,7 @@ const WAITS: f64 = 0.1;
 const TOLD: usize = 2;
 
 /// What explains the results of a gate that failed, or is undecided: of the cells whose result is worst.
-fn causes(compared: &Compared, decision: Decision, first: &Summary, second: &Summary) -> Vec<Runs> {
+fn causes(compared: &Compared, decision: Decision, first: &Summary, second: &Summary) -> Vec<Gates> {
     let is_of = |row: &&Verdict| decision != Decision::Within && row.gate == Some(decision);
     let by = |row: &&Verdict| row.ratio.map_or(1.0, |gain| gain.value);
     let worst = compared.rows.iter().filter(is_of).min_by(|a, b| by(a).total_cmp(&by(b)));
@@ -265,7 +265,7 @@ fn causes(compared: &Compared, decision: Decision, first: &Summary, second: &Sum
 }
 
 /// The plans that changed.
-fn plans(a: &CellResult, b: &CellResult) -> Vec<Runs> {
+fn plans(a: &CellResult, b: &CellResult) -> Vec<Gates> {
     let is_same = |one: &QueryPlan, other: &QueryPlan| {
         let digits = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
         one.statement == other.statement && digits(&one.text) == digits(&other.text)
@@ -274,13 +274,13 @@ fn plans(a: &CellResult, b: &CellResult) -> Vec<Runs> {
         let other = b.plans.iter().find(|other| is_same(plan, other)).filter(|other| !other.is_like(plan))?;
         let [first, second] = [plan, other].map(|plan| plan.steps().map(str::to_owned).collect());
         let QueryPlan { statement, text, .. } = plan.clone();
-        Some(Runs::PlanChanged { statement, text, first, second })
+        Some(Gates::PlanChanged { statement, text, first, second })
     };
     a.plans.iter().filter_map(changed).take(TOLD).collect()
 }
 
 /// The counters that grew most for each operation.
-fn work(a: &CellResult, b: &CellResult) -> Vec<Runs> {
+fn work(a: &CellResult, b: &CellResult) -> Vec<Gates> {
     let of = |what: Counter| {
         let [first, second] = [a, b].map(|cell| cell.counter(what).map(|one| one.per_operation));
         let (first, second) = (first?, second?);
@@ -288,17 +288,17 @@ fn work(a: &CellResult, b: &CellResult) -> Vec<Runs> {
         is_more.then(|| {
             (
                 second / first.max(LEAST),
-                Runs::MoreWork { counter: what, operation: a.operation.clone(), first, second },
+                Gates::MoreWork { counter: what, operation: a.operation.clone(), first, second },
             )
         })
     };
-    let mut found: Vec<(f64, Runs)> = WORK.into_iter().filter_map(of).collect();
+    let mut found: Vec<(f64, Gates)> = WORK.into_iter().filter_map(of).collect();
     found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     found.into_iter().take(TOLD).map(|(_, found)| found).collect()
 }
 
 /// The statement whose time grew most, by the server's own statistics.
-fn statement(a: &CellResult, b: &CellResult) -> Option<Runs> {
+fn statement(a: &CellResult, b: &CellResult) -> Option<Gates> {
     let [before, after] = [a, b].map(|cell| statements_of(&cell.observed));
     let each = |used: &StatementUse| used.time_ns as f64 / (used.calls as f64).max(1.0);
     let pairs = after.iter().filter_map(|now| {
@@ -307,11 +307,11 @@ fn statement(a: &CellResult, b: &CellResult) -> Option<Runs> {
             .then(|| (each(now) * now.calls as f64 - each(then) * now.calls as f64, then, now))
     });
     let (_, then, now) = pairs.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(Runs::SlowerStatement { text: now.text.clone(), first_ns: each(then), second_ns: each(now) })
+    Some(Gates::SlowerStatement { text: now.text.clone(), first_ns: each(then), second_ns: each(now) })
 }
 
 /// More time of sessions in waits for locks, with a statement that waited.
-fn locks(a: &CellResult, b: &CellResult) -> Option<Runs> {
+fn locks(a: &CellResult, b: &CellResult) -> Option<Gates> {
     let share = |cell: &CellResult| -> f64 {
         let waits = cell.sessions.iter().filter(|one| one.wait_state == WaitState::Lock);
         waits.map(|one| one.share).sum()
@@ -320,5 +320,5 @@ fn locks(a: &CellResult, b: &CellResult) -> Option<Runs> {
     let mut waiting: Vec<_> = b.sessions.iter().filter(|one| one.wait_state == WaitState::Lock).collect();
     sort::by_key(&mut waiting, |one| one.statement.is_empty());
     let text = waiting.first().map(|one| one.statement.clone()).unwrap_or_default();
-    (second > first + WAITS).then_some(Runs::MoreLocks { first, second, text })
+    (second > first + WAITS).then_some(Gates::MoreLocks { first, second, text })
 }

@@ -77,6 +77,7 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
 fn lead(compared: &Compared) -> Vec<String> {
     let is_of_gate = |one: &&Statement| match &one.finding {
         Finding::Runs(of) => !matches!(of, Runs::Changed { .. } | Runs::Changes { .. }),
+        Finding::Gates(_) => true,
         _ => false,
     };
     compared.findings.iter().filter(is_of_gate).map(|one| compared.sentence(one)).collect()

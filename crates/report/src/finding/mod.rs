@@ -33,7 +33,7 @@ pub use crate::finding::notes::{Login, Note};
 pub use crate::finding::progress::Progress;
 pub use crate::finding::published::{PublishedHere, Reproduction};
 pub use crate::finding::rates::{RatePoint, Rates};
-pub use crate::finding::runs::{Between, Criteria, Gated, Runs};
+pub use crate::finding::runs::{Between, Criteria, Gated, Gates, Runs};
 pub use crate::finding::trials::Trials;
 pub use crate::finding::values::{MetricPoint, SettingValues, Values};
 pub use crate::labels::Scope;
@@ -69,7 +69,7 @@ macro_rules! families {
     };
 }
 
-families!(Comparison, Values, Reproduction, Rates, Bottlenecks, Progress, Trials, Note, Basis, Runs);
+families!(Comparison, Values, Reproduction, Rates, Bottlenecks, Progress, Trials, Note, Basis, Runs, Gates);
 
 /// What follows from a warning for the results, the most serious first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

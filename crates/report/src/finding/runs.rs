@@ -27,6 +27,21 @@ fn cut(text: &str) -> String {
     if shown.len() < text.len() { format!("{shown}…") } else { shown }
 }
 
+/// The first steps of a plan.
+fn shown(steps: &[String]) -> String {
+    let more = if steps.len() > STEPS { ", …" } else { "" };
+    format!("{}{more}", steps.iter().take(STEPS).cloned().collect::<Vec<_>>().join(", "))
+}
+
+/// What a counter counted, in its unit.
+fn count(of: Counter, value: f64) -> String {
+    match of {
+        Counter::LockNs => units::time(Duration::from_nanos(value as u64)),
+        Counter::LogBytes | Counter::FileBytes => units::size(value.round() as u64),
+        _ => figure(value),
+    }
+}
+
 /// The margins of what is judged: 0.05 is 5 %. `None`: it is not judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Criteria {
@@ -171,6 +186,13 @@ pub enum Runs {
     OnlyIn { run: String, target: String },
     /// Results that only one of two runs has.
     Unmatched { run: String, results: u32 },
+}
+
+/// What a gate decided, what explains it, and what would decide it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
+pub enum Gates {
     /// The decision of a gate over the results that it judges.
     Gated(Gated),
     /// The result of a gate that failed by the most: how many times as bad the second is.
@@ -257,23 +279,15 @@ impl Runs {
                     "{run} の結果 {results} 件には、軸の値が違うため、対応する結果がありません。",
                 )
             }
-            Self::Gated(gated) => gated.sentence(language),
-            Self::Worst { .. }
-            | Self::PlanChanged { .. }
-            | Self::MoreWork { .. }
-            | Self::SlowerStatement { .. }
-            | Self::MoreLocks { .. } => self.cause(language),
-            Self::MoreRounds { .. }
-            | Self::AtMargin { .. }
-            | Self::OtherLoad { .. }
-            | Self::NotJudged { .. }
-            | Self::Obstacle { .. } => self.next(labels),
         }
     }
+}
 
-    /// What explains a gate, in a sentence; empty of other findings.
-    fn cause(&self, language: Language) -> String {
+impl Gates {
+    pub(super) fn sentence(&self, labels: &Labels) -> String {
+        let language = labels.language;
         match self {
+            Self::Gated(gated) => gated.sentence(language),
             Self::Worst { result, from, to, ratio, disturbed } => {
                 let times = wording::ratio(*ratio, language);
                 let load = if *disturbed {
@@ -292,10 +306,6 @@ impl Runs {
                 )
             }
             Self::PlanChanged { statement, text, first, second } => {
-                let shown = |steps: &[String]| {
-                    let more = if steps.len() > STEPS { ", …" } else { "" };
-                    format!("{}{more}", steps.iter().take(STEPS).cloned().collect::<Vec<_>>().join(", "))
-                };
                 let (first, second, text) = (shown(first), shown(second), cut(text));
                 say!(
                     language,
@@ -304,12 +314,8 @@ impl Runs {
                 )
             }
             Self::MoreWork { counter, operation, first, second } => {
-                let show = |value: f64| match counter {
-                    Counter::LockNs => units::time(Duration::from_nanos(value as u64)),
-                    Counter::LogBytes | Counter::FileBytes => units::size(value.round() as u64),
-                    _ => figure(value),
-                };
-                let (what, first, second) = (counter.word(), show(*first), show(*second));
+                let (what, [first, second]) =
+                    (counter.word(), [first, second].map(|one| count(*counter, *one)));
                 say!(
                     language,
                     "{what} per {operation}: {first} → {second}.",
@@ -333,14 +339,6 @@ impl Runs {
                     "セッションがロックを待った時間の割合は {first} から {second} になりました: {text}",
                 )
             }
-            _ => String::new(),
-        }
-    }
-
-    /// What holds a gate up, and what to do about it; empty of other findings.
-    fn next(&self, labels: &Labels) -> String {
-        let language = labels.language;
-        match self {
             Self::MoreRounds { rounds, needed } => say!(
                 language,
                 "about {needed} rounds would decide it, in place of {rounds}: add --rounds {needed}, longer trials, or a wider \
@@ -385,7 +383,6 @@ impl Runs {
                 "no result is judged: {what} differs: {first} in the first run, {second} in the second.",
                 "どの結果も判定しません。{what} が違います: 1 番目 {first}、2 番目 {second}。",
             ),
-            _ => String::new(),
         }
     }
 }
