@@ -2,7 +2,7 @@
 
 use super::lines::Shares;
 use super::{Document, cells, charts, ranking};
-use crate::answer::{self, Ranking, rankings};
+use crate::answer::{self, rankings};
 use crate::cell::Status;
 use crate::finding::published;
 use crate::finding::{Comparison, Consequence, Finding, Progress, Section, Statement, Trials};
@@ -29,6 +29,10 @@ pub fn render(summary: &Summary, options: &Options) -> String {
     let published =
         summary.labels.published.filter(|_| options.published).map(published::load).unwrap_or_default();
     let (rankings, shares) = (rankings(summary), Shares::of(summary));
+    // What the rankings do not say, behind the first decided comparisons.
+    let [mut said, compared] = answer::statements(summary, !rankings.is_empty());
+    let (first, others) = split(&compared);
+    said.splice(0..0, first);
     let language = summary.labels.language;
     let [filter, panel] = cells::places(language);
     let title = format!("{}: {}", capital(&summary.experiment), summary.labels.targets.join(", "));
@@ -47,10 +51,10 @@ pub fn render(summary: &Summary, options: &Options) -> String {
             }
         }
         main {
-            (verdict(summary, &rankings))
+            (verdict(summary, &said))
             (ranking::section(summary, &shares, &rankings))
             (panel)
-            (caveats(summary, &rankings))
+            (caveats(summary, &others))
             (filter)
             (charts::primary(summary, &shares))
             (charts::scatters(summary, &published))
@@ -80,11 +84,9 @@ fn script(summary: &Summary) -> String {
 /// The number of decided comparisons with which a page begins.
 const CONCLUSION: usize = 2;
 
-/// Publishing restrictions, thresholds, missing results, and the conclusion in words: what the rankings do not say, the first
-/// decided comparisons, how many are undecided, and other load on the machine.
-fn verdict(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
-    let [mut said, compared] = answer::statements(summary, !rankings.is_empty());
-    said.splice(0..0, split(&compared).0);
+/// Publishing restrictions, thresholds, missing results, and the conclusion in words: these statements, how many comparisons are
+/// undecided, and other load on the machine.
+fn verdict(summary: &Summary, said: &[&Statement]) -> Markup {
     html! {
         @for sentence in summary.sentences(Section::Publishing) { p class="note" { (glued(&sentence)) } }
         (thresholds(summary))
@@ -165,10 +167,9 @@ fn thresholds(summary: &Summary) -> Markup {
     }
 }
 
-/// Caveats, and each comparison as a sentence, which the rankings have in figures.
-fn caveats(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
-    let [_, compared] = answer::statements(summary, !rankings.is_empty());
-    let said: Vec<String> = split(&compared).1.into_iter().map(|one| summary.sentence(one)).collect();
+/// Caveats, and these comparisons as sentences, which the rankings have in figures.
+fn caveats(summary: &Summary, compared: &[&Statement]) -> Markup {
+    let said: Vec<String> = compared.iter().map(|one| summary.sentence(one)).collect();
     let others = warnings(summary, Place::Below);
     html! {
         @if !others.is_empty() {
