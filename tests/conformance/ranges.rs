@@ -3,7 +3,7 @@
 use super::rows::assert_row;
 use super::subject::{Subject, insert, run};
 use kurabe_core::collection::{Collection, FieldType};
-use kurabe_core::operation::{Operation, after_prefix};
+use kurabe_core::operation::Operation;
 use kurabe_core::value::Value;
 use std::sync::Arc;
 
@@ -28,14 +28,25 @@ pub(super) fn a_range_holds_every_row_of_it_in_order_and_none_else(subject: &Sub
             .unwrap();
     }
     rows.sort_unstable();
-    let prefixes = ["1", "10", "100", "1_", "1%", "東", "a", "b", "c", "A"];
-    let ranges = prefixes.map(|prefix| (prefix.to_owned(), after_prefix(prefix).unwrap()));
-    for (from, to) in
-        ranges.into_iter().chain([("", "~"), ("2", "1"), ("1", "1")].map(|(a, b)| (a.into(), b.into())))
-    {
-        let found = run(session, &range, &[Value::Text(&from), Value::Text(&to)]).unwrap();
-        let expected: Vec<_> =
-            rows.iter().filter(|(code, ..)| *code >= &from[..] && *code < &to[..]).collect();
+    // Ten prefixes, each with the first text after all that begin so; then other ranges.
+    let ranges = [
+        ("1", "2"),
+        ("10", "11"),
+        ("100", "101"),
+        ("1_", "1`"),
+        ("1%", "1&"),
+        ("東", "杲"),
+        ("a", "b"),
+        ("b", "c"),
+        ("c", "d"),
+        ("A", "B"),
+        ("", "~"),
+        ("2", "1"),
+        ("1", "1"),
+    ];
+    for (from, to) in ranges {
+        let found = run(session, &range, &[Value::Text(from), Value::Text(to)]).unwrap();
+        let expected: Vec<_> = rows.iter().filter(|(code, ..)| *code >= from && *code < to).collect();
         let what = format!("from '{from}' to '{to}'");
         assert_eq!(found.rows(), expected.len(), "{what}");
         for (at, (code, number, town)) in expected.into_iter().enumerate() {

@@ -2,7 +2,6 @@
 
 use crate::axis::{AxisInfo, AxisKind, Cell};
 use crate::named::named;
-use std::fmt;
 
 /// The axis of a connection's compression. Without it, connections are opened as the target's URL says.
 pub const COMPRESSION: AxisInfo = AxisInfo::new(
@@ -37,12 +36,6 @@ impl Compression {
     pub fn of(cell: &Cell) -> Self {
         let word = cell.word(COMPRESSION.name).ok();
         Self::ALL.into_iter().find(|one| word == Some(one.name())).unwrap_or_default()
-    }
-}
-
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::named::named;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::time::Duration;
 
 named! {
@@ -57,12 +56,6 @@ impl DurabilityClass {
             Self::Synced => "an acknowledged write survives power failure",
             Self::Replicated => "an acknowledged write survives the loss of the machine",
         }
-    }
-}
-
-impl fmt::Display for DurabilityClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

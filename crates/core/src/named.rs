@@ -27,6 +27,12 @@ macro_rules! named {
                 }
             }
         }
+
+        impl std::fmt::Display for $enum {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.$name())
+            }
+        }
     };
 }
 

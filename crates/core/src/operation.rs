@@ -61,7 +61,7 @@ pub enum Operation {
     },
     /// All rows whose field `by` is at least the first parameter and less than the second, in the order of that field
     /// and then of the primary key. Text is compared by its bytes. A prefix search is such a range, from the prefix
-    /// to [`after_prefix`], and every ordered index supports it. Reply: `fields` of each row.
+    /// to the first text after all that begin so, and every ordered index supports it. Reply: `fields` of each row.
     FindRange {
         collection: Arc<Collection>,
         /// The field to compare, by position: the first of the key, or of an index.
@@ -195,43 +195,5 @@ impl Operation {
             Self::Page { .. } | Self::Flow(_) | Self::Purge { .. } => 1,
             Self::Raw { statement } => statement.parameters,
         }
-    }
-}
-
-/// The smallest text after all texts with this prefix, compared by bytes: the end of a range of
-/// [`Operation::FindRange`]. `None` if there is no such text: the prefix is empty, or its last character is the
-/// largest one.
-pub fn after_prefix(prefix: &str) -> Option<String> {
-    let last = prefix.chars().next_back()?;
-    // Surrogates are not characters; the range of `char` skips them.
-    let next = (last..=char::MAX).nth(1)?;
-    let mut end = prefix[..prefix.len() - last.len_utf8()].to_owned();
-    end.push(next);
-    Some(end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prefix_range_contains_exactly_texts_with_prefix() {
-        let prefixes = ["100", "109", "東", "a\u{d7ff}", "~"];
-        let texts = [
-            "1", "10", "100", "1000", "10:", "109", "1099999", "11", "東京", "東", "南", "a\u{d7ff}x",
-            "a\u{e000}", "~~",
-        ];
-        for prefix in prefixes {
-            let end = after_prefix(prefix).unwrap();
-            for text in texts {
-                assert_eq!(
-                    text >= prefix && text < end.as_str(),
-                    text.starts_with(prefix),
-                    "{prefix} {text}"
-                );
-            }
-        }
-        assert_eq!(after_prefix(""), None);
-        assert_eq!(after_prefix("\u{10ffff}"), None);
     }
 }

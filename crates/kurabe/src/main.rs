@@ -6,7 +6,6 @@ mod claims;
 mod cli;
 mod clock;
 mod commands;
-mod custom;
 mod document;
 mod exit;
 mod exposed;

@@ -1,5 +1,6 @@
 //! What to run, from options or a suite file. Every key of a suite file is checked.
 
+pub(crate) mod custom;
 mod file;
 mod fleet;
 mod pgbench;
@@ -7,9 +8,7 @@ mod several;
 mod spec;
 
 use crate::axes::axes_of;
-use crate::cli::QUERY;
 use crate::options::Sourced;
-use crate::output::Output;
 use crate::run_options::{RunOptions, Settings, TargetOptions};
 use crate::settings::parsed;
 use crate::suite::file::{KEYS, parse_table};
@@ -20,13 +19,12 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::load::Arrivals;
-use kurabe_core::question::TARGETS;
 use kurabe_core::run::MIN_INTERLEAVED_ROUNDS;
-use kurabe_core::target::{SETUP, TargetUrl, UP, is_throwaway};
+use kurabe_core::target::{SETUP, TargetUrl, is_throwaway};
 use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::plan::budget::Free;
-use kurabe_experiments::{custom, registry};
+use kurabe_experiments::registry;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -116,64 +114,6 @@ fn place_targets(targets: &mut [String], suite: &Path) {
 }
 
 impl Request {
-    /// Reads the options of `run pgbench …`.
-    pub(crate) fn of_pgbench(options: &RunOptions) -> Result<Self> {
-        let custom = Some(crate::custom::of_pgbench(options)?);
-        Self { custom, ..Self::default() }.with_options(options)?.with_pgbench(options)
-    }
-
-    /// Reads the options of `run query …`.
-    pub(crate) fn of_query(options: &RunOptions) -> Result<Self> {
-        let (custom, options) = crate::custom::of_query(options)?;
-        let queries = custom.files.len();
-        let mut request = Self { custom: Some(custom), ..Self::default() }.with_options(&options)?;
-        // Named, so that no budget leaves one out, and the comparison is made at each way to execute them.
-        let names =
-            request.custom.iter().flat_map(|custom| &custom.files).map(|file| file.name.clone()).collect();
-        request.axes.insert(QUERY.to_owned(), names);
-        for axis in kurabe_experiments::query::axes().iter().filter(|axis| axis.default.len() > 1) {
-            let values = axis.default.iter().map(|value| (*value).to_owned()).collect();
-            request.axes.entry(axis.name.to_owned()).or_insert(values);
-        }
-        let targets = request.target_urls().len();
-        let compared = [(QUERY, queries), (TARGETS, targets)].into_iter().filter(|(_, count)| *count > 1);
-        let compared: Vec<&str> = compared.map(|(name, _)| name).collect();
-        if compared.is_empty() {
-            return Err(Error::usage("one query on one target has nothing to be compared with")
-                .hint("name another query (b.sql, or -c 'SELECT …'), or another target"));
-        }
-        request.compare = request.compare.or_else(|| Some(compared.join(",")));
-        Ok(request)
-    }
-
-    /// Reads the options of `run replay …`.
-    pub(crate) fn of_replay(options: &RunOptions, output: &Output) -> Result<Self> {
-        if let Some(capture) = &options.main.capture {
-            crate::exposed::warn_of_file(capture, output);
-        }
-        let custom = crate::custom::of_replay(options)?;
-        if !kurabe_experiments::replay::is_complete(&custom)? {
-            output.warning(
-                "the recorder of the capture did not end in order: what it recorded last is missing",
-            );
-        }
-        let schemes = kurabe_experiments::replay::schemes(&custom)?;
-        let request = Self { custom: Some(custom), ..Self::default() }.with_options(options)?;
-        for target in request.target_urls() {
-            let url = TargetUrl::parse(&target)?;
-            let engine =
-                if url.scheme == UP { url.path.split('@').next().unwrap_or_default() } else { &url.scheme };
-            if !schemes.contains(&engine) {
-                return Err(Error::usage(format!(
-                    "{url} speaks another protocol than the server that was captured ({})",
-                    schemes[0]
-                ))
-                .hint(format!("name a target such as up:{}", schemes[0])));
-            }
-        }
-        Ok(request)
-    }
-
     /// Reads the options of `run EXPERIMENT …`.
     pub(crate) fn of_experiment(info: &ExperimentInfo, options: &RunOptions) -> Result<Self> {
         Self { experiment: Some(info.name.to_owned()), ..Self::default() }.with_options(options)
@@ -294,7 +234,7 @@ impl Request {
     /// The requested experiment.
     pub(crate) fn find(&self) -> Result<&'static Experiment> {
         match &self.custom {
-            Some(custom) => custom::experiment(custom),
+            Some(custom) => kurabe_experiments::custom::experiment(custom),
             None => registry::find(self.experiment.as_deref().unwrap_or_default()),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::attribution::Attribution;
 use crate::cell::{CellResult, Latency, Status, reported};
-use crate::comparison::{TARGET, places, sides};
+use crate::comparison::{TARGET, places};
 use crate::finding::{Comparison, Finding, Progress, Section, Statement, Values};
 use crate::format::{figure, list, micros, percent, short_figure};
 use crate::group::{distinct, grouped};
@@ -16,7 +16,7 @@ use crate::wording::{class_name, ratio_in_table, with_settings};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::sort;
-use kurabe_stats::{Estimate, VerdictResult};
+use kurabe_stats::{Decision, Estimate};
 
 /// What was compared in one place, or all that was measured of one operation if nothing was compared.
 pub(crate) struct Ranking<'a> {
@@ -135,7 +135,7 @@ fn of_targets<'a>(
             list(names)
         };
         let of_class = rows.iter().filter(|row| row.cell.durability == *class);
-        let settings = of_class.filter_map(|row| summary.targets.get(row.cell.target_index));
+        let settings = of_class.filter_map(|row| summary.targets.get(row.cell.target.at()));
         let settings = distinct(settings.flat_map(|target| target.own_durability(&summary.targets)));
         format!("{names} {}{}", class_name(*class), with_settings(&settings))
     };
@@ -157,7 +157,7 @@ fn of_axes<'a>(summary: &'a Summary, operation: &OperationLabels) -> Vec<Ranking
             && verdict.target.is_some()
             && crate::metrics::is_speed(&verdict.pair.metric)
     });
-    let compared = own.filter_map(|verdict| Some((sides(&summary.cells, verdict)?, verdict)));
+    let compared = own.filter_map(|verdict| Some((verdict.cells(&summary.cells)?, verdict)));
     let groups = grouped(compared.map(|([a, b], verdict)| (b.index, (a, b, verdict))));
     let first =
         |x: Option<&AxisValue>| labels.xs().first().is_none_or(|first| first.as_ref() == x || x.is_none());
@@ -165,7 +165,7 @@ fn of_axes<'a>(summary: &'a Summary, operation: &OperationLabels) -> Vec<Ranking
     // Cells of one place differ in compared axes only.
     let place = |cell: &CellResult| {
         let held = labels.axes.iter().filter(|axis| !is_compared(axis));
-        (cell.target_index, Axis::values_of(held, &cell.axes))
+        (cell.target.at(), Axis::values_of(held, &cell.axes))
     };
     let sides =
         groups.iter().flat_map(|(_, members)| members.iter().flat_map(|(a, b, _)| [a.index, b.index]));
@@ -186,7 +186,7 @@ fn of_axes<'a>(summary: &'a Summary, operation: &OperationLabels) -> Vec<Ranking
         places.push(here);
         let rank = |row: &Row<'_>| rank(labels, row.cell, row.against.as_ref(), reference);
         sort::by(&mut rows, |a, b| rank(b).total_cmp(&rank(a)));
-        let target = labels.several_targets().then_some(reference.target_index);
+        let target = labels.several_targets().then_some(reference.target.at());
         let heading = labels.begun(&operation.plural) + &at(labels, &rows, one.x.as_ref(), target);
         Some(Ranking { heading, rows: named(labels, rows), is_first: first(one.x.as_ref()) })
     };
@@ -200,7 +200,7 @@ fn differs(rows: &[Row<'_>], axis: &Axis) -> bool {
 
 /// The rows, each named by all in which they differ; by what varies in the run if they differ in nothing.
 fn named<'a>(labels: &Labels, mut rows: Vec<Row<'a>>) -> Vec<Row<'a>> {
-    let targets = rows.iter().any(|row| row.cell.target_index != rows[0].cell.target_index);
+    let targets = rows.iter().any(|row| row.cell.target.at() != rows[0].cell.target.at());
     let mut axes: Vec<&Axis> = labels.axes.iter().filter(|axis| differs(&rows, axis)).collect();
     if axes.is_empty() && !targets {
         axes = labels.axes.iter().filter(|axis| axis.varies()).collect();
@@ -212,13 +212,13 @@ fn named<'a>(labels: &Labels, mut rows: Vec<Row<'a>>) -> Vec<Row<'a>> {
     };
     let shared: Vec<bool> = axes.iter().map(|axis| is_shared(axis)).collect();
     for row in &mut rows {
-        let target = targets.then(|| labels.targets[row.cell.target_index].clone());
+        let target = targets.then(|| labels.targets[row.cell.target.at()].clone());
         let values = axes.iter().zip(&shared).filter_map(|(axis, shared)| {
             let value = row.cell.axes.get(&axis.name)?;
             Some(if *shared { axis.name_value(value) } else { short(axis, value) })
         });
         let parts: Vec<String> = target.into_iter().chain(values).collect();
-        let only = || labels.targets[row.cell.target_index].clone();
+        let only = || labels.targets[row.cell.target.at()].clone();
         row.name = if parts.is_empty() { only() } else { parts.join(", ") };
     }
     rows
@@ -280,7 +280,7 @@ fn speed(labels: &Labels, cell: &CellResult) -> f64 {
 /// How many times as fast as another a cell is, by which it is ranked: the ratio where one is decided, otherwise the quotient
 /// of the rates, which may be of one trial each.
 fn rank(labels: &Labels, cell: &CellResult, against: Option<&Against<'_>>, reference: &CellResult) -> f64 {
-    let decided = against.filter(|against| against.verdict.result.is_called());
+    let decided = against.filter(|against| against.verdict.result.is_outside());
     let ratio = decided.and_then(|against| Some(against.ratio()?.value));
     let [cell, reference] = [cell, reference].map(|cell| speed(labels, cell));
     ratio.unwrap_or(if reference.is_finite() { cell / reference } else { cell })
@@ -383,21 +383,19 @@ pub(crate) fn against(one: &Against<'_>, language: Language) -> String {
     let verdict = one.verdict;
     let shown = one.ratio().map_or_else(String::new, ratio_in_table);
     match verdict.result {
-        VerdictResult::Better | VerdictResult::Worse if verdict.lower_bound => {
-            let winner_is_row = (verdict.result == VerdictResult::Better) == one.forward;
+        Decision::Above | Decision::Below if verdict.lower_bound => {
+            let winner_is_row = (verdict.result == Decision::Above) == one.forward;
             format!("{} {shown}", if winner_is_row { "≥" } else { "≤" })
         }
-        VerdictResult::Better | VerdictResult::Worse => shown,
-        VerdictResult::NoDifference => {
+        Decision::Above | Decision::Below => shown,
+        Decision::Within => {
             let margin = [("margin", &*percent(verdict.margin))];
             format!("{shown} {}", Message::EqualWithin.with(language, &margin))
         }
-        VerdictResult::Undecided => verdict
+        Decision::Undecided => verdict
             .says_nothing(language)
             .unwrap_or_else(|| format!("{shown} {}", Message::Undecided.text(language))),
-        VerdictResult::NotComparable => {
-            verdict.why.as_ref().map_or(Message::NoRatio, why).text(language).to_owned()
-        }
+        Decision::NotTestable => verdict.why.as_ref().map_or(Message::NoRatio, why).text(language).to_owned(),
     }
 }
 
@@ -464,6 +462,6 @@ fn of_cell(summary: &Summary, cell: &CellResult, limit_us: f64) -> Threshold {
         }
         Some(times) => (format!("p99 {}", micros(times.p99)), times.p99 <= limit_us),
     };
-    let target = &labels.targets[cell.target_index];
+    let target = &labels.targets[cell.target.at()];
     Threshold { text: format!("{target}, {}{at}: {reached}", labels.plural(&cell.operation)), passed }
 }

@@ -2,6 +2,7 @@
 
 use crate::attribution::{Attribution, Bottleneck};
 use crate::detail::Detail;
+use crate::target::TargetId;
 use crate::verdict::as_mean;
 use kurabe_core::axis::Cell;
 use kurabe_core::durability::DurabilityClass;
@@ -61,8 +62,8 @@ pub enum Status {
 /// The results of one cell and operation.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CellResult {
-    /// The target's name.
-    pub target: String,
+    /// The target.
+    pub target: TargetId,
     pub engine: String,
     /// The engine's version.
     pub version: String,
@@ -150,9 +151,9 @@ pub struct CellResult {
     /// interleaved ones.
     #[serde(skip)]
     pub(crate) disturbed: Option<String>,
-    /// The target, by position.
+    /// Its cell, by position in the run's header.
     #[serde(skip)]
-    pub(crate) target_index: usize,
+    pub(crate) record: usize,
     /// Totals over these rounds, if there are results.
     #[serde(skip)]
     pub(crate) totals: Option<Box<Totals>>,

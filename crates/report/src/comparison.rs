@@ -14,7 +14,7 @@ use crate::labels::{Axis, Labels};
 use crate::metrics::{Paired, paired};
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::verdict::{Limit, Pair, Side, Verdict, Why};
+use crate::verdict::{Limit, Side, Verdict, Why};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::metric::{Better, Source, Unit, speed};
@@ -22,7 +22,7 @@ use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::interim::further_rounds;
 use kurabe_stats::{
-    Estimate, IntervalSettings, PairedRatio, SharedVariance, VerdictResult, judge, log_ratios,
+    Decision, Estimate, IntervalSettings, PairedRatio, SharedVariance, judge, log_ratios,
     minimum_detectable_ratio, noise_floor,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,47 +30,50 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The name of the difference between two targets.
 pub(crate) const TARGET: &str = "target";
 
-/// Why a pair may not be compared: the sides whose results are not exact.
+/// Both cells of a comparison; otherwise it has why they are not compared: one has no results, or no exact ones.
 /// Values of an axis are compared as an application sees them, including its client. Targets are compared as servers,
 /// for which a saturated client only gives a lower bound.
-pub(crate) fn not_comparable(cells: [&CellResult; 2], sides: &[Side; 2]) -> Option<Why> {
-    let these = |holds: fn(&CellResult) -> bool| -> Option<Vec<Side>> {
-        let found = cells.iter().zip(sides).filter(|(cell, _)| holds(cell));
-        let found: Vec<Side> = found.map(|(_, side)| side.clone()).collect();
-        (!found.is_empty()).then_some(found)
+pub(crate) fn comparable<'a>(
+    verdict: &mut Verdict,
+    cells: [Option<&'a CellResult>; 2],
+) -> Option<[&'a CellResult; 2]> {
+    let [Some(a), Some(b)] = cells.map(ok) else {
+        let why = verdict.sides().into_iter().zip(cells).find_map(|(side, cell)| why_no_results(side, cell));
+        verdict.why = why;
+        return None;
     };
-    these(CellResult::is_overloaded)
-        .map(|sides| Why::Overloaded { sides })
-        .or_else(|| these(CellResult::is_generator_late).map(|sides| Why::GeneratorLate { sides }))
+    let overloaded =
+        verdict.sides_where([a, b], CellResult::is_overloaded).map(|sides| Why::Overloaded { sides });
+    let late = || {
+        let sides = verdict.sides_where([a, b], CellResult::is_generator_late);
+        sides.map(|sides| Why::GeneratorLate { sides })
+    };
+    let why = overloaded.or_else(late);
+    verdict.why = why;
+    verdict.why.is_none().then_some([a, b])
 }
 
 /// Restricts a result if a client was saturated: a side with a lower bound may win, and by at least the ratio; it
-/// cannot lose or be equal. Returns the result, the reason for a restriction, and whether the winner's result is a
-/// lower bound.
-pub(crate) fn bounded(
-    metric: &MetricInfo,
-    result: VerdictResult,
-    cells: [&CellResult; 2],
-    sides: &[Side; 2],
-) -> (VerdictResult, Option<Why>, bool) {
+/// cannot lose or be equal.
+pub(crate) fn bound(verdict: &mut Verdict, cells: [&CellResult; 2]) {
     // Metrics other than rates and times do not depend on the client's saturation.
-    if !matches!(metric.unit, Unit::PerSecond | Unit::Nanoseconds) {
-        return (result, None, false);
+    if !matches!(verdict.unit, Unit::PerSecond | Unit::Nanoseconds) {
+        return;
     }
     let full = cells.map(CellResult::is_lower_bound);
-    let (holds, least) = match result {
-        VerdictResult::Better => (!full[1], full[0]),
-        VerdictResult::Worse => (!full[0], full[1]),
+    let (holds, least) = match verdict.result {
+        Decision::Above => (!full[1], full[0]),
+        Decision::Below => (!full[0], full[1]),
         _ => (!full[0] && !full[1], false),
     };
-    if holds {
-        return (result, None, least);
+    verdict.lower_bound = holds && least;
+    if !holds {
+        let sides = verdict.sides_where(cells, CellResult::is_lower_bound).unwrap_or_default();
+        (verdict.result, verdict.why) = (Decision::NotTestable, Some(Why::ClientBound { sides }));
     }
-    let sides = full.iter().zip(sides).filter(|(full, _)| **full).map(|(_, side)| side.clone()).collect();
-    (VerdictResult::NotComparable, Some(Why::ClientBound { sides }), false)
 }
 
-/// Whether the interval allows a side with a lower bound to win against one without, a result that [`bounded`] would
+/// Whether the interval allows a side with a lower bound to win against one without, a result that [`bound`] would
 /// not restrict.
 fn may_win(ratio: Estimate, cells: [&CellResult; 2]) -> bool {
     match cells.map(CellResult::is_lower_bound) {
@@ -78,12 +81,6 @@ fn may_win(ratio: Estimate, cells: [&CellResult; 2]) -> bool {
         [false, true] => ratio.low.is_none_or(|low| low < 1.0),
         _ => false,
     }
-}
-
-/// The two cells of a comparison.
-pub(crate) fn sides<'a>(cells: &'a [CellResult], verdict: &Verdict) -> Option<[&'a CellResult; 2]> {
-    let [a, b] = verdict.cells.map(|cell| cells.get(cell?));
-    Some([a?, b?])
 }
 
 /// All comparisons of a run, those of primary metrics first; and how many of these and of the others have results.
@@ -96,7 +93,7 @@ pub(crate) fn compare(
 ) -> (Vec<Verdict>, [u32; 2]) {
     let originals = cells.iter().filter(|cell| !cell.aa_control);
     let index: BTreeMap<(usize, &Cell, &str), &CellResult> = sort::btree_map(
-        originals.map(|cell| ((cell.target_index, &cell.axes, cell.operation.as_str()), cell)),
+        originals.map(|cell| ((cell.target.at(), &cell.axes, cell.operation.as_str()), cell)),
     );
     let find =
         |(target, axes): &(usize, Cell), operation: &str| index.get(&(*target, axes, operation)).copied();
@@ -276,7 +273,6 @@ fn judge_pair(
     family: &Family,
 ) -> Option<Verdict> {
     let targets = [planned.a.0, planned.b.0];
-    let name = |target: usize| labels.names[target].clone();
     let mut at = planned.b.1.values().clone();
     // A metric derived from all values of the chart axis belongs to none of them.
     let chart = labels.chart_axis().filter(|_| metric.source != Source::Trial);
@@ -292,43 +288,26 @@ fn judge_pair(
         None => targets.map(Side::Target),
     };
     let variance = noise.variance(&targets, &planned.operation, metric);
-    let axis = planned.axis.map_or(TARGET, |axis| &labels.axes[axis].name).to_owned();
+    let axis = planned.axis.map_or(TARGET, |axis| &labels.axes[axis].name);
     let limit = |cell: &CellResult| {
         let found = cell.attribution.as_ref()?;
         Some(Limit { bottleneck: found.bottleneck, confidence: found.confidence })
     };
+    let operation = planned.operation.as_str();
     let mut verdict = Verdict {
-        operation: planned.operation.clone(),
-        cells: cells.map(|cell| cell.map(|cell| cell.index)),
-        pair: Pair { metric: metric.name.clone(), axis, a: sides[0].clone(), b: sides[1].clone() },
-        primary: metric.primary,
-        target: planned.axis.map(|_| name(targets[0])),
+        target: planned.axis.map(|_| labels.ids[targets[0]].clone()),
         at: Cell::new(at),
-        conclusive: true,
         x: planned.x.clone().filter(|_| chart.is_none()),
         limits: cells.map(|cell| cell.filter(|_| metric.is_speed()).and_then(limit)),
-        result: VerdictResult::NotComparable,
-        why: None,
-        ratio: None,
-        rounds: 0,
-        noise_floor: None,
-        smallest_detectable: None,
-        corrected_for: 0,
-        further_rounds: None,
-        lower_bound: false,
         margin: rule.margin,
-        disturbed: cells.iter().flatten().find_map(|cell| cell.disturbed.clone()),
+        ..Verdict::new(metric, (operation, axis), sides, cells)
     };
-    let [Some(a), Some(b)] = cells.map(ok) else {
-        verdict.why = sides.iter().zip(cells).find_map(|(side, cell)| why_no_results(side, cell));
-        return Some(verdict);
+    let pair = match cells.map(ok) {
+        [Some(a), Some(b)] => paired(a, b, metric, spec),
+        _ => Paired::default(),
     };
-    let pair = paired(a, b, metric, spec);
     verdict.rounds = pair.rounds as u32;
-    if let Some(why) = not_comparable([a, b], &sides) {
-        verdict.why = Some(why);
-        return Some(verdict);
-    }
+    let Some(both) = comparable(&mut verdict, cells) else { return Some(verdict) };
     let once = family.settings();
     let ratio = log_ratios(&pair.a, &pair.b).and_then(|ratios| {
         PairedRatio::from_logarithms(&ratios, family.shared.as_ref(), &rule.settings(once))
@@ -339,13 +318,11 @@ fn judge_pair(
     };
     verdict.noise_floor = variance.map(|variance| noise_floor(variance, ratio.quantile));
     verdict.result = judge(ratio.estimate, rule.margin);
-    verdict.conclusive = verdict.result != VerdictResult::Undecided;
+    verdict.conclusive = verdict.result != Decision::Undecided;
     if verdict.target.is_none() {
-        (verdict.result, verdict.why, verdict.lower_bound) = bounded(metric, verdict.result, [a, b], &sides);
+        bound(&mut verdict, both);
         // More rounds may still show that a saturated side wins, if only one side is saturated.
-        let cannot_be_called =
-            verdict.result == VerdictResult::NotComparable && !may_win(ratio.estimate, [a, b]);
-        verdict.conclusive |= cannot_be_called;
+        verdict.conclusive |= verdict.result == Decision::NotTestable && !may_win(ratio.estimate, both);
     }
     if !verdict.conclusive {
         let further = further_rounds(&ratio, rule.margin, rule.analyses(), &once);
@@ -365,7 +342,7 @@ fn ok(cell: Option<&CellResult>) -> Option<&CellResult> {
 }
 
 /// Why a side has no results; `None` if it has.
-pub(crate) fn why_no_results(side: &Side, cell: Option<&CellResult>) -> Option<Why> {
+fn why_no_results(side: &Side, cell: Option<&CellResult>) -> Option<Why> {
     let side = side.clone();
     let Some(cell) = cell else { return Some(Why::NotMeasured { side }) };
     let reason = cell.reason.clone().unwrap_or_default();

@@ -80,7 +80,7 @@ pub fn render(summary: &Summary) -> String {
     });
     let mut lines = vec![names.chain(metric_names).collect::<Vec<String>>()];
     for cell in &summary.cells {
-        let place = [&summary.run, &cell.target, &cell.engine, &cell.version].map(String::clone);
+        let place = [&*summary.run, cell.target.name(), &cell.engine, &cell.version].map(str::to_owned);
         let values =
             axes.iter().map(|axis| cell.axes.get(axis).map_or_else(String::new, ToString::to_string));
         let columns = COLUMNS.iter().map(|(_, show)| show(summary, cell));
@@ -136,7 +136,7 @@ fn unit_name(unit: Unit) -> &'static str {
 /// The publishing restriction of the target's licence, in each row: a comment line would stop programs that read the
 /// file, and rows are copied individually.
 fn publishing(summary: &Summary, cell: &CellResult) -> String {
-    let clause = summary.targets.get(cell.target_index).and_then(|target| target.publishing.as_ref());
+    let clause = summary.targets.get(cell.target.at()).and_then(|target| target.publishing.as_ref());
     clause.map_or_else(String::new, |clause| {
         format!("restricted: {} ({}; {})", clause.says, clause.name, clause.source)
     })

@@ -5,19 +5,24 @@
 //! says the same. So one run that is faster or slower as a whole is no change. The newest run has no next one: its change is
 //! unconfirmed.
 
-use crate::compare::{Between, Compared, Row, compare_by};
+use crate::compare::{Between, Compared, FIRST, SECOND, compare_by};
 use crate::group::{distinct, grouped};
 use crate::summary::Summary;
+use crate::target::TargetId;
+use crate::verdict::Verdict;
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::Unit;
 use kurabe_core::target::{TargetUrl, names};
-use kurabe_stats::{Estimate, VerdictResult};
+use kurabe_stats::{Decision, Estimate, Interval};
 use std::collections::BTreeMap;
 
 /// A primary metric of one cell and operation over the runs.
 #[derive(Clone, Debug)]
 pub struct Series {
+    /// The display name of the target.
     pub target: String,
+    /// The target, by position in each of the runs, which have the same ones.
+    at: Option<usize>,
     /// The values of the axes.
     pub axes: Cell,
     pub operation: String,
@@ -42,10 +47,8 @@ pub struct Point {
 pub struct Change {
     /// Whether the new result is better.
     pub better: bool,
-    /// New ÷ old; above 1 if the new result is better. The lower end of its interval.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
+    /// New ÷ old.
+    pub ratio: Interval,
     /// Whether the next run confirms it. The newest run has no next one.
     pub confirmed: bool,
 }
@@ -56,9 +59,9 @@ impl Series {
         self.points.iter().any(|point| point.change.is_some())
     }
 
-    fn is(&self, row: &Row) -> bool {
-        (&self.target, &self.axes, &self.operation, &self.metric)
-            == (&row.target, &row.axes, &row.operation, &row.metric)
+    fn is(&self, row: &Verdict) -> bool {
+        (self.at, &self.axes, &self.operation, &self.metric)
+            == (row.target.as_ref().map(TargetId::at), &row.at, &row.operation, &row.pair.metric)
     }
 }
 
@@ -70,8 +73,8 @@ pub fn history(runs: &[&Summary]) -> Vec<Series> {
     let distinct = distinct(groups.iter().flat_map(|(urls, _)| urls.clone()));
     let parsed: Vec<TargetUrl> = distinct.iter().filter_map(|url| TargetUrl::parse(url).ok()).collect();
     let names = if groups.len() > 1 && parsed.len() == distinct.len() { names(&parsed) } else { Vec::new() };
-    let own_name = |run: &Summary, name: &str| {
-        let url = &run.targets.iter().find(|target| target.name == name)?.url;
+    let own_name = |run: &Summary, at: Option<usize>| {
+        let url = &run.targets.get(at?)?.url;
         let is_alone = run.targets.iter().filter(|target| target.url == *url).count() == 1;
         names.get(distinct.iter().position(|known| known == url)?).filter(|_| is_alone).cloned()
     };
@@ -79,7 +82,7 @@ pub fn history(runs: &[&Summary]) -> Vec<Series> {
     for (_, places) in groups {
         let own: Vec<&Summary> = places.iter().map(|at| runs[*at]).collect();
         for mut series in of_equal(&own) {
-            series.target = own_name(own[0], &series.target).unwrap_or(series.target);
+            series.target = own_name(own[0], series.at).unwrap_or(series.target);
             series.points.iter_mut().for_each(|point| point.run = places[point.run]);
             all.push(series);
         }
@@ -96,11 +99,15 @@ fn of_equal(runs: &[&Summary]) -> Vec<Series> {
         .into_iter()
         .filter(|row| row.primary)
         .map(|row| Series {
-            points: row.first.map(|value| Point { run: 0, value, change: None }).into_iter().collect(),
-            target: row.target,
-            axes: row.axes,
+            points: row.values[FIRST]
+                .map(|value| Point { run: 0, value, change: None })
+                .into_iter()
+                .collect(),
+            at: row.target.as_ref().map(TargetId::at),
+            target: row.target.map_or_else(String::new, |target| target.to_string()),
+            axes: row.at,
             operation: row.operation,
-            metric: row.metric,
+            metric: row.pair.metric,
             unit: row.unit,
         })
         .collect();
@@ -109,14 +116,14 @@ fn of_equal(runs: &[&Summary]) -> Vec<Series> {
         let (mut base, mut last) = (0, 0);
         for run in 1..runs.len() {
             let Some(row) = pairs.row(series, [base, last, run], run) else { continue };
-            let Some(value) = row.second else { continue };
+            let Some(value) = row.values[SECOND] else { continue };
             let next =
                 (run + 1 < runs.len()).then(|| pairs.row(series, [base, last, run], run + 1)).flatten();
             let change = change(&row, next.as_ref());
             if change.is_some() {
                 base = run;
             }
-            if change.is_some() || !row.result.is_called() {
+            if change.is_some() || !row.result.is_outside() {
                 last = run;
             }
             series.points.push(Point { run, value, change });
@@ -126,15 +133,15 @@ fn of_equal(runs: &[&Summary]) -> Vec<Series> {
 }
 
 /// The change that a comparison with the base shows, if the next run's comparison does not contradict it.
-fn change(row: &Row, next: Option<&Row>) -> Option<Change> {
+fn change(row: &Verdict, next: Option<&Verdict>) -> Option<Change> {
     let confirmed = next.map(|next| next.result == row.result);
-    if !row.result.is_called() || confirmed == Some(false) {
+    if !row.result.is_outside() || confirmed == Some(false) {
         return None;
     }
+    let (low, high) = row.of_values()?.ends()?;
     Some(Change {
-        better: row.result == VerdictResult::Better,
-        low: row.ratio?.low?,
-        high: row.ratio?.high?,
+        better: row.result == Decision::Above,
+        ratio: Interval { low, high },
         confirmed: confirmed.unwrap_or(false),
     })
 }
@@ -148,7 +155,7 @@ struct Pairs<'a> {
 impl Pairs<'_> {
     /// The comparison of run `judged` with run `last`, by what decides one of `run` with it: the runs from `base` on that
     /// were before it.
-    fn row(&mut self, series: &Series, [base, last, run]: [usize; 3], judged: usize) -> Option<Row> {
+    fn row(&mut self, series: &Series, [base, last, run]: [usize; 3], judged: usize) -> Option<Verdict> {
         let (first, second) = (self.runs.get(last)?, self.runs.get(judged)?);
         let runs = self.runs;
         let compared = self.compared.entry(([base, last, run], judged)).or_insert_with(|| {

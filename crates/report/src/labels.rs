@@ -4,6 +4,7 @@ use crate::cell::{CellResult, MetricInfo};
 use crate::format::{capital, joined_up, plural};
 use crate::group::{distinct, grouped};
 use crate::messages::{Language, Message};
+use crate::target::TargetId;
 use crate::wording::{joined, listed, say};
 use kurabe_core::axis::{AxisValue, Cell, NumberUnit};
 use kurabe_core::compression::COMPRESSION;
@@ -143,8 +144,8 @@ pub(crate) struct Labels {
     pub chart: Option<usize>,
     /// The display names of targets: the engine, if no other target has it.
     pub targets: Vec<String>,
-    /// Their names in the run.
-    pub names: Vec<String>,
+    /// Their identities.
+    pub ids: Vec<TargetId>,
     /// The metrics that any cell has.
     pub metrics: Vec<MetricInfo>,
     /// The declared metrics that are drawn point by point.
@@ -206,7 +207,13 @@ impl Labels {
             metrics: Vec::new(),
             scatters: Vec::new(),
             published: info.and_then(|info| info.published),
-            names: run.header.targets.iter().map(|target| target.name.clone()).collect(),
+            ids: run
+                .header
+                .targets
+                .iter()
+                .enumerate()
+                .map(|(at, one)| TargetId::new(at, &one.name))
+                .collect(),
             objective: units::time(Duration::from_nanos(run.header.spec.slo_ns.unwrap_or(DEFAULT_SLO_NS))),
         }
     }
@@ -233,10 +240,9 @@ impl Labels {
         self.operations.iter().find(|operation| operation.name == name)
     }
 
-    /// A target by its name in the run.
-    pub fn target(&self, name: &str) -> String {
-        let at = self.names.iter().position(|known| known == name);
-        at.and_then(|at| self.targets.get(at)).map_or_else(|| name.to_owned(), String::clone)
+    /// The display name of a target; its name in its run if it is one of another run.
+    pub fn target(&self, target: &TargetId) -> String {
+        self.targets.get(target.at()).map_or_else(|| target.name().to_owned(), String::clone)
     }
 
     pub fn metric(&self, name: &str) -> Option<&MetricInfo> {
@@ -368,8 +374,8 @@ const CLIENTS: &str = "clients";
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Scope {
     pub operations: Vec<String>,
-    /// The targets, by name; empty if the finding compares targets.
-    pub targets: Vec<String>,
+    /// The targets; empty if the finding compares targets.
+    pub targets: Vec<TargetId>,
     /// Values of the chart axis; empty if the experiment has none.
     pub at: Vec<AxisValue>,
     /// Values of other axes that vary.
@@ -391,16 +397,16 @@ impl Labels {
         self.operations_of(&scope.operations) + &self.place(scope)
     }
 
-    pub fn targets_of(&self, names: &[String]) -> String {
-        self.names_of(names, Self::target)
+    pub fn targets_of(&self, targets: &[TargetId]) -> String {
+        self.together(targets.iter().map(|target| self.target(target)))
     }
 
     pub fn operations_of(&self, names: &[String]) -> String {
-        self.names_of(names, Self::plural)
+        self.together(names.iter().map(|name| self.plural(name)))
     }
 
-    fn names_of(&self, names: &[String], name: fn(&Self, &str) -> String) -> String {
-        let names: Vec<String> = names.iter().map(|one| name(self, one)).collect();
+    fn together(&self, names: impl Iterator<Item = String>) -> String {
+        let names: Vec<String> = names.collect();
         if self.language == Language::Japanese { names.join("と") } else { listed(&names, self.language) }
     }
 

@@ -35,6 +35,7 @@ mod rule;
 mod server_statistics;
 pub mod summary;
 mod table;
+mod target;
 mod terminal_page;
 mod verdict;
 mod view;

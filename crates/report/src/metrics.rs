@@ -99,6 +99,7 @@ pub(crate) fn samples(by_round: impl IntoIterator<Item = (u32, f64)>, spec: &Run
 }
 
 /// A metric of two cells in the rounds in which both were measured; higher is better.
+#[derive(Default)]
 pub(crate) struct Paired {
     /// The samples of each, in the order of the rounds.
     pub a: Vec<f64>,
@@ -210,7 +211,7 @@ fn lines(cells: &[CellResult], axis: &str) -> Vec<Vec<usize>> {
     for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.is_reported()) {
         let mut others = cell.axes.values().clone();
         others.remove(axis);
-        lines.entry((cell.target_index, &cell.operation, others)).or_default().push(at);
+        lines.entry((cell.target.at(), &cell.operation, others)).or_default().push(at);
     }
     lines.into_values().collect()
 }

@@ -4,6 +4,7 @@ use crate::cell::{CellResult, MetricInfo, Status};
 use crate::format::percent;
 use crate::labels::Labels;
 use crate::metrics::{is_speed, paired};
+use crate::target::TargetId;
 use crate::wording::{joined, metric_of, say};
 use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_stats::{IntervalSettings, PairedRatio, instance_variance, noise_floor};
@@ -12,8 +13,7 @@ use serde::Serialize;
 /// What two instances of one target differ by in an operation, beyond the noise of the rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NoiseFloor {
-    /// The target's name.
-    pub target: String,
+    pub target: TargetId,
     pub operation: String,
     pub metric: String,
     /// The relative difference: 0.03 is 3 %.
@@ -33,7 +33,7 @@ pub(crate) struct Noise {
 /// One metric of an A/A control and its cell.
 #[derive(Debug)]
 struct AaPair {
-    target: usize,
+    target: TargetId,
     operation: String,
     metric: MetricInfo,
     ratio: PairedRatio,
@@ -51,7 +51,7 @@ impl Noise {
                 let pair = paired(control, original, metric, spec);
                 let ratio = PairedRatio::from_rounds(&pair.a, &pair.b, &IntervalSettings::default());
                 pairs.extend(ratio.map(|ratio| AaPair {
-                    target: control.target_index,
+                    target: control.target.clone(),
                     operation: control.operation.clone(),
                     metric: metric.clone(),
                     ratio,
@@ -88,7 +88,7 @@ impl Noise {
                 .collect();
             instance_variance(&ratios)
         };
-        of(&|pair| pair.operation == operation && targets.contains(&pair.target))
+        of(&|pair| pair.operation == operation && targets.contains(&pair.target.at()))
             .or_else(|| of(&|pair| pair.operation == operation))
             .or_else(|| of(&|_| true))
     }
@@ -98,19 +98,18 @@ impl Noise {
         let quantile = self.pairs.first().map_or(0.0, |pair| pair.ratio.quantile);
         for cell in cells {
             let speed = labels.metrics.iter().find(|metric| metric.name == cell.metric);
-            let variance =
-                speed.and_then(|speed| self.variance(&[cell.target_index], &cell.operation, speed));
+            let variance = speed.and_then(|speed| self.variance(&[cell.target.at()], &cell.operation, speed));
             cell.noise_floor = variance.map(|variance| noise_floor(variance, quantile));
         }
     }
 
     /// For the report.
-    pub fn list(&self, target_name: impl Fn(usize) -> String) -> Vec<NoiseFloor> {
+    pub fn list(&self) -> Vec<NoiseFloor> {
         let primary = self.pairs.iter().filter(|pair| pair.metric.primary || pair.metric.is_speed());
         primary
             .filter_map(|pair| {
                 Some(NoiseFloor {
-                    target: target_name(pair.target),
+                    target: pair.target.clone(),
                     operation: pair.operation.clone(),
                     metric: pair.metric.name.clone(),
                     noise_floor: pair.floor()?,
@@ -131,7 +130,7 @@ impl AaPair {
 fn original<'a>(cells: &'a [CellResult], aa_control: &CellResult) -> Option<&'a CellResult> {
     cells.iter().find(|cell| {
         cell.is_reported()
-            && cell.target_index == aa_control.target_index
+            && cell.target == aa_control.target
             && cell.operation == aa_control.operation
             && cell.axes == aa_control.axes
     })

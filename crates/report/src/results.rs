@@ -5,6 +5,7 @@ use crate::cell::{
     Verified,
 };
 use crate::group::grouped;
+use crate::target::TargetId;
 use crate::{attribution, detail, metrics, proof};
 use kurabe_core::axis::Cell;
 use kurabe_core::error::ErrorKind;
@@ -30,7 +31,7 @@ pub(crate) fn figures(run: &Run, metrics: &[MetricInfo]) -> Vec<CellResult> {
         for operation in operations {
             let rounds = trials.get(&(index, operation.as_str())).unwrap_or(&none);
             let figures = of_cell(run, metrics, (cell, operation), rounds);
-            all.push(CellResult { index: all.len(), ..figures });
+            all.push(CellResult { index: all.len(), record: index, ..figures });
         }
     }
     all
@@ -45,7 +46,7 @@ fn of_cell(
     let target = run.header.targets.get(cell.target);
     let facts = target.map(|target| &target.facts);
     let mut figures = CellResult {
-        target: target.map_or_else(String::new, |target| target.name.clone()),
+        target: TargetId::new(cell.target, target.map_or("", |target| &target.name)),
         engine: facts.map_or_else(String::new, |facts| facts.engine.clone()),
         version: facts.map_or_else(String::new, |facts| facts.version.clone()),
         axes: cell.axes.clone(),
@@ -57,7 +58,6 @@ fn of_cell(
         aa_control: cell.aa_control,
         second_instance: cell.second_instance,
         metric: speed(Load::of(&cell.axes)).name,
-        target_index: cell.target,
         ..CellResult::default()
     };
     if let Some(reason) = cell.refusal(operation) {

@@ -6,6 +6,7 @@ use crate::labels::OperationLabels;
 use crate::messages::Message;
 use crate::summary::Summary;
 use crate::table::{Table, dash};
+use crate::target::TargetId;
 use kurabe_core::observation::Observation;
 use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::sort;
@@ -164,14 +165,13 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
 
 /// The plans of statements, a line a row; those of cells that differ in nothing else once.
 fn plans(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
-    let mut told: Vec<(usize, &QueryPlan)> = Vec::new();
+    let mut told: Vec<(&TargetId, &str)> = Vec::new();
     let mut rows: Vec<(&CellResult, &QueryPlan, usize)> = Vec::new();
     for cell in cells {
         for plan in &cell.plans {
-            let is_told =
-                |known: &(usize, &QueryPlan)| known.0 == cell.target_index && known.1.text == plan.text;
-            if !told.iter().any(is_told) {
-                told.push((cell.target_index, plan));
+            let this = (&cell.target, plan.text.as_str());
+            if !told.contains(&this) {
+                told.push(this);
                 rows.extend((0..plan.lines.len()).map(|line| (*cell, plan, line)));
             }
         }
@@ -193,7 +193,7 @@ fn plans(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) 
             Message::Target.text(summary.labels.language),
             false,
             0,
-            once(&|cell, _| cell.target.clone()),
+            once(&|cell, _| cell.target.to_string()),
         );
     }
     table.add(

@@ -141,7 +141,7 @@ impl Table {
         let ids = cells.iter().map(|cell| cell.index).collect();
         let mut table = Self { title, rows, cells: ids, ..Self::default() };
         if labels.several_targets() {
-            let names = cells.iter().map(|cell| labels.targets[cell.target_index].clone());
+            let names = cells.iter().map(|cell| labels.targets[cell.target.at()].clone());
             table.add("target", false, 0, names);
         }
         for axis in labels.chart_axis().into_iter().chain(labels.varying()) {
@@ -236,7 +236,7 @@ impl Lacking {
 pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
     let cells = summary.cells.iter().filter(|cell| cell.status != Status::Ok);
     let groups =
-        grouped(cells.map(|cell| ((cell.target_index, cell.status, &cell.reason, cell.aa_control), cell)));
+        grouped(cells.map(|cell| ((cell.target.at(), cell.status, &cell.reason, cell.aa_control), cell)));
     groups.into_iter().flat_map(|(_, group)| entries(summary, group)).collect()
 }
 
@@ -276,7 +276,7 @@ fn entries(summary: &Summary, group: Vec<&CellResult>) -> Vec<Lacking> {
         places.push(Message::AaControl.text(labels.language).to_owned());
     }
     vec![Lacking {
-        target: labels.targets[first.target_index].clone(),
+        target: labels.targets[first.target.at()].clone(),
         place: joined(&places, ", ", labels.language),
         operations: operations.iter().map(|name| labels.plural(name)).collect(),
         status: first.status,

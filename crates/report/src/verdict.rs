@@ -1,12 +1,16 @@
 //! The comparison of two cells.
 
 use crate::attribution::{Bottleneck, Confidence};
+use crate::cell::{CellResult, MetricInfo};
 use crate::format::list;
-use crate::labels::Labels;
+use crate::labels::{Axis, Labels};
 use crate::messages::{Language, Message};
+use crate::target::TargetId;
 use crate::wording::{rounds, say};
 use kurabe_core::axis::{AxisValue, Cell};
-use kurabe_stats::{Estimate, VerdictResult};
+use kurabe_core::metric::{Better, Unit};
+use kurabe_core::run::DEFAULT_MARGIN;
+use kurabe_stats::{Decision, Estimate};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -147,23 +151,25 @@ impl Why {
     }
 }
 
-/// The comparison of two cells.
+/// The comparison of two cells by a metric: of one run, or of two.
 #[derive(Clone, Debug, Serialize)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Verdict {
     pub operation: String,
-    /// The cells of the two sides, by position among those of the report; `None`: it was not planned.
+    /// The cells of the two sides, by position among those of the report of each; `None`: it was not planned.
     pub cells: [Option<usize>; 2],
     /// The compared metric; the difference: an axis, or `target`; and the two sides.
     #[serde(flatten)]
     pub pair: Pair,
     /// Whether the metric answers the experiment's question.
     pub primary: bool,
-    /// The target of both, if they differ in an axis.
-    pub target: Option<String>,
+    /// The target of both, if they differ in an axis or are of two runs.
+    pub target: Option<TargetId>,
     /// The values that they share.
     pub at: Cell,
     /// The result: `a` against `b`.
-    pub result: VerdictResult,
+    #[serde(serialize_with = "as_result")]
+    pub result: Decision,
     /// Why they are not compared.
     pub why: Option<Why>,
     /// `a` ÷ `b`, above 1 if `a` is better; the geometric mean of the rounds. If lower values are better: `b` ÷ `a`.
@@ -192,15 +198,112 @@ pub struct Verdict {
     /// Differences below this do not matter.
     #[serde(skip)]
     pub(crate) margin: f64,
-    /// The machine's other load during one of the sides, as a clause.
+    /// The sides during which other processes used the CPU.
     #[serde(skip)]
-    pub(crate) disturbed: Option<String>,
+    pub(crate) disturbed: Vec<Side>,
+    #[serde(skip)]
+    pub unit: Unit,
+    /// Which way is better.
+    #[serde(skip)]
+    pub better: Better,
+    /// The values of the two sides.
+    #[serde(skip)]
+    pub values: [Option<Estimate>; 2],
+    /// Whether it is the time of a kind of transaction, or a 99th percentile: what a gate judges besides primary metrics.
+    #[serde(skip)]
+    pub(crate) of_kind: bool,
+    /// What a gate says; `None` without one, and for what it does not judge.
+    #[serde(skip)]
+    pub gate: Option<Decision>,
     /// The bottlenecks of the two sides.
     #[serde(skip)]
     pub(crate) limits: [Option<Limit>; 2],
 }
 
 impl Verdict {
+    /// A comparison that is not made yet. Its first side is `a`.
+    pub(crate) fn new(
+        metric: &MetricInfo,
+        (operation, axis): (&str, &str),
+        sides: [Side; 2],
+        cells: [Option<&CellResult>; 2],
+    ) -> Self {
+        let is_disturbed = |cell: Option<&CellResult>| cell.is_some_and(|cell| cell.disturbed.is_some());
+        let disturbed = sides.iter().zip(cells).filter(|(_, cell)| is_disturbed(*cell));
+        let disturbed = disturbed.map(|(side, _)| side.clone()).collect();
+        let value = |cell: &CellResult| {
+            let valid = !metric.is_speed() || !cell.is_overloaded() && !cell.is_generator_late();
+            cell.metric(&metric.name).filter(|_| valid).map(|found| found.figure)
+        };
+        let [a, b] = sides;
+        Self {
+            operation: operation.to_owned(),
+            cells: cells.map(|cell| cell.map(|cell| cell.index)),
+            pair: Pair { metric: metric.name.clone(), axis: axis.to_owned(), a, b },
+            primary: metric.primary,
+            target: None,
+            at: Cell::default(),
+            result: Decision::NotTestable,
+            why: None,
+            ratio: None,
+            rounds: 0,
+            noise_floor: None,
+            smallest_detectable: None,
+            corrected_for: 0,
+            conclusive: true,
+            further_rounds: None,
+            lower_bound: false,
+            x: None,
+            margin: DEFAULT_MARGIN,
+            limits: [None; 2],
+            disturbed,
+            unit: metric.unit,
+            better: metric.better,
+            values: cells.map(|cell| cell.and_then(value)),
+            of_kind: false,
+            gate: None,
+        }
+    }
+
+    /// The two sides.
+    pub(crate) fn sides(&self) -> [&Side; 2] {
+        [&self.pair.a, &self.pair.b]
+    }
+
+    /// The sides whose cells are so; `None` if no one is.
+    pub(crate) fn sides_where(
+        &self,
+        cells: [&CellResult; 2],
+        holds: fn(&CellResult) -> bool,
+    ) -> Option<Vec<Side>> {
+        let found = self.sides().into_iter().zip(cells).filter(|(_, cell)| holds(cell));
+        let found: Vec<Side> = found.map(|(side, _)| side.clone()).collect();
+        (!found.is_empty()).then_some(found)
+    }
+
+    /// The two cells, of one run.
+    pub(crate) fn cells<'a>(&self, cells: &'a [CellResult]) -> Option<[&'a CellResult; 2]> {
+        let [a, b] = self.cells.map(|cell| cells.get(cell?));
+        Some([a?, b?])
+    }
+
+    /// The values of the varying axes, except the chart axis, that the sides share.
+    pub(crate) fn others(&self, labels: &Labels) -> Cell {
+        Axis::values_of(labels.varying(), &self.at)
+    }
+
+    /// The ratio of the values, `a` ÷ `b`, which is above 1 where `a` is better only if higher values are.
+    pub fn of_values(&self) -> Option<Estimate> {
+        self.ratio.map(|ratio| if self.better == Better::Lower { ratio.inverse() } else { ratio })
+    }
+
+    /// What it is called: the kind of transaction, or the operation and the metric.
+    pub(crate) fn name(&self) -> String {
+        let metric = &self.pair.metric;
+        let own = self.of_kind && !metric.starts_with("service") && !metric.starts_with("response");
+        if own { metric.clone() } else { format!("{} {metric}", self.operation) }
+    }
+
     /// Whether it has an interval.
     pub(crate) fn has_interval(&self) -> bool {
         self.ratio.is_some_and(|ratio| ratio.low.is_some())
@@ -212,10 +315,10 @@ impl Verdict {
         self.ratio.filter(is_vast)?;
         let rounds = rounds(self.rounds);
         let n = self.rounds;
-        let load = if self.disturbed.is_some() {
-            say!(language, ", other load", "、他の負荷")
-        } else {
+        let load = if self.disturbed.is_empty() {
             String::new()
+        } else {
+            say!(language, ", other load", "、他の負荷")
         };
         Some(say!(language, "undecided: {rounds}{load}", "未決: {n} ラウンド{load}"))
     }
@@ -268,6 +371,18 @@ pub(crate) fn is_vast(of: &Estimate) -> bool {
 /// Formats `12.1k – 12.6k`; a dash without an interval.
 pub(crate) fn ends(of: Estimate, show: &dyn Fn(f64) -> String) -> String {
     of.ends().map_or_else(|| "–".to_owned(), |(low, high)| format!("{} – {}", show(low), show(high)))
+}
+
+/// Writes the result of a comparison.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+pub(crate) fn as_result<S: Serializer>(result: &Decision, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match result {
+        Decision::Above => "better",
+        Decision::Below => "worse",
+        Decision::Within => "no-difference",
+        Decision::Undecided => "undecided",
+        Decision::NotTestable => "not-comparable",
+    })
 }
 
 /// Writes a rate with the members `mean`, `low` and `high`.

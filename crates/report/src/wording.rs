@@ -5,6 +5,7 @@ use crate::format::{figure, list, percent_number};
 use crate::labels::Labels;
 use crate::messages::Language;
 use crate::metrics::is_speed;
+use crate::target::TargetId;
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::metric::{Better, HIGHEST_RATE, RESPONSE_P99, THROUGHPUT};
 use kurabe_core::units;
@@ -210,7 +211,7 @@ pub(crate) fn with_settings(settings: &[String]) -> String {
 }
 
 /// A target with its version, if known: `PostgreSQL 15.18`.
-pub(crate) fn with_version(target: &str, version: &str, labels: &Labels) -> String {
+pub(crate) fn with_version(target: &TargetId, version: &str, labels: &Labels) -> String {
     let target = labels.target(target);
     if version.is_empty() { target } else { format!("{target} {version}") }
 }

@@ -5,7 +5,7 @@ use kurabe_core::observation::ServerUse;
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::attribution::{Bottleneck, Confidence};
 use kurabe_report::finding::{Section, Side, Why};
-use kurabe_report::summary::VerdictResult;
+use kurabe_report::summary::Decision;
 use kurabe_report::{View, analyse, compare, csv, html, json, markdown, terminal};
 
 #[test]
@@ -26,7 +26,7 @@ fn server_cpu_per_operation_uses_observed_rounds() {
     }
     let summary = analyse(&run, Some(&INFO));
     let of = |target: &str| {
-        let cell = summary.cells.iter().find(|cell| cell.target == target && cell.operation == "read");
+        let cell = summary.cells.iter().find(|cell| cell.target.name() == target && cell.operation == "read");
         cell.unwrap().server_cpu_us_per_op
     };
     assert_eq!(of("sqlite"), None, "it is in the client");
@@ -51,8 +51,8 @@ fn verdicts_name_bottleneck_and_saturated_client_is_never_slower() {
     let memcached = summary.targets.iter().position(|target| target.name == "memcached").unwrap();
     for verdict in &summary.verdicts {
         let is_memcached = |side: &Side| *side == Side::Target(memcached);
-        let loser_is_memcached = is_memcached(&verdict.pair.b) && verdict.result == VerdictResult::Better
-            || is_memcached(&verdict.pair.a) && verdict.result == VerdictResult::Worse;
+        let loser_is_memcached = is_memcached(&verdict.pair.b) && verdict.result == Decision::Above
+            || is_memcached(&verdict.pair.a) && verdict.result == Decision::Below;
         assert!(!loser_is_memcached, "{verdict:?}");
     }
 }
@@ -67,8 +67,8 @@ fn runs_with_saturated_clients_are_not_compared() {
     let [a, b] = [&first, &second].map(|run| analyse(run, Some(&INFO)));
     let compared = compare::compare(&a, &b, &[]);
     for row in compared.rows.iter().filter(|row| row.primary) {
-        let full = row.target == "memcached";
-        let expected = if full { VerdictResult::NotComparable } else { VerdictResult::Worse };
+        let full = row.target.as_ref().unwrap().name() == "memcached";
+        let expected = if full { Decision::NotTestable } else { Decision::Below };
         assert_eq!(
             (row.result, matches!(row.why, Some(Why::ClientBound { .. }))),
             (expected, full),
@@ -115,7 +115,8 @@ fn attribution_of_cell_is_majority_of_trials() {
     }
     assert_eq!(changed, 2);
     let summary = analyse(&run, Some(&INFO));
-    let cell = summary.cells.iter().find(|cell| cell.target == "sqlite" && cell.operation == "read").unwrap();
+    let cell =
+        summary.cells.iter().find(|cell| cell.target.name() == "sqlite" && cell.operation == "read").unwrap();
     let found = cell.attribution.as_ref().unwrap();
     assert_eq!((found.bottleneck, found.trials, found.of_trials), (Bottleneck::ProcessCpu, 3, 5));
     assert_eq!(found.confidence, Confidence::Low);

@@ -9,12 +9,12 @@ use kurabe_core::metric::Unit;
 use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
 use kurabe_core::run::{MachineFacts, Outcome, Run, Until};
 use kurabe_report::claim::{
-    About, Answer, Card, Held, Judgement, Part, Range, Reason, Report, Side, Test, json, judge, metrics,
-    page, terminal,
+    About, Card, Held, Judgement, Part, Range, Reason, Report, Side, Test, json, judge, metrics, page,
+    terminal, together,
 };
 use kurabe_report::terminal::Options;
 use kurabe_report::{Language, analyse};
-use kurabe_stats::Interval;
+use kurabe_stats::{Decision, Interval};
 use proptest::prelude::*;
 
 fn side(target: Option<usize>, axes: &[(&str, &str)]) -> Side {
@@ -63,16 +63,16 @@ fn server_that_stands_in_for_another_decides_nothing_of_it() {
         }
         answers(&run, &[targets(Some(2.0), None)]).remove(0)
     };
-    assert_eq!(of(["MongoDB", "CouchDB over HTTP"]).answer, Answer::Holds);
+    assert_eq!(of(["MongoDB", "CouchDB over HTTP"]).answer, Decision::Within);
     for engines in [["FerretDB", "CouchDB over HTTP"], ["MongoDB", "PouchDB Server over HTTP"]] {
         let part = of(engines);
-        assert_eq!(part.answer, Answer::NotTestable, "{part:?}");
+        assert_eq!(part.answer, Decision::NotTestable, "{part:?}");
         assert!(part.why.unwrap().to_string().contains("was started in the place of"));
     }
     // A user's own claim about it is answered.
     run.header.spec.targets[0] = "mongodb://127.0.0.1:27017".to_owned();
     run.header.targets[0].facts.engine = "FerretDB".to_owned();
-    assert_eq!(answers(&run, &[targets(Some(2.0), None)])[0].answer, Answer::Holds);
+    assert_eq!(answers(&run, &[targets(Some(2.0), None)])[0].answer, Decision::Within);
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn ratio_of_two_targets_is_answered_for_each_value_of_other_axes() {
     let run = two().run();
     let parts = answers(&run, &[targets(Some(2.0), None), targets(Some(8.0), None)]);
     // Two layouts for each test.
-    let found: Vec<Answer> = parts.iter().map(|part| part.answer).collect();
-    assert_eq!(found, [Answer::Holds, Answer::Holds, Answer::DoesNotHold, Answer::DoesNotHold]);
+    let found: Vec<Decision> = parts.iter().map(|part| part.answer).collect();
+    assert_eq!(found, [Decision::Within, Decision::Within, Decision::Below, Decision::Below]);
     for part in &parts {
         let value = part.found.unwrap();
         assert!((3.0..5.0).contains(&value.value), "{part:?}");
@@ -99,10 +99,7 @@ fn value_of_one_cell_is_claimed_in_its_unit() {
     let within = test(side(Some(0), &[("layout", "blob")]), None, Some(rate * 0.9), Some(rate * 1.1));
     let below = test(side(Some(0), &[("layout", "blob")]), None, None, Some(rate * 0.5));
     let parts = answers(&run, &[within, below]);
-    assert_eq!(
-        parts.iter().map(|part| part.answer).collect::<Vec<_>>(),
-        [Answer::Holds, Answer::DoesNotHold]
-    );
+    assert_eq!(parts.iter().map(|part| part.answer).collect::<Vec<_>>(), [Decision::Within, Decision::Above]);
     assert_eq!(parts[0].unit, Unit::PerSecond);
 }
 
@@ -117,19 +114,19 @@ fn beside_other_load_a_rate_is_a_lower_bound_and_a_ratio_says_so() {
         measured.observed = Some(Box::new(busy.clone()));
     }
     let ratio = answers(&run, &[targets(Some(2.0), None)]).remove(0);
-    assert!(ratio.answer == Answer::Holds && ratio.notes.contains(&Reason::Disturbed), "{ratio:?}");
+    assert!(ratio.answer == Decision::Within && ratio.notes.contains(&Reason::Disturbed), "{ratio:?}");
     let rate = |least, most| answers(&run, &[test(side(Some(0), &[]), None, least, most)]).remove(0);
     let more = rate(None, Some(1e9));
-    assert_eq!((more.answer, more.why), (Answer::Undecided, Some(Reason::Disturbed)));
-    assert_eq!(rate(Some(1.0), None).answer, Answer::Holds);
-    assert_eq!(rate(None, Some(1.0)).answer, Answer::DoesNotHold);
+    assert_eq!((more.answer, more.why), (Decision::Undecided, Some(Reason::Disturbed)));
+    assert_eq!(rate(Some(1.0), None).answer, Decision::Within);
+    assert_eq!(rate(None, Some(1.0)).answer, Decision::Above);
 }
 
 #[test]
 fn one_round_decides_nothing_and_more_could() {
     let run = Scenario { rounds: 1, ..two() }.run();
     for part in answers(&run, &[targets(Some(2.0), None)]) {
-        assert_eq!((part.answer, part.open), (Answer::Undecided, true), "{part:?}");
+        assert_eq!((part.answer, part.open), (Decision::Undecided, true), "{part:?}");
         assert!(part.why.unwrap().to_string().contains("one round"));
     }
 }
@@ -139,13 +136,13 @@ fn run_that_is_not_complete_is_not_judged() {
     let mut run = two().run();
     run.end = None;
     for part in answers(&run, &[targets(Some(2.0), None)]) {
-        assert_eq!((part.answer, part.found), (Answer::Undecided, None), "{part:?}");
+        assert_eq!((part.answer, part.found), (Decision::Undecided, None), "{part:?}");
         assert!(part.why.unwrap().to_string().contains("not complete"));
     }
     // It may have been stopped before its first trial.
     run.trials.clear();
     for part in answers(&run, &[targets(Some(2.0), None)]) {
-        assert_eq!((part.answer, part.failed), (Answer::Undecided, false), "{part:?}");
+        assert_eq!((part.answer, part.failed), (Decision::Undecided, false), "{part:?}");
     }
 }
 
@@ -178,7 +175,7 @@ fn failed_trial_is_undecided_and_unavailable_cell_is_not_testable() {
     run.trials[0].outcome = Outcome::Failed { kind: ErrorKind::Mismatch, reason, mismatches: 1 };
     let failed = test(side(Some(0), &[("layout", "blob")]), None, Some(1.0), None);
     let parts = answers(&run, &[failed]);
-    assert!(parts[0].failed && parts[0].answer == Answer::Undecided && !parts[0].open, "{parts:?}");
+    assert!(parts[0].failed && parts[0].answer == Decision::Undecided && !parts[0].open, "{parts:?}");
     assert!(parts[0].why.as_ref().unwrap().to_string().contains("row 7 differs"));
 
     let mut run = two().run();
@@ -186,12 +183,12 @@ fn failed_trial_is_undecided_and_unavailable_cell_is_not_testable() {
     run.header.cells[lacking].unavailable = Some("it has no such layout".to_owned());
     run.trials.retain(|trial| trial.cell != lacking);
     let parts = answers(&run, &[targets(Some(2.0), None)]);
-    let found: Vec<Answer> = parts.iter().map(|part| part.answer).collect();
-    assert_eq!(found, [Answer::NotTestable, Answer::Holds]);
+    let found: Vec<Decision> = parts.iter().map(|part| part.answer).collect();
+    assert_eq!(found, [Decision::NotTestable, Decision::Within]);
     assert!(parts[0].why.as_ref().unwrap().to_string().contains("no such layout"), "{parts:?}");
     assert_eq!(
         Judgement::of(&run, &analyse(&run, Some(&INFO)), &[targets(Some(2.0), None)], Vec::new()).answer,
-        Answer::NotTestable,
+        Decision::NotTestable,
         "half a claim is another one"
     );
 }
@@ -209,10 +206,10 @@ fn saturated_client_never_decides_what_its_server_could_still_change() {
     };
     // The faster side is a lower bound: the ratio of 4 is at least as large.
     for (range, answer) in [
-        ((Some(2.0), None), Answer::Holds),
-        ((None, Some(2.0)), Answer::DoesNotHold),
-        ((Some(8.0), None), Answer::Undecided),
-        ((None, Some(8.0)), Answer::Undecided),
+        ((Some(2.0), None), Decision::Within),
+        ((None, Some(2.0)), Decision::Above),
+        ((Some(8.0), None), Decision::Undecided),
+        ((None, Some(8.0)), Decision::Undecided),
     ] {
         let parts = answers(&full(0), &[targets(range.0, range.1)]);
         assert_eq!(parts[0].answer, answer, "{range:?}: {parts:?}");
@@ -225,9 +222,9 @@ fn saturated_client_never_decides_what_its_server_could_still_change() {
     }
     // The slower side is one: the ratio is at most as large.
     for (range, answer) in [
-        ((Some(8.0), None), Answer::DoesNotHold),
-        ((None, Some(8.0)), Answer::Holds),
-        ((Some(2.0), None), Answer::Undecided),
+        ((Some(8.0), None), Decision::Below),
+        ((None, Some(8.0)), Decision::Within),
+        ((Some(2.0), None), Decision::Undecided),
     ] {
         assert_eq!(answers(&full(1), &[targets(range.0, range.1)])[0].answer, answer, "{range:?}");
     }
@@ -279,8 +276,10 @@ fn report() -> Report {
         Some(1.0),
         None,
     );
-    let equal =
-        Judgement { answer: Answer::Undecided, ..of(&[Test { operation: Some("read".to_owned()), ..open }]) };
+    let equal = Judgement {
+        answer: Decision::Undecided,
+        ..of(&[Test { operation: Some("read".to_owned()), ..open }])
+    };
     let cards = vec![
         Card::new(
             published,
@@ -293,7 +292,7 @@ fn report() -> Report {
             Some(Held { run: Some("20260101-000000-session".to_owned()) }),
             of(&[targets(Some(10.0), None)]),
             Some(Judgement::without_run(
-                Answer::NotTestable,
+                Decision::NotTestable,
                 "Kurabe has no throwaway server 'mysql@5.5' here",
             )),
         ),
@@ -301,7 +300,7 @@ fn report() -> Report {
         Card::new(
             about("w1", "Through PHP it is slow"),
             None,
-            Judgement::without_run(Answer::NotTestable, "it needs PHP applications"),
+            Judgement::without_run(Decision::NotTestable, "it needs PHP applications"),
             None,
         ),
     ];
@@ -313,7 +312,7 @@ fn report() -> Report {
     };
     let mut report = Report::new("0.1.0", 1_772_374_000, machine, true, cards);
     // The first card is put together from two judgements.
-    report.claims[0].answer = Answer::of(report.claims[0].now.tests.iter().map(|part| part.answer));
+    report.claims[0].answer = together(report.claims[0].now.tests.iter().map(|part| part.answer));
     report.claims[0].now.answer = report.claims[0].answer;
     report
 }
@@ -361,9 +360,9 @@ fn claim_that_held_and_is_undecided_now_is_no_regression() {
         Card::new(About::default(), held.then_some(Held { run: None }), judgement(answer), None)
             .no_longer_holds
     };
-    assert!(card(Answer::DoesNotHold, true));
-    assert!(!card(Answer::DoesNotHold, false));
-    for answer in [Answer::Holds, Answer::Undecided, Answer::NotTestable] {
+    assert!(card(Decision::Below, true));
+    assert!(!card(Decision::Below, false));
+    for answer in [Decision::Within, Decision::Undecided, Decision::NotTestable] {
         assert!(!card(answer, true), "{answer:?}");
     }
 }
@@ -390,12 +389,12 @@ proptest! {
         for part in parts {
             let found = part.found.unwrap();
             let Some((low, high)) = found.low.zip(found.high) else {
-                prop_assert_eq!(part.answer, Answer::Undecided);
+                prop_assert_eq!(part.answer, Decision::Undecided);
                 continue;
             };
             prop_assert!(low <= found.value && found.value <= high);
             prop_assert_eq!(part.answer, part.claimed.answer(Interval { low, high }));
-            prop_assert_eq!(part.why.is_some(), part.answer == Answer::Undecided);
+            prop_assert_eq!(part.why.is_some(), part.answer == Decision::Undecided);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{INFO, Pattern, Scenario, measurements, observed};
 use kurabe_core::run::{Run, Until};
-use kurabe_report::summary::{Verdict, VerdictResult};
+use kurabe_report::summary::{Decision, Verdict};
 use kurabe_report::{Summary, analyse};
 
 /// Two targets that are equal except for noise, the second one slower by `slower`; `full`: whose clients are
@@ -42,11 +42,7 @@ fn comparison_stays_undecided_while_the_saturated_side_may_still_win() {
         let summary = analyse(&run(full, 0.2, 1.0), Some(&INFO));
         let verdict = of_targets(&summary);
         // Neither ranked nor conclusive: the lower bound may still win.
-        assert_eq!(
-            (verdict.result, verdict.conclusive),
-            (VerdictResult::NotComparable, false),
-            "{verdict:?}"
-        );
+        assert_eq!((verdict.result, verdict.conclusive), (Decision::NotTestable, false), "{verdict:?}");
         let (low, high) = verdict.ratio.unwrap().ends().unwrap();
         assert!(low < 1.0 && high > 1.0, "{verdict:?}");
         assert!(
@@ -58,17 +54,17 @@ fn comparison_stays_undecided_while_the_saturated_side_may_still_win() {
     }
     // The saturated side wins, and the difference is significant.
     let won = of_targets(&analyse(&run([true, false], 0.01, 2.0), Some(&INFO)));
-    assert_eq!((won.result, won.conclusive, won.lower_bound), (VerdictResult::Better, true, true), "{won:?}");
+    assert_eq!((won.result, won.conclusive, won.lower_bound), (Decision::Above, true, true), "{won:?}");
     // It loses, possibly because of its client: more rounds cannot decide that.
     let lost = of_targets(&analyse(&run([false, true], 0.01, 2.0), Some(&INFO)));
-    assert_eq!((lost.result, lost.conclusive), (VerdictResult::NotComparable, true), "{lost:?}");
+    assert_eq!((lost.result, lost.conclusive), (Decision::NotTestable, true), "{lost:?}");
 }
 
 #[test]
 fn comparison_of_two_saturated_clients_is_conclusive_but_neither_called_nor_equal() {
     let summary = analyse(&run([true, true], 0.2, 1.0), Some(&INFO));
     let verdict = of_targets(&summary);
-    assert_eq!((verdict.result, verdict.conclusive), (VerdictResult::NotComparable, true), "{verdict:?}");
+    assert_eq!((verdict.result, verdict.conclusive), (Decision::NotTestable, true), "{verdict:?}");
     let said: Vec<String> = summary.findings.iter().map(|said| summary.sentence(said)).collect();
     assert!(said.iter().any(|said| said.contains("cannot be made with any number of rounds")), "{said:?}");
     assert!(!said.iter().any(|said| said.contains("every comparison is conclusive")), "{said:?}");
@@ -78,7 +74,7 @@ fn comparison_of_two_saturated_clients_is_conclusive_but_neither_called_nor_equa
 fn equivalence_within_the_margin_is_conclusive() {
     let summary = analyse(&run([false, false], 0.002, 1.0), Some(&INFO));
     let verdict = of_targets(&summary);
-    assert_eq!((verdict.result, verdict.conclusive), (VerdictResult::NoDifference, true), "{verdict:?}");
+    assert_eq!((verdict.result, verdict.conclusive), (Decision::Within, true), "{verdict:?}");
     let said: Vec<String> = summary.findings.iter().map(|said| summary.sentence(said)).collect();
     assert!(said.iter().any(|said| said.starts_with("Every comparison is conclusive")), "{said:?}");
 }

@@ -6,8 +6,8 @@ use kurabe_core::facts::{ServerFacts, Setting};
 use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
 use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::run::{Outcome, Run};
-use kurabe_report::compare::{self, Answer, Between, Compared, Criteria, gate};
-use kurabe_report::summary::VerdictResult;
+use kurabe_report::compare::{self, Between, Compared, Criteria, gate};
+use kurabe_report::summary::Decision;
 use kurabe_report::{Summary, analyse, terminal};
 
 fn summary(run: &Run) -> Summary {
@@ -41,21 +41,21 @@ fn slowdown_beyond_margin_fails_gate_and_one_within_does_not() {
     let (base, slower) = (run(usual, 0.01), run(slow_reads, 0.01));
     let compared = judged(&base, &slower, 0.05);
     let found = compared.gate.clone().unwrap().decided;
-    assert_eq!(found.decision, Answer::DoesNotHold, "{found:?}");
+    assert_eq!(found.decision, Decision::Below, "{found:?}");
     for row in compared.rows.iter().filter(|row| row.primary) {
-        let wanted = if row.operation == "read" { Answer::DoesNotHold } else { Answer::Holds };
+        let wanted = if row.operation == "read" { Decision::Below } else { Decision::Within };
         assert_eq!(row.gate, Some(wanted), "{row:?}");
     }
     // What tables say and what is counted above them is the same.
     let text =
         compare::terminal(&compared, &terminal::Options { details: true, ..terminal::Options::default() });
-    let worse = compared.rows.iter().filter(|row| row.result == VerdictResult::Worse).count();
+    let worse = compared.rows.iter().filter(|row| row.result == Decision::Below).count();
     assert!(worse > 0 && text.contains(&format!("0 are better in the second and {worse} worse")), "{text}");
     assert!(found.slower > 0 && found.passed > 0 && found.undecided == found.tails, "{found:?}");
     // A margin of 30 % allows 20 % less throughput.
-    assert_eq!(judged(&base, &slower, 0.3).gate.unwrap().decided.decision, Answer::Holds);
+    assert_eq!(judged(&base, &slower, 0.3).gate.unwrap().decided.decision, Decision::Within);
     // What is faster passes.
-    assert_eq!(judged(&slower, &base, 0.05).gate.unwrap().decided.decision, Answer::Holds);
+    assert_eq!(judged(&slower, &base, 0.05).gate.unwrap().decided.decision, Decision::Within);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn runs_that_did_not_sample_starts_decide_nothing() {
     for (first, second) in [(these(usual), these(slow_reads)), (run(usual, 0.01), these(slow_reads))] {
         let compared = judged(&first, &second, 0.05);
         let found = compared.gate.clone().unwrap().decided;
-        assert_eq!((found.decision, found.slower, found.passed), (Answer::Undecided, 0, 0), "{found:?}");
+        assert_eq!((found.decision, found.slower, found.passed), (Decision::Undecided, 0, 0), "{found:?}");
         let text = compare::terminal(&compared, &terminal::Options::default());
         assert!(text.contains("Nothing is decided"), "{text}");
         assert!(
@@ -100,8 +100,8 @@ fn enough_earlier_runs_decide_and_fewer_or_too_recent_ones_do_not() {
     let found = compared(&daily(8, slow_reads));
     assert_eq!(found.between, Some(Between::Runs { runs: 6 }));
     for row in found.rows.iter().filter(|row| row.primary) {
-        let wanted = if row.operation == "read" { VerdictResult::Worse } else { VerdictResult::Undecided };
-        let equal = row.result == VerdictResult::NoDifference && row.operation != "read";
+        let wanted = if row.operation == "read" { Decision::Below } else { Decision::Undecided };
+        let equal = row.result == Decision::Within && row.operation != "read";
         assert!(row.result == wanted || equal, "{row:?}");
         // The runs differ by several per cent, their rounds by less: the interval is of the runs.
         let (low, high) = row.ratio.unwrap().ends().unwrap();
@@ -132,7 +132,7 @@ fn enough_earlier_runs_decide_and_fewer_or_too_recent_ones_do_not() {
 fn noise_wider_than_margin_is_undecided() {
     let (base, noisy) = (run(usual, 0.2), run(|at| usual(at) * 0.97, 0.2));
     let found = judged(&base, &noisy, 0.01).gate.unwrap().decided;
-    assert_eq!(found.decision, Answer::Undecided, "{found:?}");
+    assert_eq!(found.decision, Decision::Undecided, "{found:?}");
     assert!(found.undecided > 0 && found.slower == 0, "{found:?}");
     let text = compare::terminal(&judged(&base, &noisy, 0.01), &terminal::Options::default());
     assert!(
@@ -156,11 +156,11 @@ fn other_load_hides_no_slowdown_that_slices_show_and_lets_nothing_else_be_decide
     }
     let compared = judged(&base, &slower, 0.05);
     let found = &compared.gate.as_ref().unwrap().decided;
-    assert_eq!((found.decision, found.slower), (Answer::Undecided, 0), "{found:?}");
+    assert_eq!((found.decision, found.slower), (Decision::Undecided, 0), "{found:?}");
     let text = compare::terminal(&compared, &terminal::Options::default());
     assert!(text.contains("programs used the CPU during") && text.contains("--wait-quiet"), "{text}");
     let same = judged(&slower, &slower, 0.05).gate.unwrap().decided;
-    assert_eq!((same.decision, same.passed), (Answer::Undecided, 0), "{same:?}");
+    assert_eq!((same.decision, same.passed), (Decision::Undecided, 0), "{same:?}");
     // Two targets of one run share the load.
     let paired = |slower| {
         let mut run = interleaved(slower);
@@ -173,9 +173,9 @@ fn other_load_hides_no_slowdown_that_slices_show_and_lets_nothing_else_be_decide
         compared.gate.unwrap().decided
     };
     let slower = paired(200);
-    assert_eq!((slower.decision, slower.passed), (Answer::DoesNotHold, 0), "{slower:?}");
+    assert_eq!((slower.decision, slower.passed), (Decision::Below, 0), "{slower:?}");
     let equal = paired(100);
-    assert_eq!((equal.decision, equal.slower, equal.passed), (Answer::Undecided, 0, 0), "{equal:?}");
+    assert_eq!((equal.decision, equal.slower, equal.passed), (Decision::Undecided, 0, 0), "{equal:?}");
 }
 
 /// A workload of this script.
@@ -214,10 +214,14 @@ fn runs_of_other_scripts_or_databases_are_not_judged_and_what_differs_is_named()
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         match wanted {
             None => {
-                assert!(found.obstacles.is_empty() && found.decided.decision == Answer::Holds, "{text}");
+                assert!(found.obstacles.is_empty() && found.decided.decision == Decision::Within, "{text}");
             }
             Some(part) => {
-                assert_eq!((found.decided.decision, found.decided.passed), (Answer::Undecided, 0), "{text}");
+                assert_eq!(
+                    (found.decided.decision, found.decided.passed),
+                    (Decision::Undecided, 0),
+                    "{text}"
+                );
                 assert!(text.contains("No result is judged") && text.contains(part), "{part}: {text}");
             }
         }
@@ -257,7 +261,7 @@ fn another_machine_is_not_judged() {
     other.header.machine.cpu = "Another CPU".to_owned();
     let compared = judged(&base, &other, 0.05);
     let found = &compared.gate.as_ref().unwrap().decided;
-    assert_eq!((found.decision, found.slower, found.passed), (Answer::Undecided, 0, 0), "{found:?}");
+    assert_eq!((found.decision, found.slower, found.passed), (Decision::Undecided, 0, 0), "{found:?}");
     let text = compare::terminal(&compared, &terminal::Options::default());
     assert!(text.contains("processor differs") && text.contains("Another CPU"), "{text}");
 }
@@ -273,10 +277,10 @@ fn results_that_only_the_base_has_are_not_judged() {
         trial.outcome = Outcome::Failed { kind, reason: reason.clone(), mismatches: 0 };
     }
     let found = judged(&base, &other, 0.05).gate.unwrap().decided;
-    assert_eq!(found.decision, Answer::Undecided, "{found:?}");
+    assert_eq!(found.decision, Decision::Undecided, "{found:?}");
     assert_eq!(found.not_judged, 2, "reads and writes of the cell: {found:?}");
     // What the base could not measure either says nothing of the second run.
-    assert_eq!(judged(&other, &base, 0.05).gate.unwrap().decided.decision, Answer::Holds);
+    assert_eq!(judged(&other, &base, 0.05).gate.unwrap().decided.decision, Decision::Within);
     let fewer = Scenario {
         rounds: 8,
         noise: 0.01,
@@ -286,7 +290,7 @@ fn results_that_only_the_base_has_are_not_judged() {
         ..Scenario::default()
     };
     let found = judged(&base, &of_any_start(fewer.run()), 0.05).gate.unwrap().decided;
-    assert!(found.not_judged > 0 && found.decision == Answer::Undecided, "{found:?}");
+    assert!(found.not_judged > 0 && found.decision == Decision::Undecided, "{found:?}");
 }
 
 #[test]
@@ -295,7 +299,7 @@ fn incomplete_run_is_not_judged() {
     let mut stopped = run(slow_reads, 0.01);
     stopped.end = None;
     let found = judged(&base, &stopped, 0.05).gate.unwrap().decided;
-    assert_eq!((found.decision, found.slower), (Answer::Undecided, 0), "{found:?}");
+    assert_eq!((found.decision, found.slower), (Decision::Undecided, 0), "{found:?}");
 }
 
 #[test]
@@ -381,17 +385,17 @@ fn tail_latency_fails_a_gate_though_rates_are_equal() {
     };
     for (slower, p99) in [(None, Some(0.1)), (Some(0.05), Some(0.1)), (Some(0.05), None)] {
         let compared = judged(Criteria { slower, p99 });
-        assert_eq!(compared.gate.as_ref().unwrap().decided.decision, Answer::DoesNotHold);
-        for row in compared.rows.iter().filter(|row| row.gate == Some(Answer::DoesNotHold)) {
-            assert_eq!((row.operation.as_str(), row.metric.as_str()), ("read", "service p99"));
+        assert_eq!(compared.gate.as_ref().unwrap().decided.decision, Decision::Below);
+        for row in compared.rows.iter().filter(|row| row.gate == Some(Decision::Below)) {
+            assert_eq!((row.operation.as_str(), row.pair.metric.as_str()), ("read", "service p99"));
         }
         let rates = compared.rows.iter().filter(|row| row.primary && row.gate.is_some()).count();
         assert_eq!(rates > 0, slower.is_some(), "only what is named is judged");
         let text = compare::pull_request(&compared);
         assert!(text.contains("p99") && text.contains("slower |"), "{text}");
         // Second ÷ first of the times themselves, in every form.
-        let slow = compared.rows.iter().find(|row| row.gate == Some(Answer::DoesNotHold)).unwrap();
-        let ratio = slow.ratio.unwrap();
+        let slow = compared.rows.iter().find(|row| row.gate == Some(Decision::Below)).unwrap();
+        let ratio = slow.of_values().unwrap();
         assert!(ratio.value > 1.0 && ratio.low.unwrap() > 1.0, "{slow:?}");
         let times = format!("second ÷ first is {:.3}", ratio.value);
         let xml = compare::junit(&compared, "session");

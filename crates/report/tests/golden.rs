@@ -87,7 +87,7 @@ fn comparison_of_two_runs_matches_golden_files() {
     second.header.spec.rounds = 9;
     let compared = compare::compare(&summary(&first), &summary(&second), &[]);
     golden("compared.txt", &compare::terminal(&compared, &terminal::Options::default()));
-    golden("compared.md", &compare::markdown(&compared));
+    golden("compared.md", &compare::pull_request(&compared));
 }
 
 #[test]

@@ -47,8 +47,8 @@ fn step_is_found_at_its_run_and_again_when_it_is_taken_back() {
     let slow: Vec<_> = slow.into_iter().cycle().take(8).collect();
     let changes = changes_of_reads(&[some(8), slow, some(2)].concat());
     let [(8, slower), (16, faster)] = changes[..] else { panic!("{changes:?}") };
-    assert!(!slower.better && slower.confirmed && slower.low <= 0.8 && 0.8 <= slower.high, "{slower:?}");
-    assert!(faster.better && faster.confirmed && faster.low <= 1.25 && 1.25 <= faster.high, "{faster:?}");
+    assert!(!slower.better && slower.confirmed && slower.ratio.contains(0.8), "{slower:?}");
+    assert!(faster.better && faster.confirmed && faster.ratio.contains(1.25), "{faster:?}");
 }
 
 /// By the rounds of each run alone, which are much more alike, each of them would be a change.

@@ -4,7 +4,8 @@ use crate::common::{At, INFO, Scenario};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::question::Question;
 use kurabe_core::run::Run;
-use kurabe_report::summary::CellResult;
+use kurabe_report::finding::{Comparison, Finding};
+use kurabe_report::summary::{CellResult, TargetId};
 use kurabe_report::{Language, Summary, analyse, csv, html, json, markdown, terminal};
 use kurabe_stats::Rng;
 
@@ -12,6 +13,29 @@ fn asked(mut run: Run, compare: &[&str], within: &[&str]) -> Summary {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     run.header.spec.question = Some(Question { compare: owned(compare), within: owned(within) });
     analyse(&run, Some(&INFO))
+}
+
+/// Targets, operations and the number of ratios of each difference that a report says.
+fn differences(summary: &Summary) -> Vec<(Vec<usize>, Vec<String>, usize)> {
+    let found = summary.findings.iter().filter_map(|statement| match &statement.finding {
+        Finding::Comparison(Comparison::Better { scope, measured, .. }) => {
+            let targets = scope.targets.iter().map(TargetId::at).collect();
+            Some((targets, scope.operations.clone(), measured.len()))
+        }
+        _ => None,
+    });
+    found.collect()
+}
+
+#[test]
+fn targets_of_one_name_stay_apart_in_findings() {
+    let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
+    let apart = differences(&asked(run.clone(), &["compress"], &["payload"]));
+    for target in &mut run.header.targets {
+        target.name = "shop".to_owned();
+    }
+    assert!(apart.iter().any(|(targets, ..)| targets == &[1]), "{apart:?}");
+    assert_eq!(differences(&asked(run, &["compress"], &["payload"])), apart);
 }
 
 const PAYLOADS: [u64; 4] = [2_000, 2_004, 2_049, 100_000];
@@ -196,7 +220,7 @@ fn says(cell: &CellResult, part: &str) -> bool {
         let exact = kurabe_core::units::count(*bytes);
         (axis, vec![kurabe_core::units::size(*bytes), format!("{exact} B"), exact])
     });
-    let mut words = vec![cell.target.clone(), cell.engine.clone()];
+    let mut words = vec![cell.target.to_string(), cell.engine.clone()];
     words.extend(values.flat_map(|(axis, texts)| {
         let named: Vec<String> = texts.iter().map(|text| format!("{axis} {text}")).collect();
         [texts, named].concat()

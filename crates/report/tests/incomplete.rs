@@ -4,7 +4,7 @@ use crate::common::{At, INFO, Scenario, plausible};
 use crate::sentences::{sentences, small, summary, verdict};
 use kurabe_core::run::{Resumption, Run, RunEnd, RunHeader, Until};
 use kurabe_report::finding::Section;
-use kurabe_report::summary::{Status, Summary, VerdictResult};
+use kurabe_report::summary::{Decision, Status, Summary};
 use kurabe_report::{View, analyse, compare, json, terminal};
 
 #[test]
@@ -34,7 +34,7 @@ fn running_run_shows_results_without_verdicts() {
         plausible(at) * if at.layout == "rows" { 0.5 } else { 1.0 }
     }
     let whole = Scenario { rate: slower, rounds: 6, ..Scenario::default() }.run();
-    assert!(summary(&whole).verdicts.iter().any(|verdict| verdict.result == VerdictResult::Worse));
+    assert!(summary(&whole).verdicts.iter().any(|verdict| verdict.result == Decision::Below));
     for end in [None, Some(RunEnd { at_ms: 1, complete: false })] {
         let mut run = whole.clone();
         run.trials.retain(|trial| trial.round < 4);
@@ -57,8 +57,10 @@ fn running_run_shows_results_without_verdicts() {
         let page = terminal::render(&summary, &terminal::Options { details: true, ..Default::default() });
         assert!(!page.contains("faster") && !page.contains("slower"), "{page}");
         let compared = compare::compare(&analyse(&whole, Some(&INFO)), &summary, &[]);
-        assert!(compared.rows.iter().all(|row| row.result == VerdictResult::NotComparable
-            && row.ratio.is_none_or(|ratio| ratio.low.is_none())));
+        assert!(
+            compared.rows.iter().all(|row| row.result == Decision::NotTestable
+                && row.ratio.is_none_or(|ratio| ratio.low.is_none()))
+        );
         let all = compared.sentences(Section::Verdict);
         assert!(all[0].contains("is not complete"), "{all:?}");
     }

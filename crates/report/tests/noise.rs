@@ -3,6 +3,7 @@
 use crate::common::{INFO, Scenario};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::Section;
+use kurabe_report::summary::TargetId;
 use kurabe_report::{Summary, analyse};
 
 /// Two targets; the second one's A/A control differs by up to a tenth.
@@ -19,7 +20,7 @@ fn run() -> Run {
 
 fn floor_of(summary: &Summary, target: &str, operation: &str) -> f64 {
     let mut cells = summary.cells.iter().filter(|cell| cell.operation == operation);
-    cells.find(|cell| cell.target == target).unwrap().noise_floor.unwrap()
+    cells.find(|cell| cell.target.name() == target).unwrap().noise_floor.unwrap()
 }
 
 #[test]
@@ -29,7 +30,7 @@ fn comparisons_of_two_targets_name_the_noise_of_both_and_those_of_one_target_its
     assert!(small < 0.5 * large, "{small} {large}");
     let mut floors = [const { Vec::new() }; 3];
     for verdict in summary.verdicts.iter().filter(|verdict| verdict.primary && verdict.operation == "write") {
-        let kind = match verdict.target.as_deref() {
+        let kind = match verdict.target.as_ref().map(TargetId::name) {
             Some("sqlite") => 0,
             None => 1,
             Some(_) => 2,

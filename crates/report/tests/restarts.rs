@@ -3,7 +3,7 @@
 use crate::common::{INFO, Scenario, of_any_start};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::Section;
-use kurabe_report::summary::{Verdict, VerdictResult};
+use kurabe_report::summary::{Decision, Verdict};
 use kurabe_report::{Summary, analyse};
 
 /// Two equal targets with differences between starts: with two rounds a start, the second one is slower or faster by turns.
@@ -55,12 +55,14 @@ fn intervals_of_nested_rounds_use_one_sample_per_instance() {
         );
         // Student's quantile is 3.2 and more with three degrees of freedom, 2.4 and more with seven.
         assert!(width(nested) > 1.3 * width(flat), "{flat:?} {nested:?}");
-        assert_eq!(nested.result, VerdictResult::Undecided);
+        assert_eq!(nested.result, Decision::Undecided);
         if let Some(further) = nested.further_rounds {
             assert_eq!(further % 2, 0, "whole blocks of two rounds: {further}");
         }
     }
-    for (flat, nested) in flat.cells.iter().zip(&nested.cells).filter(|(cell, _)| cell.target == "postgres") {
+    for (flat, nested) in
+        flat.cells.iter().zip(&nested.cells).filter(|(cell, _)| cell.target.name() == "postgres")
+    {
         let width = |summary: &kurabe_report::summary::CellResult| {
             let rate = summary.ops_per_second.unwrap();
             rate.high.unwrap() / rate.low.unwrap()

@@ -8,7 +8,7 @@ use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::finding::{Finding, Note, Section, Side, Statement, Trials, Why};
-use kurabe_report::summary::{Status, Summary, Verdict, VerdictResult};
+use kurabe_report::summary::{Decision, Status, Summary, Verdict};
 use kurabe_report::{Language, analyse, compare, terminal};
 
 pub(crate) fn summary(run: &Run) -> Summary {
@@ -66,7 +66,7 @@ fn faster_of_two_targets_is_reported() {
     let verdict = &summary.verdicts[0];
     let pair = &verdict.pair;
     assert_eq!((&pair.a, &pair.b, pair.axis.as_str()), (&Side::Target(0), &Side::Target(1), "target"));
-    assert_eq!((verdict.result, verdict.rounds), (VerdictResult::Better, 7));
+    assert_eq!((verdict.result, verdict.rounds), (Decision::Above, 7));
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn equal_cells_are_undecided_or_within_margin() {
         10_000.0
     }
     for (noise, result, text) in [
-        (0.06, VerdictResult::Undecided, "undecided at 1 kB: measured "),
-        (0.01, VerdictResult::NoDifference, "are equal to within 5 % at 1 kB: 0.9"),
+        (0.06, Decision::Undecided, "undecided at 1 kB: measured "),
+        (0.01, Decision::Within, "are equal to within 5 % at 1 kB: 0.9"),
     ] {
         let run = Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise, ..small() }.run();
         let summary = summary(&run);
@@ -133,11 +133,8 @@ fn equal_cells_are_rarely_called_faster_in_fifty_comparisons() {
         Scenario { targets: vec!["sqlite", "sqlite"], rate: same, noise: 0.1, payloads, ..small() }.run();
     let summary = summary(&run);
     assert_eq!(summary.comparisons, 50);
-    let wrong = summary
-        .verdicts
-        .iter()
-        .filter(|v| matches!(v.result, VerdictResult::Better | VerdictResult::Worse))
-        .count();
+    let wrong =
+        summary.verdicts.iter().filter(|v| matches!(v.result, Decision::Above | Decision::Below)).count();
     assert_eq!(wrong, 0);
 }
 
@@ -152,7 +149,7 @@ fn a_rate_that_was_not_kept_up_is_an_outcome_and_never_ranked() {
     let between = || summary.verdicts.iter().filter(|verdict| verdict.pair.axis == "target");
     let at = |rate| between().find(|verdict| verdict.at.number("rate").unwrap() == rate).unwrap();
     assert_eq!(at(5_000).why, Some(Why::Overloaded { sides: vec![Side::Target(1)] }));
-    assert_eq!((at(5_000).result, at(5_000).ratio), (VerdictResult::NotComparable, None));
+    assert_eq!((at(5_000).result, at(5_000).ratio), (Decision::NotTestable, None));
     assert!(at(1_000).ratio.unwrap().value > 1.1);
     let overloaded = "Reads on PostgreSQL are overloaded from 5,000/s (layout blob, compress none): 1,670/s \
                       were served, 500 were never started.";
@@ -206,7 +203,7 @@ fn failed_cell_has_no_results_and_no_comparisons() {
     assert_eq!((cell.status, cell.ops_per_second, cell.verified.mismatches), (Status::Failed, None, 2));
     assert_eq!(cell.reason.as_deref(), Some("record 7 is another's (in 1 of 7 rounds)"));
     let verdict = verdict(&summary, "read", "target", 1_000);
-    assert_eq!((verdict.result, verdict.ratio), (VerdictResult::NotComparable, None));
+    assert_eq!((verdict.result, verdict.ratio), (Decision::NotTestable, None));
     let all = sentences(&summary);
     let why = "Reads on SQLite and on PostgreSQL are not compared at 1 kB: SQLite failed: record 7 is another's (in 1 of 7 \
                rounds).";
@@ -224,7 +221,7 @@ fn an_interrupted_trial_fails_no_cell() {
 #[test]
 fn one_round_decides_nothing() {
     let summary = summary(&Scenario { rounds: 1, ..Scenario::default() }.run());
-    assert!(summary.verdicts.iter().all(|verdict| verdict.result == VerdictResult::Undecided));
+    assert!(summary.verdicts.iter().all(|verdict| verdict.result == Decision::Undecided));
     assert_eq!(summary.noise_floor, None);
     assert_eq!(
         sentences(&summary),
@@ -276,7 +273,7 @@ fn comparison_of_runs_states_weaker_evidence() {
     let compared = compare::compare(&summary(&first), &summary(&second), &[]);
     let result =
         |operation: &str| compared.rows.iter().find(|row| row.operation == operation).unwrap().result;
-    assert_eq!((result("read"), result("write")), (VerdictResult::Worse, VerdictResult::NoDifference));
+    assert_eq!((result("read"), result("write")), (Decision::Below, Decision::Within));
     let all = compared.sentences(Section::Verdict);
     assert!(all[1].contains("weaker evidence than a single run with both"), "{all:?}");
     assert!(

@@ -60,7 +60,7 @@ fn renderings(summary: &Summary) -> Vec<(&'static str, String)> {
         ("hgrm", hgrm::render(summary)),
         ("json", json::render(summary)),
         ("compare terminal", compare::terminal(&compared, &options)),
-        ("compare markdown", compare::markdown(&compared)),
+        ("compare markdown", compare::pull_request(&compared)),
         ("compare json", compare::json(&compared)),
     ]
 }
@@ -272,13 +272,14 @@ fn two_compared_runs_call_one_database_by_one_name() {
     assert_eq!(whole.rows.len(), hidden.rows.len());
     for (row, hidden) in whole.rows.iter().zip(&hidden.rows) {
         assert_eq!((row.result, row.ratio), (hidden.result, hidden.ratio));
-        let letter = if row.target == "sqlite" { "database A" } else { "database B" };
-        assert_eq!(hidden.target, letter);
+        let letter =
+            if row.target.as_ref().unwrap().name() == "sqlite" { "database A" } else { "database B" };
+        assert_eq!(hidden.target.as_ref().unwrap().name(), letter);
     }
     let versions =
         hidden.differences.iter().find(|difference| difference.what == "version of database A").unwrap();
     assert_eq!((versions.first.as_str(), versions.second.as_str()), ("version 1", "version 2"));
-    for text in [compare::json(&hidden), compare::markdown(&hidden)] {
+    for text in [compare::json(&hidden), compare::pull_request(&hidden)] {
         let text = text.to_lowercase();
         assert!(!TELLING.iter().any(|word| text.contains(&word.to_lowercase())), "{text}");
     }

@@ -162,7 +162,7 @@ fn sentence(summary: &Summary, change: &Change, language: Language) -> String {
         commit => format!("{}, {} {commit}", summary.run, Message::Commit.text(language)),
     };
     let message = if change.better { Message::ChangedBetter } else { Message::ChangedWorse };
-    let (low, high) = (percent(change.low), percent(change.high));
+    let (low, high) = (percent(change.ratio.low), percent(change.ratio.high));
     let confirmed = if change.confirmed { "" } else { Message::Unconfirmed.text(language) };
     message.with(language, &[("run", &run), ("low", &low), ("high", &high)]) + confirmed
 }

@@ -132,7 +132,7 @@ pub fn further_rounds(
 mod tests {
     use super::*;
     use crate::interval::Estimate;
-    use crate::verdict::{VerdictResult, judge};
+    use crate::verdict::{Decision, judge};
 
     #[test]
     fn all_analyses_together_spend_less_than_available() {
@@ -191,10 +191,10 @@ mod tests {
     #[test]
     fn called_or_whole_interval_within_margin_is_conclusive() {
         let wide = ratio(1.01, 1.05);
-        assert_eq!(judge(wide.estimate, 0.05), VerdictResult::Undecided);
-        assert_eq!(judge(wide.estimate, 0.07), VerdictResult::NoDifference);
-        assert_eq!(judge(ratio(1.5, 1.25).estimate, 0.05), VerdictResult::Better);
-        assert_eq!(judge(Estimate::new(1.01, None), 10.0), VerdictResult::Undecided);
+        assert_eq!(judge(wide.estimate, 0.05), Decision::Undecided);
+        assert_eq!(judge(wide.estimate, 0.07), Decision::Within);
+        assert_eq!(judge(ratio(1.5, 1.25).estimate, 0.05), Decision::Above);
+        assert_eq!(judge(Estimate::new(1.01, None), 10.0), Decision::Undecided);
     }
 
     #[test]

@@ -21,14 +21,14 @@
 //! | [`rng`] | the one pseudo-random generator, also of the generated workloads |
 //!
 //! ```
-//! use kurabe_stats::{IntervalSettings, VerdictResult, PairedRatio, judge};
+//! use kurabe_stats::{IntervalSettings, Decision, PairedRatio, judge};
 //!
 //! let settings = IntervalSettings::default();
 //! let baseline = [1000.0, 1015.0, 990.0, 1007.0, 1001.0];
 //! let subject = [1302.0, 1317.0, 1290.0, 1311.0, 1299.0];
 //!
 //! let ratio = PairedRatio::from_rounds(&subject, &baseline, &settings).unwrap();
-//! assert_eq!(judge(ratio.estimate, 0.05), VerdictResult::Better);
+//! assert_eq!(judge(ratio.estimate, 0.05), Decision::Above);
 //! ```
 
 pub mod distribution;
@@ -54,4 +54,4 @@ pub use rng::{Rng, mix};
 pub use shared::SharedVariance;
 pub use summary::{mean, median};
 pub use usl::Usl;
-pub use verdict::{VerdictResult, instance_variance, judge, minimum_detectable_ratio, noise_floor};
+pub use verdict::{Decision, instance_variance, judge, minimum_detectable_ratio, noise_floor};

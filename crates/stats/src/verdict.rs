@@ -15,39 +15,39 @@
 
 use crate::interval::Estimate;
 use crate::paired::PairedRatio;
-use serde::Serialize;
 
-/// The outcome of comparing the subject with the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum VerdictResult {
-    /// The subject is better by more than noise, and perhaps by more than the margin.
-    Better,
-    /// The subject is worse by more than noise, and perhaps by more than the margin.
-    Worse,
-    /// Any difference is smaller than the margin.
-    NoDifference,
-    /// More rounds may decide it: no difference is shown, and one beyond the margin is not excluded. A single round, which
-    /// has no interval, decides nothing.
+/// What an interval decides: whether the value lies within a range, or on which side of it.
+///
+/// Of a comparison the range is the margin around a ratio of 1, and the ratio is above where the subject is better. Of a claim it
+/// is the claimed one, and of a gate what the margin allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// Above the range. Of a comparison: the subject is better by more than noise, and perhaps by more than the margin.
+    Above,
+    /// Within the range. Of a comparison: any difference is smaller than the margin.
+    Within,
+    /// Below the range. Of a comparison: the subject is worse by more than noise, and perhaps by more than the margin.
+    Below,
+    /// More rounds may decide it: the interval allows several of these. A single round, which has no interval, decides nothing.
     Undecided,
-    /// They cannot be compared. [`judge`] never says so.
-    NotComparable,
+    /// Nothing can be decided, for a reason that is given. [`judge`] never says so.
+    NotTestable,
 }
 
-impl VerdictResult {
-    /// Whether a difference is called.
+impl Decision {
+    /// Whether the value lies outside of the range. Of a comparison: whether a difference is called.
     #[must_use]
-    pub fn is_called(self) -> bool {
-        matches!(self, Self::Better | Self::Worse)
+    pub fn is_outside(self) -> bool {
+        matches!(self, Self::Above | Self::Below)
     }
 
     /// A called difference as a ratio above 1 with its interval, whichever side is better.
     #[must_use]
     pub fn gain(self, ratio: Option<Estimate>) -> Option<Estimate> {
         match self {
-            Self::Better => ratio,
-            Self::Worse => ratio.map(Estimate::inverse),
-            Self::NoDifference | Self::Undecided | Self::NotComparable => None,
+            Self::Above => ratio,
+            Self::Below => ratio.map(Estimate::inverse),
+            Self::Within | Self::Undecided | Self::NotTestable => None,
         }
     }
 }
@@ -55,12 +55,12 @@ impl VerdictResult {
 /// Judges a comparison of values of which higher ones are better, by its interval. `margin`: differences below it do not
 /// matter; 0.05 allows from 1 ÷ 1.05 to 1.05.
 #[must_use]
-pub fn judge(ratio: Estimate, margin: f64) -> VerdictResult {
+pub fn judge(ratio: Estimate, margin: f64) -> Decision {
     match ratio.ends() {
-        Some((low, high)) if is_within(low, high, margin) => VerdictResult::NoDifference,
-        Some((low, _)) if low > 1.0 => VerdictResult::Better,
-        Some((_, high)) if high < 1.0 => VerdictResult::Worse,
-        _ => VerdictResult::Undecided,
+        Some((low, high)) if is_within(low, high, margin) => Decision::Within,
+        Some((low, _)) if low > 1.0 => Decision::Above,
+        Some((_, high)) if high < 1.0 => Decision::Below,
+        _ => Decision::Undecided,
     }
 }
 

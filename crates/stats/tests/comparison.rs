@@ -1,7 +1,7 @@
 //! Properties of every interval and verdict, for any values.
 
 use kurabe_stats::{
-    IntervalSettings, PairedRatio, VerdictResult, instance_variance, interval_of_mean, judge,
+    Decision, IntervalSettings, PairedRatio, instance_variance, interval_of_mean, judge,
     minimum_detectable_ratio,
 };
 use proptest::prelude::*;
@@ -53,8 +53,8 @@ proptest! {
         let inverse = PairedRatio { estimate: forth.estimate.inverse(), ..forth };
         prop_assert!(close_pairs(&inverse, &back), "{:?} {:?}", forth, back);
         let swapped = match judge(back.estimate, 0.05) {
-            VerdictResult::Better => VerdictResult::Worse,
-            VerdictResult::Worse => VerdictResult::Better,
+            Decision::Above => Decision::Below,
+            Decision::Below => Decision::Above,
             other => other,
         };
         prop_assert_eq!(judge(forth.estimate, 0.05), swapped);
@@ -85,8 +85,8 @@ proptest! {
         let pair = PairedRatio::from_rounds(&a, &b, &ONE).unwrap();
         let far = pair.estimate.value.ln().abs();
         match (judge(pair.estimate, 0.0), minimum_detectable_ratio(pair.estimate)) {
-            (VerdictResult::Undecided, None) => prop_assert_eq!(pair.rounds, 1),
-            (VerdictResult::Undecided | VerdictResult::NoDifference, Some(least)) => prop_assert!(far <= least.ln() + 1e-9),
+            (Decision::Undecided, None) => prop_assert_eq!(pair.rounds, 1),
+            (Decision::Undecided | Decision::Within, Some(least)) => prop_assert!(far <= least.ln() + 1e-9),
             (_, Some(least)) => prop_assert!(far >= least.ln() - 1e-9),
             (verdict, least) => prop_assert!(false, "{:?} with {:?}", verdict, least),
         }
@@ -100,23 +100,19 @@ fn pair(ratio: f64, reach: f64) -> PairedRatio {
 
 #[test]
 fn a_verdict_needs_an_interval_without_1() {
-    assert_eq!(judge(pair(1.2, 1.1).estimate, 0.05), VerdictResult::Better);
-    assert_eq!(judge(pair(0.8, 1.1).estimate, 0.05), VerdictResult::Worse);
-    assert_eq!(judge(pair(1.2, 1.25).estimate, 0.05), VerdictResult::Undecided, "the interval holds 1");
-    assert_eq!(judge(pair(1.02, 1.01).estimate, 0.0), VerdictResult::Better);
+    assert_eq!(judge(pair(1.2, 1.1).estimate, 0.05), Decision::Above);
+    assert_eq!(judge(pair(0.8, 1.1).estimate, 0.05), Decision::Below);
+    assert_eq!(judge(pair(1.2, 1.25).estimate, 0.05), Decision::Undecided, "the interval holds 1");
+    assert_eq!(judge(pair(1.02, 1.01).estimate, 0.0), Decision::Above);
 }
 
 #[test]
 fn interval_within_the_margin_is_equal_whether_it_has_1_or_not() {
-    assert_eq!(judge(pair(1.02, 1.01).estimate, 0.05), VerdictResult::NoDifference);
-    assert_eq!(judge(pair(0.98, 1.01).estimate, 0.05), VerdictResult::NoDifference);
-    assert_eq!(judge(pair(1.0, 1.04).estimate, 0.05), VerdictResult::NoDifference);
-    assert_eq!(
-        judge(pair(1.045, 1.01).estimate, 0.05),
-        VerdictResult::Better,
-        "it reaches beyond the margin"
-    );
-    assert_eq!(judge(pair(0.955, 1.01).estimate, 0.05), VerdictResult::Worse);
+    assert_eq!(judge(pair(1.02, 1.01).estimate, 0.05), Decision::Within);
+    assert_eq!(judge(pair(0.98, 1.01).estimate, 0.05), Decision::Within);
+    assert_eq!(judge(pair(1.0, 1.04).estimate, 0.05), Decision::Within);
+    assert_eq!(judge(pair(1.045, 1.01).estimate, 0.05), Decision::Above, "it reaches beyond the margin");
+    assert_eq!(judge(pair(0.955, 1.01).estimate, 0.05), Decision::Below);
 }
 
 #[test]
@@ -124,7 +120,7 @@ fn one_round_is_inconclusive() {
     let pair = PairedRatio::from_rounds(&[200.0], &[100.0], &ONE).unwrap();
     assert!((pair.estimate.value - 2.0).abs() < 1e-12);
     assert_eq!(pair.estimate.ends(), None);
-    assert_eq!(judge(pair.estimate, 0.0), VerdictResult::Undecided);
+    assert_eq!(judge(pair.estimate, 0.0), Decision::Undecided);
     assert_eq!(minimum_detectable_ratio(pair.estimate), None);
     let cell = interval_of_mean(&[200.0], &ONE).unwrap();
     assert!(close(cell.value, 200.0) && cell.ends().is_none());

@@ -5,7 +5,7 @@
 
 use crate::normal;
 use kurabe_stats::interim::{Analyses, at_analysis, further_rounds};
-use kurabe_stats::{IntervalSettings, PairedRatio, Rng, VerdictResult, judge, mix};
+use kurabe_stats::{Decision, IntervalSettings, PairedRatio, Rng, judge, mix};
 
 /// Rounds at the analyses of a run.
 const PLANNED: [u32; 6] = [6, 9, 14, 21, 32, 48];
@@ -61,7 +61,7 @@ fn runs_that(
 }
 
 fn called(ratio: &PairedRatio) -> bool {
-    matches!(judge(ratio.estimate, 0.0), VerdictResult::Better | VerdictResult::Worse)
+    matches!(judge(ratio.estimate, 0.0), Decision::Above | Decision::Below)
 }
 
 #[test]
@@ -100,12 +100,12 @@ fn a_difference_beyond_the_margin_is_said_to_be_within_it_in_at_most_five_percen
 fn equal_and_five_percent_difference_both_become_conclusive() {
     for factor in [1.0, 1.08] {
         let share = runs_that(Noise::Normal, 1, factor, (&[], true), |ratio| {
-            judge(ratio.estimate, 0.05) != VerdictResult::Undecided
+            judge(ratio.estimate, 0.05) != Decision::Undecided
         });
         assert!(share >= 0.95, "×{factor}: {share}");
     }
     let faster = runs_that(Noise::Normal, 1, 1.08, (&[], true), |ratio| {
-        judge(ratio.estimate, 0.05) == VerdictResult::Better
+        judge(ratio.estimate, 0.05) == Decision::Above
     });
     assert!(faster >= 0.95, "{faster}");
 }
@@ -121,14 +121,14 @@ fn predicted_rounds_decide_most_comparisons() {
         let settings = IntervalSettings::default();
         let of = |rounds: usize| PairedRatio::from_rounds(&a[..rounds], &b[..rounds], &settings).unwrap();
         let ratio = of(6);
-        if judge(ratio.estimate, 0.03) != VerdictResult::Undecided {
+        if judge(ratio.estimate, 0.03) != Decision::Undecided {
             continue;
         }
         let Some(more) = further_rounds(&ratio, 0.03, None, &settings) else { continue };
         // The estimate of the spread after six rounds is rough: the prediction may be wrong by half.
         let rounds = (6 + more + more / 2).min(400);
         foreseen += 1;
-        conclusive += u64::from(judge(of(rounds).estimate, 0.03) != VerdictResult::Undecided);
+        conclusive += u64::from(judge(of(rounds).estimate, 0.03) != Decision::Undecided);
     }
     assert!(foreseen > RUNS / 2, "{foreseen}");
     assert!(conclusive * 2 >= foreseen, "{conclusive} of {foreseen}");

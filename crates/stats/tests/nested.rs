@@ -4,7 +4,7 @@
 
 use crate::normal;
 use kurabe_stats::nested::means_of_blocks;
-use kurabe_stats::{IntervalSettings, PairedRatio, Rng, VerdictResult, judge, mix};
+use kurabe_stats::{Decision, IntervalSettings, PairedRatio, Rng, judge, mix};
 
 const RUNS: u64 = 500;
 /// 5 % of the runs, and two standard deviations of that number.
@@ -34,7 +34,7 @@ fn called_different(blocks: u32, length: u32, between: f64, within: f64) -> [u64
             let settings = IntervalSettings::default();
             let verdict =
                 judge(PairedRatio::from_rounds(&samples(0), &samples(1), &settings).unwrap().estimate, 0.0);
-            *called += u64::from(verdict != VerdictResult::Undecided);
+            *called += u64::from(verdict != Decision::Undecided);
         }
     }
     called
@@ -70,7 +70,7 @@ fn nine_blocks_find_five_percent_in_nine_of_ten_runs() {
             let b = b.into_iter().map(|(round, value)| (round, value * effect));
             let means = [a, b.collect()].map(|side| means_of_blocks(side, |round| round / 2));
             let ratio = PairedRatio::from_rounds(&means[0], &means[1], &settings).unwrap();
-            judge(ratio.estimate, 0.0) != VerdictResult::Undecided
+            judge(ratio.estimate, 0.0) != Decision::Undecided
         };
         (0..RUNS).filter(one).count() as u64
     };

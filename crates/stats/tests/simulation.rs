@@ -3,7 +3,7 @@
 //! Seeds are fixed, so a failure is a change of the rule.
 
 use crate::normal;
-use kurabe_stats::{IntervalSettings, PairedRatio, Rng, VerdictResult, judge, mix};
+use kurabe_stats::{Decision, IntervalSettings, PairedRatio, Rng, judge, mix};
 
 const COMPARISONS: u32 = 40;
 
@@ -48,7 +48,7 @@ fn at_most_five_percent_of_runs_without_any_difference_show_one() {
                 let mut rng = Rng::new(mix(mix(1, case), mix(rounds as u64, run)));
                 let differs = (0..COMPARISONS).any(|_| {
                     judge(compare(&mut rng, noise, rounds, 1.0, COMPARISONS).estimate, 0.0)
-                        != VerdictResult::Undecided
+                        != Decision::Undecided
                 });
                 called += u32::from(differs);
                 runs += 1;
@@ -93,7 +93,7 @@ fn power(rounds: usize, factor: f64, ratio_noise: f64) -> f64 {
         let (subject, baseline) = (side(1000.0 * factor), side(1000.0));
         let settings = IntervalSettings::default().for_comparisons(COMPARISONS);
         let pair = PairedRatio::from_rounds(&subject, &baseline, &settings).unwrap();
-        let wanted = if factor > 1.0 { VerdictResult::Better } else { VerdictResult::Worse };
+        let wanted = if factor > 1.0 { Decision::Above } else { Decision::Below };
         found += u64::from(judge(pair.estimate, 0.0) == wanted);
     }
     found as f64 / RUNS as f64

@@ -51,8 +51,8 @@ impl Opened {
             return Ok(None);
         }
         let [from, to] = [first.driver.endpoint(), second.driver.endpoint()];
-        let is_one_way = first.facts.transport == second.facts.transport;
-        if is_one_way && only_names_differ(a, b) && is_same_place(&from, &to) {
+        let encrypted = |url| Ok::<_, Error>(kurabe_drivers::registry::tls(url)?.is_some());
+        if only_names_differ(a, b) && is_same_place(&from, &to) && encrypted(a)? == encrypted(b)? {
             let [a, b] = [before, at].map(|at| &self.targets[at].url);
             let what = format!("{a} and {b} are one database of one server ({})", one.server);
             return Err(Error::usage(what).hint(

@@ -278,7 +278,7 @@ impl Cost {
         let firsts = firsts.into_iter().map(|cell| (cell, true));
         for ((record, cell), is_aa_control) in plan.available().map(|cell| (cell, false)).chain(firsts) {
             let least = if Load::of(&record.axes) == Load::Highest { MIN_SEARCH } else { MIN_TRIAL };
-            let (least_far, waiting) = latency::trial_time(&targets[record.target]);
+            let (least_far, far_waits) = latency::trial_time(&targets[record.target]);
             let least = least.max(cell.min_time).max(least_far);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let throwaway = plan.spec.is_throwaway(record.target);
@@ -289,7 +289,7 @@ impl Cost {
             let bytes = plan.loaded_bytes(cell) as f64;
             let fill = Duration::from_secs_f64(if is_filled { bytes / CACHED_PER_SECOND } else { 0.0 });
             let connect = targets[record.target].connect.unwrap_or(CONNECT);
-            let each = AROUND + waiting + connect * connections + restart + fill;
+            let each = AROUND + far_waits + connect * connections + restart + fill;
             cost.trials += f64::from(times);
             cost.measured += least * times;
             cost.fixed += each * times;

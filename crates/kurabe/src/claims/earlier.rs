@@ -7,7 +7,8 @@ use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
 use kurabe_record::{Entry, RunState, Store};
 use kurabe_report::analyse;
-use kurabe_report::claim::{Answer, Held, Judgement};
+use kurabe_report::claim::{Held, Judgement};
+use kurabe_stats::Decision;
 
 /// The complete runs of a claim, the newest first.
 pub(crate) struct Earlier {
@@ -51,7 +52,10 @@ impl Earlier {
             let answer = Judgement::of(&run, &analyse(&run, Some(info)), &resolved.tests, Vec::new()).answer;
             (answer, run.header.run)
         });
-        let mut decided = answers.filter(|(answer, _)| matches!(answer, Answer::Holds | Answer::DoesNotHold));
-        decided.next().filter(|(answer, _)| *answer == Answer::Holds).map(|(_, run)| Held { run: Some(run) })
+        let mut decided = answers.filter(|(answer, _)| *answer == Decision::Within || answer.is_outside());
+        decided
+            .next()
+            .filter(|(answer, _)| *answer == Decision::Within)
+            .map(|(_, run)| Held { run: Some(run) })
     }
 }

@@ -223,7 +223,8 @@ fn suite_file(
     let text = std::fs::read_to_string(&path).map_err(|error| {
         at(entry.line, Error::usage(format!("the suite {} cannot be read: {error}", path.display())))
     })?;
-    let custom = crate::custom::of_suite(&path, &text, workload).map_err(|error| at(entry.line, error))?;
+    let custom =
+        crate::suite::custom::of_suite(&path, &text, workload).map_err(|error| at(entry.line, error))?;
     let table = document::table(&text).map_err(|error| error.context(path.display()))?;
     if let Some(custom) = &custom {
         // Mistakes in the workload have places in its own file.

@@ -187,7 +187,8 @@ pub(crate) fn on_this_machine(url: &TargetUrl) -> std::result::Result<(), String
 mod tests {
     use super::*;
     use kurabe_core::metric::Unit;
-    use kurabe_report::claim::{Answer, Range};
+    use kurabe_report::claim::Range;
+    use kurabe_stats::Decision;
 
     fn test(sides: [Option<usize>; 2]) -> Test {
         let side = |target| Side { target, ..Side::default() };
@@ -235,7 +236,7 @@ mod tests {
         let tests = [test([Some(0), Some(1)]), test([Some(0), Some(2)]), test([Some(2), Some(2)])];
         let found = of(&["up:mysql", "oracle:", "up:redis"], &tests, &[]);
         assert_eq!(found.urls, ["up:mysql", "up:redis"]);
-        assert_eq!((found.lacking.len(), found.lacking[0].answer), (1, Answer::NotTestable));
+        assert_eq!((found.lacking.len(), found.lacking[0].answer), (1, Decision::NotTestable));
         let places: Vec<_> = found.tests.iter().map(|test| test.subject.target).collect();
         assert_eq!(places, [Some(0), Some(1)]);
         let found = of(&["up:mysql", "oracle:"], &tests[..1], &[]);

@@ -21,7 +21,8 @@ use kurabe_core::{Error, ErrorKind, units};
 use kurabe_record::Store;
 use kurabe_report::Language;
 use kurabe_report::analyse;
-use kurabe_report::claim::{Answer, Card, Held, Judgement, Reason, Report, json, judge, page, terminal};
+use kurabe_report::claim::{Card, Held, Judgement, Reason, Report, json, judge, page, terminal};
+use kurabe_stats::Decision;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -99,7 +100,7 @@ pub(super) fn claims(options: &ClaimsOptions, workload: &WorkloadOptions, output
             // The other claims have answers all the same.
             Err(error) => {
                 output.error(&error);
-                let now = Judgement::without_run(Answer::NotTestable, in_one_line(&error.to_string()));
+                let now = Judgement::without_run(Decision::NotTestable, in_one_line(&error.to_string()));
                 cards.push(Card::new(about.clone(), None, now, None));
                 failed = failed.or(Some(exit::of(&error)));
             }
@@ -222,7 +223,7 @@ impl Session<'_> {
         let work = match &definition.work {
             Ok(work) => work,
             Err(why) => {
-                let now = Judgement::without_run(Answer::NotTestable, why);
+                let now = Judgement::without_run(Decision::NotTestable, why);
                 let held = definition.held.then_some(Held { run: None });
                 return Ok(Card::new(definition.about.clone(), held, now, None));
             }
@@ -267,9 +268,9 @@ impl Session<'_> {
             Ok((_, Some(Made { run, summary }))) => {
                 Judgement::of(&run, &summary, &resolved.tests, resolved.lacking)
             }
-            Ok((_, None)) => Judgement::without_run(Answer::Undecided, "nothing was measured"),
+            Ok((_, None)) => Judgement::without_run(Decision::Undecided, "nothing was measured"),
             Err(error) => match self.unusable(&error) {
-                Some(why) => Judgement::without_run(Answer::NotTestable, why),
+                Some(why) => Judgement::without_run(Decision::NotTestable, why),
                 None => return Err(error),
             },
         };
@@ -293,7 +294,7 @@ impl Session<'_> {
     ) -> Result<(Judgement, Option<Held>)> {
         let Some(run) = earlier.run(0) else {
             let why = "there is no complete run of it in the folder of runs";
-            return Ok((Judgement::without_run(Answer::NotTestable, why), None));
+            return Ok((Judgement::without_run(Decision::NotTestable, why), None));
         };
         let made = &run.header.spec.targets;
         let is_here = |url: &TargetUrl| {
@@ -356,7 +357,7 @@ impl Session<'_> {
                 }
                 let limit = self.request(work, &resolved)?.time_limit();
                 match self.answer(definition, work, then) {
-                    Ok((judgement, _)) if judgement.answer == Answer::NotTestable => {
+                    Ok((judgement, _)) if judgement.answer == Decision::NotTestable => {
                         for why in judgement.reasons(Language::English) {
                             self.output.result(&format!("  not testable here: {why}"))?;
                         }
@@ -386,7 +387,7 @@ impl Session<'_> {
 
 /// The answer if no test can be made.
 fn not_here(resolved: Resolved) -> Judgement {
-    Judgement { tests: resolved.lacking, why: None, ..Judgement::without_run(Answer::NotTestable, "") }
+    Judgement { tests: resolved.lacking, why: None, ..Judgement::without_run(Decision::NotTestable, "") }
 }
 
 fn in_one_line(text: &str) -> String {

@@ -10,8 +10,9 @@ use anyhow::Result;
 use kurabe_core::Error;
 use kurabe_core::run::Run;
 use kurabe_record::Store;
-use kurabe_report::compare::{self, Answer, Compared, MAX_RUNS};
+use kurabe_report::compare::{self, Compared, MAX_RUNS};
 use kurabe_report::{Summary, View};
+use kurabe_stats::Decision;
 use std::path::PathBuf;
 
 options! {
@@ -90,8 +91,8 @@ pub(super) fn judged(
     };
     files.write(&formats, output)?;
     Ok(match compared.gate.map(|gate| gate.decided.decision) {
-        None | Some(Answer::Holds) => exit::DONE,
-        Some(Answer::DoesNotHold) => exit::SLOWER,
-        Some(Answer::Undecided | Answer::NotTestable) => exit::UNDECIDED,
+        None | Some(Decision::Above | Decision::Within) => exit::DONE,
+        Some(Decision::Below) => exit::SLOWER,
+        Some(Decision::Undecided | Decision::NotTestable) => exit::UNDECIDED,
     })
 }

@@ -33,7 +33,9 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
         return resumed(name, &store()?, options, output);
     }
     let (request, suite): (_, Option<PathBuf>) = match experiment {
-        Some(PGBENCH) => (Request::of_pgbench(options)?, crate::custom::first_script(&options.pgbench)),
+        Some(PGBENCH) => {
+            (Request::of_pgbench(options)?, crate::suite::custom::first_script(&options.pgbench))
+        }
         Some(QUERY) => (Request::of_query(options)?, None),
         Some(REPLAY) => (Request::of_replay(options, output)?, None),
         Some(name) => (Request::of_experiment(registry::find(name)?.info, options)?, None),

@@ -2,9 +2,9 @@
 
 use super::{Request, place_targets};
 use crate::axes::axes_of;
-use crate::custom::{self, PGBENCH_KEYS};
 use crate::document;
 use crate::run_options::{AxisOption, RunOptions, Settings};
+use crate::suite::custom::{self, PGBENCH_KEYS};
 use crate::words::{known, word, words};
 use kurabe_core::custom::{CustomWorkload, Language};
 use kurabe_core::experiment::ExperimentInfo;

@@ -1,7 +1,7 @@
 //! The answers to the tests of a claim, from a run.
 
 use crate::cell::{CellResult, Status};
-use crate::claim::{Answer, Part, Reason, Side, Test};
+use crate::claim::{Part, Reason, Side, Test};
 use crate::metrics::{Rounds, arithmetic, interval, samples};
 use crate::results::latest;
 use crate::rule::Rule;
@@ -13,7 +13,7 @@ use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::sort;
 use kurabe_core::stats_probe::{Counter, WaitState};
 use kurabe_core::target::UP;
-use kurabe_stats::{Interval, IntervalSettings, PairedRatio};
+use kurabe_stats::{Decision, Interval, IntervalSettings, PairedRatio};
 use std::collections::BTreeMap;
 
 /// Throwaway servers in whose place others are started where they are not installed: as a target names them, the other one,
@@ -58,7 +58,7 @@ impl<'a> Cells<'a> {
 fn cells<'a>(summary: &'a Summary, test: &Test) -> Vec<Cells<'a>> {
     let candidates = || summary.cells.iter().filter(|cell| !cell.aa_control);
     let matches = |cell: &CellResult, side: &Side| {
-        side.target.is_none_or(|target| target == cell.target_index)
+        side.target.is_none_or(|target| target == cell.target.at())
             && side.axes.iter().all(|(axis, value)| cell.axes.get(axis) == Some(value))
     };
     let others = |cell: &CellResult| -> BTreeMap<String, AxisValue> {
@@ -69,9 +69,9 @@ fn cells<'a>(summary: &'a Summary, test: &Test) -> Vec<Cells<'a>> {
     let subjects = candidates().filter(operation).filter(|cell| matches(cell, &test.subject));
     let pair = |subject: &'a CellResult| {
         let baseline = test.baseline.as_ref().and_then(|side| {
-            let target = side.target.unwrap_or(subject.target_index);
+            let target = side.target.unwrap_or(subject.target.at());
             candidates().find(|cell| {
-                cell.target_index == target
+                cell.target.at() == target
                     && cell.operation == subject.operation
                     && matches(cell, side)
                     && others(cell) == others(subject)
@@ -110,14 +110,14 @@ impl Judge<'_> {
         if let Some(lacking) = cells.all().find(|cell| lacks(cell)) {
             let why = lacking.reason.clone().unwrap_or_default();
             if lacking.status == Status::Failed {
-                (part.answer, part.failed) = (Answer::Undecided, true);
+                (part.answer, part.failed) = (Decision::Undecided, true);
                 part.why = Some(Reason::TrialFailed { why });
             } else {
                 part.why = Some(Reason::Other(why));
             }
             return part;
         }
-        (part.answer, part.why) = (Answer::Undecided, None);
+        (part.answer, part.why) = (Decision::Undecided, None);
         part.notes = self.notes(test, cells);
         if let Some(next) = self.summary.next_analysis {
             part.why = Some(Reason::NotComplete { next });
@@ -136,9 +136,9 @@ impl Judge<'_> {
             None => self.value(test, cells.subject, settings, &mut part),
         }
         if part.found.is_none() && part.why.is_none() {
-            part.answer = Answer::NotTestable;
+            part.answer = Decision::NotTestable;
             part.why = Some(Reason::NotMeasured { metric: test.metric.clone() });
-        } else if part.answer == Answer::Undecided && part.why.is_none() {
+        } else if part.answer == Decision::Undecided && part.why.is_none() {
             part.why = Some(Reason::Straddles);
         }
         part
@@ -146,7 +146,7 @@ impl Judge<'_> {
 
     /// Why a throwaway server decides nothing of the engine that the claim names: another one was started in its place.
     fn stands_in(&self, cell: &CellResult) -> Option<Reason> {
-        let url = self.summary.spec.targets.get(cell.target_index)?;
+        let url = self.summary.spec.targets.get(cell.target.at())?;
         let found = STAND_INS.iter().find(|(named, other, _)| {
             url.contains(&format!("{UP}:{named}")) && cell.engine.starts_with(other)
         });
@@ -155,12 +155,8 @@ impl Judge<'_> {
 
     /// Whether the target cannot do what the cell needs.
     fn is_refused(&self, cell: &CellResult) -> bool {
-        self.run.header.cells.iter().any(|record| {
-            record.target == cell.target_index
-                && record.axes == cell.axes
-                && !record.aa_control
-                && record.refusal(&cell.operation).is_some()
-        })
+        let record = self.run.header.cells.get(cell.record);
+        record.is_some_and(|record| record.refusal(&cell.operation).is_some())
     }
 
     /// The ratio of two cells, round by round.
@@ -196,7 +192,7 @@ impl Judge<'_> {
         let no_low = disturbed && test.unit != Unit::PerSecond && test.metric != DATA_RATE.name;
         let no_high = disturbed && test.unit != Unit::Nanoseconds;
         answer(part, Limits { no_low, no_high });
-        if disturbed && part.answer == Answer::Undecided {
+        if disturbed && part.answer == Decision::Undecided {
             part.notes.retain(|note| *note != Reason::Disturbed);
             part.why = Some(Reason::Disturbed);
         }
@@ -218,20 +214,22 @@ impl Judge<'_> {
         let limits = limits(test, sides);
         if limits.unbounded() {
             let full = sides.into_iter().filter(|cell| cell.is_lower_bound());
-            notes.push(Reason::ClientSaturated { targets: full.map(|cell| cell.target.clone()).collect() });
+            notes.push(Reason::ClientSaturated {
+                targets: full.map(|cell| cell.target.to_string()).collect(),
+            });
         }
         notes
     }
 
     fn targets(&self, test: &Test, cells: &Cells<'_>) -> String {
         let labels = &self.summary.labels;
-        let named = |cell: &CellResult| labels.targets[cell.target_index].clone();
+        let named = |cell: &CellResult| labels.targets[cell.target.at()].clone();
         match (cells.baseline, test.baseline.as_ref().and_then(|side| side.target)) {
-            (Some(baseline), _) if baseline.target_index != cells.subject.target_index => {
+            (Some(baseline), _) if baseline.target != cells.subject.target => {
                 format!("{} : {}", named(cells.subject), named(baseline))
             }
             // The run may lack the baseline's cell.
-            (None, Some(target)) if target != cells.subject.target_index => {
+            (None, Some(target)) if target != cells.subject.target.at() => {
                 let other = labels.targets.get(target).cloned().unwrap_or_default();
                 format!("{} : {other}", named(cells.subject))
             }
@@ -300,7 +298,7 @@ fn limits(test: &Test, [subject, baseline]: [&CellResult; 2]) -> Limits {
         Unit::Nanoseconds => false,
         _ => return Limits::default(),
     };
-    if subject.target_index == baseline.target_index {
+    if subject.target == baseline.target {
         return Limits::default();
     }
     let [subject, baseline] = [subject.is_lower_bound(), baseline.is_lower_bound()];
@@ -320,7 +318,7 @@ fn answer(part: &mut Part, limits: Limits) {
     part.answer = part.claimed.answer(limits.of(low, high));
     // With more rounds the interval approaches the value.
     let at_best = part.claimed.answer(limits.of(found.value, found.value));
-    part.open = part.answer == Answer::Undecided && at_best != Answer::Undecided;
+    part.open = part.answer == Decision::Undecided && at_best != Decision::Undecided;
 }
 
 /// The share of the server's CPU time that samples of its sessions show.
@@ -358,12 +356,8 @@ pub(super) fn rounds(run: &Run, cell: &CellResult, metric: &str) -> Rounds {
         return found.by_round.clone();
     }
     let Some(derive) = derived(metric) else { return Rounds::new() };
-    let same = |record: &kurabe_core::run::CellRecord| {
-        record.target == cell.target_index && record.axes == cell.axes && !record.aa_control
-    };
-    let Some(index) = run.header.cells.iter().position(same) else { return Rounds::new() };
     let trials = latest(run);
-    let trials = trials.get(&(index, cell.operation.as_str())).into_iter().flatten();
+    let trials = trials.get(&(cell.record, cell.operation.as_str())).into_iter().flatten();
     let value = |(round, trial): (&u32, &&kurabe_core::run::TrialRecord)| match &trial.outcome {
         Outcome::Measured(measured) => Some((*round, derive(measured, cell)?)),
         Outcome::Failed { .. } => None,

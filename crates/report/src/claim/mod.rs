@@ -12,13 +12,13 @@ mod text;
 
 use kurabe_core::axis::AxisValue;
 use kurabe_core::metric::Unit;
-use kurabe_stats::Estimate;
+use kurabe_stats::{Decision, Estimate};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 pub use judge::judge;
 pub use judge::metrics;
-pub use range::{Answer, Range};
+pub use range::{Range, together};
 pub use report::Reason;
 pub use report::{About, Card, Held, Judgement, Report, Tested, json};
 pub use text::page;
@@ -60,7 +60,8 @@ pub struct Part {
     pub metric: String,
     /// The unit of the value: a ratio if two cells are compared.
     pub unit: Unit,
-    pub answer: Answer,
+    #[serde(serialize_with = "range::written")]
+    pub answer: Decision,
     pub claimed: Range,
     /// The value with its interval; `None` if there is none.
     #[serde(flatten)]
@@ -89,7 +90,7 @@ impl Part {
             what: test.metric.clone(),
             metric: test.metric.clone(),
             unit: if test.baseline.is_some() { Unit::Ratio } else { test.unit },
-            answer: Answer::NotTestable,
+            answer: Decision::NotTestable,
             claimed: test.claimed,
             found: None,
             rounds: 0,

@@ -3,45 +3,45 @@
 use crate::format::figure;
 use crate::messages::{Language, Message};
 use crate::wording::say;
-use kurabe_stats::Interval;
-use serde::Serialize;
+use kurabe_stats::{Decision, Interval};
+use serde::{Serialize, Serializer};
 
-/// The answer to a claim, or to one of its tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// The whole interval lies within the claimed range.
-    Holds,
-    /// The whole interval lies outside of the claimed range.
-    DoesNotHold,
-    /// The interval contains values within the range and outside of it, or there is no interval.
-    Undecided,
-    /// Nothing was measured, for a reason that is given.
-    NotTestable,
+/// The answer to a claim, in words.
+pub(super) fn word(answer: Decision, language: Language) -> &'static str {
+    let message = match answer {
+        Decision::Within => Message::Holds,
+        Decision::Above | Decision::Below => Message::DoesNotHold,
+        Decision::Undecided => Message::Undecided,
+        Decision::NotTestable => Message::NotTestable,
+    };
+    message.text(language)
 }
 
-impl Answer {
-    /// All of them, in the order of summaries.
-    pub const ALL: [Self; 4] = [Self::Holds, Self::DoesNotHold, Self::Undecided, Self::NotTestable];
-
-    /// The answer in words.
-    pub fn word(self, language: Language) -> &'static str {
-        let message = match self {
-            Self::Holds => Message::Holds,
-            Self::DoesNotHold => Message::DoesNotHold,
-            Self::Undecided => Message::Undecided,
-            Self::NotTestable => Message::NotTestable,
-        };
-        message.text(language)
+/// The answer to a claim, as files and style sheets name it.
+pub(super) fn name(answer: Decision) -> &'static str {
+    match answer {
+        Decision::Within => "holds",
+        Decision::Above | Decision::Below => "does-not-hold",
+        Decision::Undecided => "undecided",
+        Decision::NotTestable => "not-testable",
     }
+}
 
-    /// The answer to a claim from those to its tests: it holds if each test holds, and does not hold if one does not. It is
-    /// decided only if all its tests were made: half a claim is another one.
-    pub fn of(tests: impl IntoIterator<Item = Self>) -> Self {
-        let found: Vec<Self> = tests.into_iter().collect();
-        let order = [Self::NotTestable, Self::DoesNotHold, Self::Undecided, Self::Holds];
-        order.into_iter().find(|answer| found.contains(answer)).unwrap_or(Self::NotTestable)
-    }
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+pub(super) fn written<S: Serializer>(answer: &Decision, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(name(*answer))
+}
+
+/// The answer to a claim from those to its tests: it holds if each test holds, and does not hold if one does not. It is
+/// decided only if all its tests were made: half a claim is another one.
+pub fn together(tests: impl IntoIterator<Item = Decision>) -> Decision {
+    let found: Vec<Decision> = tests.into_iter().collect();
+    let any = |is_one: fn(Decision) -> bool| found.iter().copied().find(|answer| is_one(*answer));
+    any(|answer| answer == Decision::NotTestable)
+        .or_else(|| any(Decision::is_outside))
+        .or_else(|| any(|answer| answer == Decision::Undecided))
+        .or_else(|| found.first().copied())
+        .unwrap_or(Decision::NotTestable)
 }
 
 /// The claimed range of a positive value, with a tolerance.
@@ -68,18 +68,18 @@ impl Range {
         }
     }
 
-    /// The answer for a value of which this interval is known. It is a pure function of the two intervals: it holds if
-    /// the range contains the interval, does not hold if they have no value in common, and is undecided otherwise.
-    pub fn answer(&self, interval: Interval) -> Answer {
+    /// The answer for a value of which this interval is known. It is a pure function of the two intervals: within if
+    /// the range contains the interval, above or below if they have no value in common, and undecided otherwise.
+    pub fn answer(&self, interval: Interval) -> Decision {
         let claimed = self.ends();
         if claimed.low <= interval.low && interval.low <= interval.high && interval.high <= claimed.high {
-            Answer::Holds
-        } else if interval.low <= interval.high
-            && (interval.high < claimed.low || claimed.high < interval.low)
-        {
-            Answer::DoesNotHold
+            Decision::Within
+        } else if interval.low <= interval.high && interval.high < claimed.low {
+            Decision::Below
+        } else if interval.low <= interval.high && claimed.high < interval.low {
+            Decision::Above
         } else {
-            Answer::Undecided
+            Decision::Undecided
         }
     }
 
@@ -109,30 +109,30 @@ mod tests {
     fn published_factors_are_answered_as_a_reader_would() {
         let of = |range: Range, low, high| range.answer(Interval { low, high });
         let six_to_ten = range(Some(6.0), Some(10.0), 0.25);
-        assert_eq!(of(six_to_ten, 5.0, 9.0), Answer::Holds);
-        assert_eq!(of(six_to_ten, 1.1, 1.3), Answer::DoesNotHold);
-        assert_eq!(of(six_to_ten, 13.0, 14.0), Answer::DoesNotHold);
-        assert_eq!(of(six_to_ten, 4.0, 9.0), Answer::Undecided);
+        assert_eq!(of(six_to_ten, 5.0, 9.0), Decision::Within);
+        assert_eq!(of(six_to_ten, 1.1, 1.3), Decision::Below);
+        assert_eq!(of(six_to_ten, 13.0, 14.0), Decision::Above);
+        assert_eq!(of(six_to_ten, 4.0, 9.0), Decision::Undecided);
         let faster = range(Some(1.0), None, 0.0);
-        assert_eq!(of(faster, 1.0, 40.0), Answer::Holds);
-        assert_eq!(of(faster, 0.99, 1.0), Answer::Undecided);
-        assert_eq!(of(faster, f64::NAN, 2.0), Answer::Undecided);
-        assert_eq!(of(faster, 2.0, f64::INFINITY), Answer::Holds);
+        assert_eq!(of(faster, 1.0, 40.0), Decision::Within);
+        assert_eq!(of(faster, 0.99, 1.0), Decision::Undecided);
+        assert_eq!(of(faster, f64::NAN, 2.0), Decision::Undecided);
+        assert_eq!(of(faster, 2.0, f64::INFINITY), Decision::Within);
     }
 
     #[test]
     fn claim_is_decided_only_if_each_of_its_tests_can_be_made() {
-        use Answer::{DoesNotHold, Holds, NotTestable, Undecided};
+        use Decision::{Above, Below, NotTestable, Undecided, Within};
         for (tests, answer) in [
-            (&[Holds, Holds][..], Holds),
-            (&[Holds, NotTestable], NotTestable),
-            (&[DoesNotHold, NotTestable], NotTestable),
-            (&[Holds, Undecided], Undecided),
-            (&[Undecided, DoesNotHold, Holds], DoesNotHold),
+            (&[Within, Within][..], Within),
+            (&[Within, NotTestable], NotTestable),
+            (&[Below, NotTestable], NotTestable),
+            (&[Within, Undecided], Undecided),
+            (&[Undecided, Above, Within, Below], Above),
             (&[NotTestable, NotTestable], NotTestable),
             (&[], NotTestable),
         ] {
-            assert_eq!(Answer::of(tests.iter().copied()), answer, "{tests:?}");
+            assert_eq!(together(tests.iter().copied()), answer, "{tests:?}");
         }
     }
 
@@ -163,14 +163,14 @@ mod tests {
             // Any value that the interval does not exclude.
             let value = at.mul_add(interval.high - interval.low, interval.low).clamp(interval.low, interval.high);
             match range.answer(interval) {
-                Answer::Holds => prop_assert!(claimed.contains(value), "{value} is outside of {claimed:?}"),
-                Answer::DoesNotHold => prop_assert!(!claimed.contains(value), "{value} is within {claimed:?}"),
-                Answer::Undecided => prop_assert!(
+                Decision::Within => prop_assert!(claimed.contains(value), "{value} is outside of {claimed:?}"),
+                Decision::Above | Decision::Below => prop_assert!(!claimed.contains(value), "{value} is within {claimed:?}"),
+                Decision::Undecided => prop_assert!(
                     claimed.contains(interval.low) != claimed.contains(interval.high)
                         || interval.low < claimed.low && claimed.high < interval.high,
                     "{interval:?} and {claimed:?}"
                 ),
-                Answer::NotTestable => return Err(TestCaseError::fail("a measured value is testable")),
+                Decision::NotTestable => return Err(TestCaseError::fail("a measured value is testable")),
             }
         }
 
@@ -180,12 +180,12 @@ mod tests {
         ) {
             let narrow = range.answer(Interval { low, high: low * width });
             let wide = range.answer(Interval { low: low / wider, high: low * width * wider });
-            prop_assert!(wide == narrow || wide == Answer::Undecided, "{narrow:?} became {wide:?}");
+            prop_assert!(wide == narrow || wide == Decision::Undecided, "{narrow:?} became {wide:?}");
         }
 
         #[test]
         fn exact_value_is_always_decided(range in claimed(), value in 0.001_f64..100.0) {
-            prop_assert_ne!(range.answer(Interval { low: value, high: value }), Answer::Undecided);
+            prop_assert_ne!(range.answer(Interval { low: value, high: value }), Decision::Undecided);
         }
     }
 }

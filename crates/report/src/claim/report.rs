@@ -1,6 +1,7 @@
 //! The answers to several claims, and their JSON.
 
-use crate::claim::{Answer, Part, Test, judge};
+use crate::claim::range::{name, together, word, written};
+use crate::claim::{Part, Test, judge};
 use crate::group::distinct;
 use crate::json::indented;
 use crate::messages::Language;
@@ -8,6 +9,7 @@ use crate::summary::Summary;
 use crate::wording::{joined, many, say};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::run::{MachineFacts, Run};
+use kurabe_stats::Decision;
 use serde::{Serialize, Serializer};
 use std::fmt::{self, Display, Formatter};
 
@@ -49,7 +51,8 @@ pub struct Tested {
 /// The answer to a claim on some servers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Judgement {
-    pub answer: Answer,
+    #[serde(serialize_with = "written")]
+    pub answer: Decision,
     /// Why it was not tested, as a clause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Reason>,
@@ -80,7 +83,7 @@ impl Judgement {
             let clause = target.publishing.as_ref()?;
             Some(format!("{}: {} ({})", target.name, clause.says, clause.name))
         });
-        let answer = Answer::of(parts.iter().map(|part| part.answer));
+        let answer = together(parts.iter().map(|part| part.answer));
         Self {
             answer,
             why: None,
@@ -101,7 +104,7 @@ impl Judgement {
     }
 
     /// A claim that was not run, for this reason. A claim whose run was stopped is undecided.
-    pub fn without_run(answer: Answer, why: impl Into<Reason>) -> Self {
+    pub fn without_run(answer: Decision, why: impl Into<Reason>) -> Self {
         Self {
             answer,
             why: Some(why.into()),
@@ -148,7 +151,8 @@ pub struct Card {
     #[serde(flatten)]
     pub about: About,
     /// The answer for today's servers.
-    pub answer: Answer,
+    #[serde(serialize_with = "written")]
+    pub answer: Decision,
     /// Whether it held before; `None` if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
@@ -165,7 +169,7 @@ impl Card {
     /// A claim with its answers.
     pub fn new(about: About, held: Option<Held>, now: Judgement, then: Option<Judgement>) -> Self {
         let answer = now.answer;
-        let no_longer_holds = held.is_some() && answer == Answer::DoesNotHold;
+        let no_longer_holds = held.is_some() && answer.is_outside();
         Self { about, answer, held, no_longer_holds, now, then }
     }
 }
@@ -196,20 +200,21 @@ impl Report {
 
     /// The number of claims with each answer: `3 hold, 2 do not hold, 1 is undecided, 4 are not testable here`.
     pub fn counts(&self, language: Language) -> String {
-        let of = |answer: Answer| {
+        let of = |answer: Decision| {
             let [one, several] = match answer {
-                Answer::Holds => ["holds", "hold"],
-                Answer::DoesNotHold => ["does not hold", "do not hold"],
-                Answer::Undecided => ["is undecided", "are undecided"],
-                Answer::NotTestable => ["is not testable here", "are not testable here"],
+                Decision::Within => ["holds", "hold"],
+                Decision::Above | Decision::Below => ["does not hold", "do not hold"],
+                Decision::Undecided => ["is undecided", "are undecided"],
+                Decision::NotTestable => ["is not testable here", "are not testable here"],
             };
-            let count = self.claims.iter().filter(|card| card.answer == answer).count() as u64;
+            let count = self.claims.iter().filter(|card| name(card.answer) == name(answer)).count() as u64;
             (count > 0).then(|| match language {
                 Language::English => many(count, one, several),
-                Language::Japanese => format!("{} {count} 件", answer.word(language)),
+                Language::Japanese => format!("{} {count} 件", word(answer, language)),
             })
         };
-        joined(&Answer::ALL.into_iter().filter_map(of).collect::<Vec<_>>(), ", ", language)
+        let all = [Decision::Within, Decision::Below, Decision::Undecided, Decision::NotTestable];
+        joined(&all.into_iter().filter_map(of).collect::<Vec<_>>(), ", ", language)
     }
 }
 

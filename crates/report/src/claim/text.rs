@@ -1,6 +1,7 @@
 //! The answers on the terminal.
 
-use crate::claim::{Answer, Card, Judgement, Part, Report};
+use crate::claim::range::{name, word};
+use crate::claim::{Card, Judgement, Part, Report};
 use crate::format::{capital, figure, glued, timestamp, value_of};
 use crate::html::Document;
 use crate::messages::{Language, Message};
@@ -9,6 +10,7 @@ use crate::terminal_page::{Options, Page};
 use crate::wording::{joined, say, with_interval};
 use kurabe_core::metric::Unit;
 use kurabe_core::units;
+use kurabe_stats::Decision;
 use kurabe_stats::Estimate;
 use maud::{Markup, html};
 use unicode_width::UnicodeWidthStr;
@@ -46,12 +48,12 @@ pub(super) fn text(card: &Card) -> String {
 /// The result in one cell of a table: the value of the only test, or how many tests hold.
 fn result(judgement: &Judgement, language: Language) -> String {
     let tested: Vec<&Part> =
-        judgement.tests.iter().filter(|part| part.answer != Answer::NotTestable).collect();
+        judgement.tests.iter().filter(|part| part.answer != Decision::NotTestable).collect();
     match tested.as_slice() {
         [] => "–".to_owned(),
         [one] => found(one, language),
         several => {
-            let hold = several.iter().filter(|part| part.answer == Answer::Holds).count();
+            let hold = several.iter().filter(|part| part.answer == Decision::Within).count();
             let all = several.len();
             say!(language, "{hold} of {all} hold", "{all} 件中 {hold} 件成立")
         }
@@ -87,7 +89,7 @@ pub fn terminal(report: &Report, options: &Options, language: Language) -> Strin
     page.gap();
     let is_tested = |card: &&Card| {
         let judgements = [Some(&card.now), card.then.as_ref()];
-        options.details || judgements.into_iter().flatten().any(|found| found.answer != Answer::NotTestable)
+        options.details || judgements.into_iter().flatten().any(|found| found.answer != Decision::NotTestable)
     };
     for card in report.claims.iter().filter(is_tested) {
         details(&mut page, card, options.details, language);
@@ -148,10 +150,10 @@ fn table(report: &Report, width: usize, language: Language) -> Table {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for card in &report.claims {
         let mut row = |id: &str, judgement: &Judgement, text: String| {
-            let word = judgement.answer.word(language).to_owned();
+            let answer = word(judgement.answer, language).to_owned();
             rows.push(vec![
                 id.to_owned(),
-                word,
+                answer,
                 result(judgement, language),
                 one_claim(judgement, language),
                 text,
@@ -210,7 +212,7 @@ fn details(page: &mut Page, card: &Card, all: bool, language: Language) {
     for (era, judgement) in [("", Some(&card.now)), (then, card.then.as_ref())] {
         let Some(judgement) = judgement else { continue };
         if let Some(why) = &judgement.why {
-            let (word, why) = (judgement.answer.word(language), why.clause(language));
+            let (word, why) = (word(judgement.answer, language), why.clause(language));
             page.item(&say!(language, "{era}{word}: {why}.", "{era}{word}: {why}。"));
         }
         for part in &judgement.tests {
@@ -230,7 +232,7 @@ fn sentence(part: &Part, language: Language) -> String {
     let value = part.found.map(|_| format!(" = {}", found(part, language))).unwrap_or_default();
     let why = part.why.as_ref().map(|why| format!(" ({})", why.clause(language))).unwrap_or_default();
     let notes = part.notes.iter().map(|note| note.clause(language));
-    let (what, claimed, answer) = (&part.what, claimed(part, language), part.answer.word(language));
+    let (what, claimed, answer) = (&part.what, claimed(part, language), word(part.answer, language));
     match language {
         Language::English => {
             let notes = notes.fold(String::new(), |text, note| format!("{text}; {note}"));
@@ -281,16 +283,6 @@ pub fn page(report: &Report, language: Language) -> String {
     Document { language, title, style: STYLE, body, script: String::new() }.text()
 }
 
-/// The class of an answer in the style sheet.
-fn class(answer: Answer) -> &'static str {
-    match answer {
-        Answer::Holds => "holds",
-        Answer::DoesNotHold => "does-not-hold",
-        Answer::Undecided => "undecided",
-        Answer::NotTestable => "not-testable",
-    }
-}
-
 fn one(card: &Card, language: Language) -> Markup {
     let about = &card.about;
     let facts = [
@@ -299,7 +291,7 @@ fn one(card: &Card, language: Language) -> Markup {
         (Message::ClaimSource, &about.source),
     ];
     html! {
-        section class={ "card " (class(card.answer)) } id=(about.id) {
+        section class={ "card " (name(card.answer)) } id=(about.id) {
             h2 { (about.id) ": " (text(card)) }
             (judgement("", &card.now, language))
             @if let Some(then) = &card.then { (judgement(Message::Then.text(language), then, language)) }
@@ -316,7 +308,7 @@ fn one(card: &Card, language: Language) -> Markup {
 fn judgement(era: &str, judgement: &Judgement, language: Language) -> Markup {
     let servers = judgement.servers();
     html! {
-        p class="answer" { (era) (judgement.answer.word(language)) }
+        p class="answer" { (era) (word(judgement.answer, language)) }
         @if let Some(why) = &judgement.why { p class="soft" { (why.clause(language)) } }
         @for clause in &judgement.publishing { p class="note" { (clause) } }
         @if !judgement.tests.is_empty() {
@@ -334,7 +326,7 @@ fn test(part: &Part, language: Language) -> Markup {
         @if !part.target.is_empty() { strong { (part.target) } ": " }
         (glued(&part.what))
         @if part.found.is_some() { " = " (glued(&found(part, language))) }
-        "; " (say(Message::Claimed)) ": " (glued(&claimed(part, language))) ": " strong { (part.answer.word(language)) }
+        "; " (say(Message::Claimed)) ": " (glued(&claimed(part, language))) ": " strong { (word(part.answer, language)) }
         @if let Some(why) = &part.why { " (" (why.clause(language)) ")" }
         @for note in &part.notes { "; " (note.clause(language)) }
         (drawing(part, language))

@@ -1,6 +1,7 @@
 //! Differences between two runs besides their results: versions, settings, machine, spec.
 
-use crate::summary::{Summary, TargetSummary};
+use crate::summary::Summary;
+use crate::target::TargetSummary;
 use crate::wording::class_name;
 use kurabe_core::custom::{CustomFile, CustomWorkload};
 use kurabe_core::run::Setup;

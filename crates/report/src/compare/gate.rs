@@ -12,20 +12,21 @@
 //! other processes used the CPU is *undecided*.
 
 use crate::cell::{CellResult, Status};
-use crate::claim::{Answer, Range};
+use crate::claim::Range;
 use crate::compare::render::value;
-use crate::compare::{Compared, Difference, RUN, Row, is_tail};
+use crate::compare::{Compared, Difference, FIRST, SECOND, is_tail};
 use crate::finding::runs::TAIL;
-use crate::finding::{Criteria, Gated, Runs, Section, Statement};
+use crate::finding::{Criteria, Gated, Gates, Section, Statement};
 use crate::labels::Labels;
 use crate::messages::{Language, Message};
 use crate::server_statistics::statements_of;
-use crate::summary::{Summary, TargetSummary};
-use crate::verdict::Why;
+use crate::summary::Summary;
+use crate::target::TargetSummary;
+use crate::verdict::{Verdict, Why};
 use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::stats_probe::{Counter, StatementUse, WaitState};
 use kurabe_core::{Error, Result, sort};
-use kurabe_stats::{Estimate, Interval};
+use kurabe_stats::{Decision, Estimate, Interval};
 use serde::Serialize;
 
 /// By how many times more rounds than were made are still advised.
@@ -56,8 +57,8 @@ impl Criteria {
     }
 
     /// The margin of a result, and whether it was asked for; `None` if the result is not judged.
-    pub(super) fn of(&self, row: &Row) -> Option<(f64, bool)> {
-        let tail = is_tail(&row.metric) && (row.primary || row.of_kind);
+    pub(super) fn of(&self, row: &Verdict) -> Option<(f64, bool)> {
+        let tail = is_tail(&row.pair.metric) && (row.primary || row.of_kind);
         let named = self.p99.filter(|_| tail).or(self.slower.filter(|_| row.primary || row.of_kind && !tail));
         let unnamed = self.slower.filter(|_| tail).map(|slower| (slower.max(TAIL), false));
         named.map(|margin| (margin, true)).or(unnamed)
@@ -87,47 +88,48 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
         row.gate = criteria
             .of(row)
             .and_then(|(margin, _)| of_row(row, margin))
-            .map(|judged| if obstacles.is_empty() { judged } else { Answer::NotTestable });
-        let shown_beside_load = row.gate == Some(Answer::DoesNotHold) && compared.between.is_none();
-        let decided = matches!(row.gate, Some(Answer::Holds | Answer::DoesNotHold));
+            .map(|judged| if obstacles.is_empty() { judged } else { Decision::NotTestable });
+        let shown_beside_load = row.gate == Some(Decision::Below) && compared.between.is_none();
+        let decided = matches!(row.gate, Some(Decision::Within | Decision::Below));
         if decided && !shown_beside_load && !row.disturbed.is_empty() {
-            row.gate = Some(Answer::Undecided);
+            row.gate = Some(Decision::Undecided);
             row.why = Some(Why::Disturbed { sides: row.disturbed.clone() });
         }
     }
-    let of = |wanted: Answer| compared.rows.iter().filter(move |row| row.gate == Some(wanted));
-    let count = |wanted: Answer| of(wanted).count() as u32;
-    let is_asked = |row: &&Row| criteria.of(row).is_some_and(|(_, asked)| asked);
+    let of = |wanted: Decision| compared.rows.iter().filter(move |row| row.gate == Some(wanted));
+    let count = |wanted: Decision| of(wanted).count() as u32;
+    let is_asked = |row: &&Verdict| criteria.of(row).is_some_and(|(_, asked)| asked);
     let mut decided = Gated {
         criteria,
-        decision: Answer::Holds,
-        passed: count(Answer::Holds),
-        slower: count(Answer::DoesNotHold),
-        undecided: count(Answer::Undecided),
-        tails: of(Answer::Undecided).filter(|row| !is_asked(row)).count() as u32,
-        not_judged: count(Answer::NotTestable) + missing(first, second),
+        decision: Decision::Within,
+        passed: count(Decision::Within),
+        slower: count(Decision::Below),
+        undecided: count(Decision::Undecided),
+        tails: of(Decision::Undecided).filter(|row| !is_asked(row)).count() as u32,
+        not_judged: count(Decision::NotTestable) + missing(first, second),
     };
     decided.decision = match &decided {
-        Gated { slower: 1.., .. } => Answer::DoesNotHold,
-        Gated { passed: 0, .. } | Gated { not_judged: 1.., .. } => Answer::Undecided,
-        gate if gate.undecided > gate.tails => Answer::Undecided,
-        _ => Answer::Holds,
+        Gated { slower: 1.., .. } => Decision::Below,
+        Gated { passed: 0, .. } | Gated { not_judged: 1.., .. } => Decision::Undecided,
+        gate if gate.undecided > gate.tails => Decision::Undecided,
+        _ => Decision::Within,
     };
-    let open: Vec<&Row> = of(Answer::Undecided).filter(is_asked).collect();
-    let unjudged = of(Answer::NotTestable).find_map(|row| row.why.as_ref()).filter(|_| obstacles.is_empty());
-    let next = if decided.decision == Answer::Undecided {
+    let open: Vec<&Verdict> = of(Decision::Undecided).filter(is_asked).collect();
+    let unjudged =
+        of(Decision::NotTestable).find_map(|row| row.why.as_ref()).filter(|_| obstacles.is_empty());
+    let next = if decided.decision == Decision::Undecided {
         next(&open, &criteria, first, unjudged)
     } else {
         Vec::new()
     };
-    let differing = obstacles.iter().map(|one| Runs::Obstacle {
+    let differing = obstacles.iter().map(|one| Gates::Obstacle {
         what: one.what.clone(),
         first: one.first.clone(),
         second: one.second.clone(),
     });
-    let state = |finding: Runs| Statement { section: Section::Verdict, finding: finding.into() };
+    let state = |finding: Gates| Statement { section: Section::Verdict, finding: finding.into() };
     let (worst, causes) = (worst(compared), causes(compared, decided.decision, first, second));
-    let said = [state(Runs::Gated(decided.clone()))]
+    let said = [state(Gates::Gated(decided.clone()))]
         .into_iter()
         .chain(worst.map(state))
         .chain(causes.into_iter().map(state))
@@ -140,26 +142,26 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
 }
 
 /// The result that failed by the most.
-fn worst(compared: &Compared) -> Option<Runs> {
-    let failed = compared.rows.iter().filter(|row| row.gate == Some(Answer::DoesNotHold));
-    let by = |row: &&Row| row.gain().map_or(1.0, |gain| gain.value);
+fn worst(compared: &Compared) -> Option<Gates> {
+    let failed = compared.rows.iter().filter(|row| row.gate == Some(Decision::Below));
+    let by = |row: &&Verdict| row.ratio.map_or(1.0, |gain| gain.value);
     let row = failed.min_by(|a, b| by(a).total_cmp(&by(b)))?;
-    let [from, to] = [row.first, row.second].map(|side| value(row, side));
+    let [from, to] = [FIRST, SECOND].map(|side| value(row, side));
     let disturbed = !row.disturbed.is_empty();
-    let ratio = row.gain()?.inverse();
-    Some(Runs::Worst { result: row.name(), from, to, ratio, disturbed })
+    let ratio = row.ratio?.inverse();
+    Some(Gates::Worst { result: row.name(), from, to, ratio, disturbed })
 }
 
 /// What to do about a gate that is undecided, from the results that hold it up.
-fn next(open: &[&Row], criteria: &Criteria, first: &Summary, unjudged: Option<&Why>) -> Vec<Runs> {
+fn next(open: &[&Verdict], criteria: &Criteria, first: &Summary, unjudged: Option<&Why>) -> Vec<Gates> {
     let mut next = Vec::new();
     let disturbed = open.iter().filter(|row| matches!(row.why, Some(Why::Disturbed { .. }))).count();
     if disturbed > 0 {
-        next.push(Runs::OtherLoad { results: disturbed as u32 });
+        next.push(Gates::OtherLoad { results: disturbed as u32 });
     }
     // The width of an interval falls with the root of the number of rounds.
-    let factor = |row: &&Row| {
-        let ((margin, _), gain) = (criteria.of(row)?, row.gain()?);
+    let factor = |row: &&Verdict| {
+        let ((margin, _), gain) = (criteria.of(row)?, row.ratio?);
         let (low, high) = gain.ends()?;
         let distance = (gain.value.ln() + margin.ln_1p()).abs();
         Some((((high / low).ln() / 2.0 / distance).powi(2), low, margin))
@@ -169,48 +171,48 @@ fn next(open: &[&Row], criteria: &Criteria, first: &Summary, unjudged: Option<&W
     if let Some((row, (factor, low, margin))) = found.max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0)) {
         let rounds = first.rounds;
         next.push(if factor < FORESEEN {
-            Runs::MoreRounds { rounds, needed: (f64::from(rounds) * factor).ceil() as u32 + 1 }
+            Gates::MoreRounds { rounds, needed: (f64::from(rounds) * factor).ceil() as u32 + 1 }
         } else {
             // A margin that the interval would lie within, in whole per cent.
             let wider = ((1.0 / low - 1.0) * 100.0).ceil() / 100.0;
-            let of_tail = is_tail(&row.metric);
+            let of_tail = is_tail(&row.pair.metric);
             let wider = (wider > margin && wider <= MOST_WIDE).then_some(wider);
-            Runs::AtMargin { result: row.name(), of_tail, margin, wider }
+            Gates::AtMargin { result: row.name(), of_tail, margin, wider }
         });
     }
-    next.extend(unjudged.map(|why| Runs::NotJudged { why: why.clone() }));
+    next.extend(unjudged.map(|why| Gates::NotJudged { why: why.clone() }));
     next
 }
 
 /// The words for what the gate says of a result.
-pub(super) fn message(answer: Answer) -> Message {
+pub(super) fn message(answer: Decision) -> Message {
     match answer {
-        Answer::Holds => Message::Passed,
-        Answer::DoesNotHold => Message::Slower,
-        Answer::Undecided => Message::Undecided,
-        Answer::NotTestable => Message::NotJudged,
+        Decision::Above | Decision::Within => Message::Passed,
+        Decision::Below => Message::Slower,
+        Decision::Undecided => Message::Undecided,
+        Decision::NotTestable => Message::NotJudged,
     }
 }
 
 /// The words in English, with the reason if other load on the machine is one.
-pub(super) fn words(row: &Row, answer: Answer, labels: &Labels) -> String {
+pub(super) fn words(row: &Verdict, answer: Decision, labels: &Labels) -> String {
     let words = message(answer).text(Language::English);
     match &row.why {
-        Some(why @ Why::Disturbed { .. }) => format!("{words} ({})", why.clause(labels, RUN)),
+        Some(why @ Why::Disturbed { .. }) => format!("{words} ({})", why.clause(labels, &row.pair.axis)),
         _ => words.to_owned(),
     }
 }
 
 /// Whether a result is no slower than the margin allows; `None` if the first run has no result.
-fn of_row(row: &Row, margin: f64) -> Option<Answer> {
-    row.first?;
+fn of_row(row: &Verdict, margin: f64) -> Option<Decision> {
+    row.values[FIRST]?;
     let allowed = Range { at_least: Some(1.0), at_most: None, tolerance: margin };
-    let ends = row.gain().and_then(Estimate::ends);
-    let answer = ends.map_or(Answer::Undecided, |(low, high)| allowed.answer(Interval { low, high }));
+    let ends = row.ratio.and_then(Estimate::ends);
+    let answer = ends.map_or(Decision::Undecided, |(low, high)| allowed.answer(Interval { low, high }));
     Some(match (&row.why, answer) {
         // A saturated client hides what the server could do, and the application still gets no less.
-        (None, _) | (Some(Why::ClientBound { .. }), Answer::Holds) => answer,
-        (Some(_), _) => Answer::NotTestable,
+        (None, _) | (Some(Why::ClientBound { .. }), Decision::Within) => answer,
+        (Some(_), _) => Decision::NotTestable,
     })
 }
 
@@ -218,8 +220,8 @@ fn of_row(row: &Row, margin: f64) -> Option<Answer> {
 fn missing<'a>(first: &'a Summary, second: &'a Summary) -> u32 {
     let target = |run: &'a Summary, at: usize| TargetSummary::nth_of_engine(&run.targets, at);
     let has = |cell: &&CellResult| {
-        let place = target(first, cell.target_index);
-        second.cells.iter().any(|other| other.is_like(cell) && target(second, other.target_index) == place)
+        let place = target(first, cell.target.at());
+        second.cells.iter().any(|other| other.is_like(cell) && target(second, other.target.at()) == place)
     };
     let results = first.cells.iter().filter(|cell| !cell.aa_control && cell.status == Status::Ok);
     results.filter(|cell| !has(cell)).count() as u32
@@ -248,12 +250,13 @@ const WAITS: f64 = 0.1;
 const TOLD: usize = 2;
 
 /// What explains the results of a gate that failed, or is undecided: of the cells whose result is worst.
-fn causes(compared: &Compared, decision: Answer, first: &Summary, second: &Summary) -> Vec<Runs> {
-    let is_of = |row: &&Row| decision != Answer::Holds && row.gate == Some(decision);
-    let by = |row: &&Row| row.gain().map_or(1.0, |gain| gain.value);
+fn causes(compared: &Compared, decision: Decision, first: &Summary, second: &Summary) -> Vec<Gates> {
+    let is_of = |row: &&Verdict| decision != Decision::Within && row.gate == Some(decision);
+    let by = |row: &&Verdict| row.ratio.map_or(1.0, |gain| gain.value);
     let worst = compared.rows.iter().filter(is_of).min_by(|a, b| by(a).total_cmp(&by(b)));
-    let Some([a, b]) = worst.map(|row| row.cells) else { return Vec::new() };
-    let (Some(a), Some(b)) = (first.cells.get(a), second.cells.get(b)) else { return Vec::new() };
+    let place = |side: usize| worst.and_then(|row| row.cells[side]);
+    let [a, b] = [(first, FIRST), (second, SECOND)].map(|(run, side)| run.cells.get(place(side)?));
+    let (Some(a), Some(b)) = (a, b) else { return Vec::new() };
     let mut all = plans(a, b);
     all.extend(work(a, b));
     all.extend(statement(a, b));
@@ -262,7 +265,7 @@ fn causes(compared: &Compared, decision: Answer, first: &Summary, second: &Summa
 }
 
 /// The plans that changed.
-fn plans(a: &CellResult, b: &CellResult) -> Vec<Runs> {
+fn plans(a: &CellResult, b: &CellResult) -> Vec<Gates> {
     let is_same = |one: &QueryPlan, other: &QueryPlan| {
         let digits = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
         one.statement == other.statement && digits(&one.text) == digits(&other.text)
@@ -271,13 +274,13 @@ fn plans(a: &CellResult, b: &CellResult) -> Vec<Runs> {
         let other = b.plans.iter().find(|other| is_same(plan, other)).filter(|other| !other.is_like(plan))?;
         let [first, second] = [plan, other].map(|plan| plan.steps().map(str::to_owned).collect());
         let QueryPlan { statement, text, .. } = plan.clone();
-        Some(Runs::PlanChanged { statement, text, first, second })
+        Some(Gates::PlanChanged { statement, text, first, second })
     };
     a.plans.iter().filter_map(changed).take(TOLD).collect()
 }
 
 /// The counters that grew most for each operation.
-fn work(a: &CellResult, b: &CellResult) -> Vec<Runs> {
+fn work(a: &CellResult, b: &CellResult) -> Vec<Gates> {
     let of = |what: Counter| {
         let [first, second] = [a, b].map(|cell| cell.counter(what).map(|one| one.per_operation));
         let (first, second) = (first?, second?);
@@ -285,17 +288,17 @@ fn work(a: &CellResult, b: &CellResult) -> Vec<Runs> {
         is_more.then(|| {
             (
                 second / first.max(LEAST),
-                Runs::MoreWork { counter: what, operation: a.operation.clone(), first, second },
+                Gates::MoreWork { counter: what, operation: a.operation.clone(), first, second },
             )
         })
     };
-    let mut found: Vec<(f64, Runs)> = WORK.into_iter().filter_map(of).collect();
+    let mut found: Vec<(f64, Gates)> = WORK.into_iter().filter_map(of).collect();
     found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     found.into_iter().take(TOLD).map(|(_, found)| found).collect()
 }
 
 /// The statement whose time grew most, by the server's own statistics.
-fn statement(a: &CellResult, b: &CellResult) -> Option<Runs> {
+fn statement(a: &CellResult, b: &CellResult) -> Option<Gates> {
     let [before, after] = [a, b].map(|cell| statements_of(&cell.observed));
     let each = |used: &StatementUse| used.time_ns as f64 / (used.calls as f64).max(1.0);
     let pairs = after.iter().filter_map(|now| {
@@ -304,11 +307,11 @@ fn statement(a: &CellResult, b: &CellResult) -> Option<Runs> {
             .then(|| (each(now) * now.calls as f64 - each(then) * now.calls as f64, then, now))
     });
     let (_, then, now) = pairs.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(Runs::SlowerStatement { text: now.text.clone(), first_ns: each(then), second_ns: each(now) })
+    Some(Gates::SlowerStatement { text: now.text.clone(), first_ns: each(then), second_ns: each(now) })
 }
 
 /// More time of sessions in waits for locks, with a statement that waited.
-fn locks(a: &CellResult, b: &CellResult) -> Option<Runs> {
+fn locks(a: &CellResult, b: &CellResult) -> Option<Gates> {
     let share = |cell: &CellResult| -> f64 {
         let waits = cell.sessions.iter().filter(|one| one.wait_state == WaitState::Lock);
         waits.map(|one| one.share).sum()
@@ -317,5 +320,5 @@ fn locks(a: &CellResult, b: &CellResult) -> Option<Runs> {
     let mut waiting: Vec<_> = b.sessions.iter().filter(|one| one.wait_state == WaitState::Lock).collect();
     sort::by_key(&mut waiting, |one| one.statement.is_empty());
     let text = waiting.first().map(|one| one.statement.clone()).unwrap_or_default();
-    (second > first + WAITS).then_some(Runs::MoreLocks { first, second, text })
+    (second > first + WAITS).then_some(Gates::MoreLocks { first, second, text })
 }

@@ -10,31 +10,34 @@ pub mod gate;
 mod render;
 
 use crate::cell::{CellResult, MetricInfo, Status};
-use crate::comparison::{bounded, not_comparable, why_no_results};
-use crate::finding::{Comparison, Finding, Runs, Section, Statement};
-use crate::labels::{Axis, Labels, Scope};
+use crate::comparison::{TARGET, bound, comparable};
+use crate::finding::{Comparison, Finding, Note, Runs, Section, Statement};
+use crate::labels::{Labels, Scope};
 use crate::messages::Language;
 use crate::metrics::{paired, samples};
 use crate::rule::Rule;
-use crate::summary::{Summary, TargetSummary};
-use crate::verdict::{Pair, Side, Why, as_ratio};
-use kurabe_core::axis::Cell;
-use kurabe_core::metric::{Better, Source, Unit};
-use kurabe_core::run::{DEFAULT_MARGIN, Run, Sampled};
+use crate::summary::Summary;
+use crate::target::{TargetId, TargetSummary};
+use crate::verdict::{Side, Verdict, Why};
+use kurabe_core::metric::{Better, Source};
+use kurabe_core::run::{Run, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::separate::{MIN_RUNS, is_enough};
-use kurabe_stats::{Estimate, IntervalSettings, PairedRatio, VerdictResult, judge};
-use serde::{Serialize, Serializer};
+use kurabe_stats::{Decision, Estimate, IntervalSettings, PairedRatio, judge};
+use serde::Serialize;
 
-pub use crate::claim::Answer;
 pub use crate::finding::{Between, Criteria, Gated};
 pub use differences::Difference;
 pub use gate::Gate;
 pub use kurabe_stats::separate::MAX_RUNS;
-pub use render::{fragment, json, junit, markdown, page, pull_request, terminal};
+pub use render::{fragment, json, junit, page, pull_request, terminal};
 
 /// What the sides of a comparison of two runs differ in.
 const RUN: &str = "run";
+
+/// The places of the two runs among the sides of a row.
+pub(crate) const SECOND: usize = 0;
+pub(crate) const FIRST: usize = 1;
 
 /// The comparison of two runs.
 #[derive(Clone, Debug, Serialize)]
@@ -51,8 +54,9 @@ pub struct Compared {
     pub findings: Vec<Statement>,
     /// Differences besides results.
     pub differences: Vec<Difference>,
-    /// The results that both runs have.
-    pub rows: Vec<Row>,
+    /// The results that both runs have: the second one against the first. Each has the target and the axes of the first.
+    #[serde(serialize_with = "render::written")]
+    pub rows: Vec<Verdict>,
     /// The gate's result; `None`, and not written, without a gate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
@@ -99,15 +103,15 @@ pub(crate) fn compare_by(
     let mut pairs = Vec::new();
     let mut lacking = 0_u32;
     for cell in first.cells.iter().filter(|cell| !cell.aa_control) {
-        let Some((_, other)) = targets.iter().find(|(a, _)| *a == cell.target_index) else { continue };
-        let same = |candidate: &&CellResult| candidate.target_index == *other && candidate.is_like(cell);
+        let Some((_, other)) = targets.iter().find(|(a, _)| *a == cell.target.at()) else { continue };
+        let same = |candidate: &&CellResult| candidate.target.at() == *other && candidate.is_like(cell);
         match second.cells.iter().find(same) {
             Some(found) => pairs.push((cell, found)),
             None => lacking += 1,
         }
     }
     let matched =
-        |cell: &&CellResult| targets.iter().any(|(_, b)| *b == cell.target_index) && !cell.aa_control;
+        |cell: &&CellResult| targets.iter().any(|(_, b)| *b == cell.target.at()) && !cell.aa_control;
     let surplus = second.cells.iter().filter(matched).count().saturating_sub(pairs.len());
     for (count, run) in [(lacking as usize, &first.run), (surplus, &second.run)] {
         if count > 0 {
@@ -116,10 +120,15 @@ pub(crate) fn compare_by(
     }
     let by = By::Between(between, earlier);
     let rows = rows(&Pairing { first, second, sides: [Side::SecondRun, Side::FirstRun], by }, &pairs);
-    let publishing =
-        |summary: &Summary| -> Vec<Statement> { summary.statements(Section::Publishing).cloned().collect() };
-    let mut findings = publishing(first);
-    findings.extend(publishing(second).into_iter().filter(|one| !publishing(first).contains(one)));
+    let mut findings: Vec<Statement> = first.statements(Section::Publishing).cloned().collect();
+    for mut one in second.statements(Section::Publishing).cloned() {
+        if let Finding::Note(Note::PublishingRestricted { target, .. }) = &mut one.finding {
+            *target = in_first(target, first, &targets);
+        }
+        if !findings.contains(&one) {
+            findings.push(one);
+        }
+    }
     let verdict = verdict(&rows, first, second, between);
     findings.extend(verdict.into_iter().map(|finding| Statement { section: Section::Verdict, finding }));
     findings.extend(
@@ -140,10 +149,9 @@ pub(crate) fn compare_by(
 /// Compares the second target of a run with its first, cell by cell. Their trials are of the same rounds, so that the ratio is
 /// that of pairs: nothing that changes between two runs is in it.
 pub fn peers(run: &Run, summary: &Summary) -> Compared {
-    let name = |at: usize| summary.labels.names.get(at).cloned().unwrap_or_default();
-    let names = [name(0), name(1)];
+    let names = [0, 1].map(|at| summary.labels.ids.get(at).map(ToString::to_string).unwrap_or_default());
     let of = |target: usize| {
-        summary.cells.iter().filter(move |cell| !cell.aa_control && cell.target_index == target)
+        summary.cells.iter().filter(move |cell| !cell.aa_control && cell.target.at() == target)
     };
     let pairs: Vec<(&CellResult, &CellResult)> =
         of(0).filter_map(|a| Some((a, of(1).find(|b| a.is_like(b))?))).collect();
@@ -181,22 +189,30 @@ fn matched_targets(first: &Summary, second: &Summary, unmatched: &mut Vec<Runs>)
     pairs
 }
 
+/// A target of the second run among those of the first: its counterpart, or a further one.
+fn in_first(target: &TargetId, first: &Summary, matched: &[(usize, usize)]) -> TargetId {
+    let counterpart = matched.iter().find(|(_, b)| *b == target.at()).map(|(a, _)| *a);
+    counterpart
+        .and_then(|at| first.labels.ids.get(at).cloned())
+        .unwrap_or_else(|| target.after(first.targets.len()))
+}
+
 fn only_in(summary: &Summary, target: usize) -> Runs {
     Runs::OnlyIn { run: summary.run.clone(), target: summary.labels.targets[target].clone() }
 }
 
-fn verdict(rows: &[Row], first: &Summary, second: &Summary, between: Between) -> Vec<Finding> {
+fn verdict(rows: &[Verdict], first: &Summary, second: &Summary, between: Between) -> Vec<Finding> {
     if let Some(run) = [first, second].into_iter().find(|summary| !summary.complete) {
         return vec![Runs::NotCompared { run: run.run.clone() }.into()];
     }
     let primary = || rows.iter().filter(|row| row.primary);
-    let count = |result: VerdictResult| rows.iter().filter(|row| row.result == result).count() as u32;
+    let count = |result: Decision| rows.iter().filter(|row| row.result == result).count() as u32;
     let changes = Runs::Changes {
-        better: count(VerdictResult::Better),
-        worse: count(VerdictResult::Worse),
-        no_difference: count(VerdictResult::NoDifference),
-        undecided: count(VerdictResult::Undecided),
-        not_comparable: count(VerdictResult::NotComparable),
+        better: count(Decision::Above),
+        worse: count(Decision::Below),
+        no_difference: count(Decision::Within),
+        undecided: count(Decision::Undecided),
+        not_comparable: count(Decision::NotTestable),
     };
     let mut findings = vec![changes.into()];
     if rows.is_empty() {
@@ -208,21 +224,21 @@ fn verdict(rows: &[Row], first: &Summary, second: &Summary, between: Between) ->
 }
 
 /// A finding for a changed row, or for one that cannot be compared.
-fn changed(row: &Row, first: &Summary) -> Option<Finding> {
+fn changed(row: &Verdict, first: &Summary) -> Option<Finding> {
     let labels = &first.labels;
     let chart = labels.chart_axis().map(|axis| axis.name.as_str());
     let scope = Scope {
         operations: vec![row.operation.clone()],
-        targets: vec![row.target.clone()],
-        at: chart.and_then(|chart| row.axes.get(chart)).cloned().into_iter().collect(),
-        axes: Axis::values_of(labels.varying(), &row.axes),
+        targets: row.target.iter().cloned().collect(),
+        at: chart.and_then(|chart| row.at.get(chart)).cloned().into_iter().collect(),
+        axes: row.others(labels),
     };
-    let (metric, lower_bound) = (row.metric.clone(), row.lower_bound);
-    if let Some(ratio) = row.result.gain(row.gain()) {
-        let better = row.result == VerdictResult::Better;
+    if let Some(ratio) = row.result.gain(row.ratio) {
+        let (metric, lower_bound) = (row.pair.metric.clone(), row.lower_bound);
+        let better = row.result == Decision::Above;
         return Some(Runs::Changed { scope, metric, better, ratio, lower_bound }.into());
     }
-    let pair = Pair { metric, axis: RUN.to_owned(), a: Side::SecondRun, b: Side::FirstRun };
+    let pair = row.pair.clone();
     Some(Comparison::NotComparable { scope, pair, comparisons: 1, why: row.why.clone()? }.into())
 }
 
@@ -264,7 +280,7 @@ impl Between {
             Self::Runs { .. } => {
                 let mean = |of| Some(kurabe_stats::interval_of_mean(&figures(of), settings)?.value);
                 let same = |cell: &&CellResult| {
-                    cell.target_index == a.1.target_index && cell.is_like(a.1) && cell.status == Status::Ok
+                    cell.target.at() == a.1.target.at() && cell.is_like(a.1) && cell.status == Status::Ok
                 };
                 let earlier = earlier.iter().take(MAX_RUNS);
                 let there = earlier.filter_map(|run| Some((*run, run.cells.iter().find(same)?)));
@@ -274,76 +290,6 @@ impl Between {
                 Some(if is_enough { ratio.estimate } else { Estimate::new(ratio.estimate.value, None) })
             }
         }
-    }
-}
-
-/// A metric of a cell and operation in both runs.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// The target's name in the first run.
-    pub target: String,
-    /// The value of each axis.
-    pub axes: Cell,
-    pub operation: String,
-    pub metric: String,
-    pub unit: Unit,
-    /// Whether it answers the experiment's question.
-    pub primary: bool,
-    /// The value in the first run.
-    pub first: Option<Estimate>,
-    /// The value in the second run.
-    pub second: Option<Estimate>,
-    /// The result: second run against first.
-    pub result: VerdictResult,
-    /// Why they are not compared.
-    pub why: Option<Why>,
-    /// Which way is better.
-    pub better: Better,
-    /// Second ÷ first of the geometric means of the figures.
-    #[serde(flatten, serialize_with = "as_ratio")]
-    pub ratio: Option<Estimate>,
-    /// Whether the better run's client was saturated, so that the ratio is a lower bound.
-    pub lower_bound: bool,
-    /// What the gate says; `None`, and not written, without a gate, for what it does not judge, and if the first run has
-    /// no result.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "judged")]
-    pub gate: Option<Answer>,
-    /// Whether it is the time of a kind of transaction, or a 99th percentile: what a gate judges besides primary metrics.
-    #[serde(skip)]
-    pub(crate) of_kind: bool,
-    /// The sides during which other processes used the CPU.
-    #[serde(skip)]
-    pub(crate) disturbed: Vec<Side>,
-    /// The axes in order, with formatted values.
-    #[serde(skip)]
-    pub(crate) shown: Vec<(String, String)>,
-    /// The positions of the cells of the first and of the second side.
-    #[serde(skip)]
-    pub(crate) cells: [usize; 2],
-}
-
-/// What the gate says of a result, as its JSON names it.
-#[allow(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn judged<S: Serializer>(gate: &Option<Answer>, to: S) -> Result<S::Ok, S::Error> {
-    gate.map(|answer| match answer {
-        Answer::Holds => "passed",
-        Answer::DoesNotHold => "slower",
-        Answer::Undecided => "undecided",
-        Answer::NotTestable => "not-judged",
-    })
-    .serialize(to)
-}
-
-impl Row {
-    /// The ratio of the figures, above 1 where the second is better.
-    pub(crate) fn gain(&self) -> Option<Estimate> {
-        self.ratio.map(|ratio| if self.better == Better::Lower { ratio.inverse() } else { ratio })
-    }
-
-    /// What it is called: the kind of transaction, or the operation and the metric.
-    pub(crate) fn name(&self) -> String {
-        let own = self.of_kind && !self.metric.starts_with("service") && !self.metric.starts_with("response");
-        if own { self.metric.clone() } else { format!("{} {}", self.operation, self.metric) }
     }
 }
 
@@ -366,7 +312,7 @@ enum By<'a> {
 }
 
 /// A row for each pair and metric: the loops' speed, and other metrics that both have. Primary metrics come first.
-fn rows(sides: &Pairing<'_>, pairs: &[(&CellResult, &CellResult)]) -> Vec<Row> {
+fn rows(sides: &Pairing<'_>, pairs: &[(&CellResult, &CellResult)]) -> Vec<Verdict> {
     let metrics = &sides.first.labels.metrics;
     let compared = |metric: &MetricInfo, (a, b): &(&CellResult, &CellResult)| {
         let has = a.metric(&metric.name).is_some() && b.metric(&metric.name).is_some();
@@ -394,7 +340,7 @@ fn rows(sides: &Pairing<'_>, pairs: &[(&CellResult, &CellResult)]) -> Vec<Row> {
     let of = |(metric, (a, b)): &(&MetricInfo, &(&CellResult, &CellResult))| {
         let these = found.iter().filter(|(other, _)| family(other) == family(metric));
         let these = these.filter(|(_, (a, b))| a.status == Status::Ok && b.status == Status::Ok);
-        Row { of_kind: of_kind(metric), ..row(sides, metric, (a, b), these.count().max(1)) }
+        Verdict { of_kind: of_kind(metric), ..row(sides, metric, (a, b), these.count().max(1)) }
     };
     found.iter().map(of).collect()
 }
@@ -409,60 +355,37 @@ fn row(
     metric: &MetricInfo,
     (a, b): (&CellResult, &CellResult),
     comparisons: usize,
-) -> Row {
+) -> Verdict {
     let Pairing { first, second, ref sides, by } = *sides;
     let are_peers = matches!(by, By::Pairs(_));
-    let value = |cell: &CellResult| {
-        let valid = !cell.is_overloaded() && !cell.is_generator_late();
-        cell.metric(&metric.name).filter(|_| valid || !metric.is_speed()).map(|found| found.figure)
+    let cells = [Some(b), Some(a)];
+    let axis = if are_peers { TARGET } else { RUN };
+    let mut row = Verdict {
+        target: Some(if are_peers { b } else { a }.target.clone()),
+        at: a.axes.clone(),
+        ..Verdict::new(metric, (&a.operation, axis), sides.clone(), cells)
     };
-    let mut row = Row {
-        target: if are_peers { b } else { a }.target.clone(),
-        axes: a.axes.clone(),
-        operation: a.operation.clone(),
-        metric: metric.name.clone(),
-        unit: metric.unit,
-        primary: metric.primary,
-        first: value(a),
-        second: value(b),
-        shown: first.labels.axes.iter().map(|axis| (axis.name.clone(), axis.show_of(&a.axes))).collect(),
-        cells: [a.index, b.index],
-        result: VerdictResult::NotComparable,
-        why: None,
-        better: metric.better,
-        ratio: None,
-        lower_bound: false,
-        of_kind: false,
-        disturbed: Vec::new(),
-        gate: None,
-    };
-    let cells = [b, a];
-    let disturbed = cells.iter().zip(sides).filter(|(cell, _)| cell.disturbed.is_some());
-    row.disturbed = disturbed.map(|(_, side)| side.clone()).collect();
     // Comparing an incomplete run would be an unplanned analysis.
     let mut unfinished = [second, first].into_iter().zip(sides).filter(|(summary, _)| !summary.complete);
-    let unfinished = unfinished.next().map(|(_, side)| if are_peers { Side::Run } else { side.clone() });
-    let unfinished = unfinished.map(|side| Why::Unfinished { side });
-    let lacking = cells.iter().zip(sides).find_map(|(cell, side)| why_no_results(side, Some(cell)));
-    row.why = unfinished.or(lacking).or_else(|| not_comparable(cells, sides));
-    if row.why.is_some() {
+    if let Some((_, side)) = unfinished.next() {
+        row.why = Some(Why::Unfinished { side: if are_peers { Side::Run } else { side.clone() } });
         return row;
     }
+    let Some(cells) = comparable(&mut row, cells) else { return row };
     let once = IntervalSettings::default().for_comparisons(comparisons as u32);
-    let ratio = match by {
+    row.ratio = match by {
         By::Pairs(rule) => {
             let pair = paired(b, a, metric, &first.spec);
             PairedRatio::from_rounds(&pair.a, &pair.b, &rule.settings(once)).map(|ratio| ratio.estimate)
         }
         By::Between(between, earlier) => between.ratio(metric, [(second, b), (first, a)], earlier, &once),
     };
-    let Some(ratio) = ratio else {
-        row.why = Some(Why::NotPositive);
-        return row;
-    };
-    (row.result, row.why, row.lower_bound) = bounded(metric, judge(ratio, DEFAULT_MARGIN), cells, sides);
-    // What was judged is above 1 where the second is better.
-    row.ratio = Some(ratio);
-    row.ratio = row.gain();
+    match row.ratio {
+        Some(ratio) => {
+            row.result = judge(ratio, row.margin);
+            bound(&mut row, cells);
+        }
+        None => row.why = Some(Why::NotPositive),
+    }
     row
 }

@@ -1,23 +1,27 @@
 //! Formats a comparison of two runs as text, Markdown and JSON.
 
 use crate::compare::gate::{message, words};
-use crate::compare::{Answer, Compared, Difference, Row};
+use crate::compare::{Compared, Difference, FIRST, SECOND};
 use crate::finding::{Finding, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
 use crate::html::{Document, one_table};
 use crate::json::with_sentences;
-use crate::labels::Labels;
+use crate::labels::{Axis, Labels};
 use crate::markdown::{escaped, items, markdown_table, publishing};
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::table::{Table, dash};
+use crate::target::TargetId;
 use crate::terminal_page::{Options, Page};
+use crate::verdict::{Verdict, Why, as_ratio, as_result};
 use crate::wording::{amount, ratio, ratio_in_table};
-use kurabe_core::metric::Unit;
+use kurabe_core::axis::Cell;
+use kurabe_core::metric::{Better, Unit};
 use kurabe_core::sort;
 use kurabe_core::text::printable;
-use kurabe_stats::{Estimate, VerdictResult};
+use kurabe_stats::{Decision, Estimate};
 use maud::{Markup, html};
+use serde::{Serialize, Serializer};
 use std::fmt::Write as _;
 
 /// The number of lines of a gate's result on a terminal.
@@ -57,7 +61,7 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
     let room = LINES.saturating_sub(page.lines() + 2).max(1);
     // The line that says what is left out takes the place of a row.
     let shown = if rows.len() > room { room - 1 } else { rows.len() };
-    page.grid(&gate_table(&rows[..shown], compared.labels.language));
+    page.grid(&gate_table(&rows[..shown], &compared.labels, compared.labels.language));
     match rows.len() - shown {
         0 => {}
         more => {
@@ -73,47 +77,47 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
 fn lead(compared: &Compared) -> Vec<String> {
     let is_of_gate = |one: &&Statement| match &one.finding {
         Finding::Runs(of) => !matches!(of, Runs::Changed { .. } | Runs::Changes { .. }),
+        Finding::Gates(_) => true,
         _ => false,
     };
     compared.findings.iter().filter(is_of_gate).map(|one| compared.sentence(one)).collect()
 }
 
 /// The rows of a gate, those that did not pass first; without a gate, the primary rows.
-pub(super) fn judged(compared: &Compared) -> Vec<&Row> {
-    let of = |row: &&Row| if compared.gate.is_some() { row.gate.is_some() } else { row.primary };
-    let mut rows: Vec<&Row> = compared.rows.iter().filter(of).collect();
+pub(super) fn judged(compared: &Compared) -> Vec<&Verdict> {
+    let of = |row: &&Verdict| if compared.gate.is_some() { row.gate.is_some() } else { row.primary };
+    let mut rows: Vec<&Verdict> = compared.rows.iter().filter(of).collect();
     sort::by_key(&mut rows, |row| match row.gate {
-        Some(Answer::DoesNotHold) => 0,
-        Some(Answer::Undecided) => 1,
-        Some(Answer::NotTestable) => 2,
-        Some(Answer::Holds) | None => 3,
+        Some(Decision::Below) => 0,
+        Some(Decision::Undecided) => 1,
+        Some(Decision::NotTestable) => 2,
+        Some(Decision::Above | Decision::Within) | None => 3,
     });
     rows
 }
 
 /// The judged rows: of each what it is of, both values, second ÷ first with its interval and with whether that is worse, and the
 /// judgement.
-fn gate_table(rows: &[&Row], language: Language) -> Table {
+fn gate_table(rows: &[&Verdict], labels: &Labels, language: Language) -> Table {
     let targets = rows.iter().any(|row| row.target != rows[0].target);
-    let axes = varying(rows);
-    let name = |row: &Row| {
+    let axes = varying(rows, labels);
+    let name = |row: &Verdict| {
         // The kinds of a workload's one operation have names of their own.
         let mut name = row.name();
-        for at in &axes {
-            let (of, value) = &row.shown[*at];
-            let _ = write!(name, ", {of} {value}");
+        for axis in &axes {
+            let _ = write!(name, ", {} {}", axis.name, axis.show_of(&row.at));
         }
-        if targets { format!("{name}, {}", row.target) } else { name }
+        if targets { format!("{name}, {}", target(row)) } else { name }
     };
-    let ratio = |row: &Row| row.ratio.map_or_else(dash, ratio_in_table);
+    let ratio = |row: &Verdict| row.of_values().map_or_else(dash, ratio_in_table);
     let mut table = Table { rows: vec![Vec::new(); rows.len()], ..Table::default() };
-    let mut add = |head: Message, right, spare, text: &dyn Fn(&Row) -> String| {
+    let mut add = |head: Message, right, spare, text: &dyn Fn(&Verdict) -> String| {
         table.add(head.text(language), right, spare, rows.iter().map(|row| text(row)));
     };
-    let gate = |row: &Row| row.gate.map_or("–", |one| message(one).text(language)).to_owned();
+    let gate = |row: &Verdict| row.gate.map_or("–", |one| message(one).text(language)).to_owned();
     add(Message::Result, false, 0, &name);
-    add(Message::First, true, 2, &|row| value(row, row.first));
-    add(Message::Second, true, 1, &|row| value(row, row.second));
+    add(Message::First, true, 2, &|row| value(row, FIRST));
+    add(Message::Second, true, 1, &|row| value(row, SECOND));
     add(Message::SecondToFirst, false, 0, &ratio);
     add(Message::SecondIs, false, 3, &|row| direction(row, language).trim_start().to_owned());
     add(Message::Gate, false, 0, &gate);
@@ -121,8 +125,8 @@ fn gate_table(rows: &[&Row], language: Language) -> Table {
 }
 
 /// ` worse` or ` better`, where the interval excludes 1.
-pub(super) fn direction(row: &Row, language: Language) -> &'static str {
-    match row.gain().and_then(Estimate::ends) {
+pub(super) fn direction(row: &Verdict, language: Language) -> &'static str {
+    match row.ratio.and_then(Estimate::ends) {
         Some((_, high)) if high < 1.0 => Message::IsWorse.text(language),
         Some((low, _)) if low > 1.0 => Message::IsBetter.text(language),
         _ => "",
@@ -138,21 +142,6 @@ fn settings(compared: &Compared) -> Option<String> {
     let all: Vec<String> = compared.differences.iter().filter_map(of).collect();
     let all = all.join(Message::Comma.text(compared.labels.language));
     (!all.is_empty()).then(|| Message::SettingsDiffer.with(compared.labels.language, &[("all", &all)]))
-}
-
-/// The comparison as Markdown.
-pub fn markdown(compared: &Compared) -> String {
-    let mut text = format!("# {} → {}\n\n", escaped(&compared.first), escaped(&compared.second));
-    publishing(&mut text, &compared.sentences(Section::Publishing));
-    items(&mut text, &compared.sentences(Section::Verdict));
-    for table in tables(compared) {
-        markdown_table(&mut text, "", &table);
-    }
-    let warnings = compared.sentences(Section::Warning);
-    if !warnings.is_empty() {
-        items(&mut text, &warnings);
-    }
-    text
 }
 
 /// The largest number of rows in the comment of a pull request, whose length is limited.
@@ -175,10 +164,13 @@ pub fn pull_request(compared: &Compared) -> String {
         markdown_table(
             &mut text,
             "",
-            &Table { title: "What is judged".to_owned(), ..gate_table(shown, Language::English) },
+            &Table {
+                title: "What is judged".to_owned(),
+                ..gate_table(shown, &compared.labels, Language::English)
+            },
         );
     } else if !rows.is_empty() {
-        let shown: Vec<Row> = shown.iter().map(|row| (*row).clone()).collect();
+        let shown: Vec<Verdict> = shown.iter().map(|row| (*row).clone()).collect();
         markdown_table(&mut text, "", &rows_table(&shown, "Primary results".to_owned(), &compared.labels));
     }
     if rows.len() > ROWS {
@@ -199,13 +191,15 @@ pub fn pull_request(compared: &Compared) -> String {
 
 /// A table for each compared metric, and one of other differences.
 pub(super) fn tables(compared: &Compared) -> Vec<Table> {
-    let of = |rows: &[Row]| {
+    let of = |rows: &[Verdict]| {
         let unit = if rows[0].unit == Unit::PerSecond { " per second" } else { "" };
-        rows_table(rows, format!("{}{unit}", capital(&rows[0].metric)), &compared.labels)
+        rows_table(rows, format!("{}{unit}", capital(&rows[0].pair.metric)), &compared.labels)
     };
     let mut rows = compared.rows.clone();
-    sort::by_key(&mut rows, |row| compared.rows.iter().position(|first| first.metric == row.metric));
-    let all = rows.chunk_by(|a, b| a.metric == b.metric).map(of).chain([differences(compared)]);
+    sort::by_key(&mut rows, |row| {
+        compared.rows.iter().position(|first| first.pair.metric == row.pair.metric)
+    });
+    let all = rows.chunk_by(|a, b| a.pair.metric == b.pair.metric).map(of).chain([differences(compared)]);
     all.filter(|table| !table.rows.is_empty()).collect()
 }
 
@@ -214,22 +208,76 @@ pub fn json(compared: &Compared) -> String {
     with_sentences(compared, &compared.findings, &compared.labels)
 }
 
-fn rows_table(rows: &[Row], title: String, labels: &Labels) -> Table {
+/// Writes the rows as other programs read them.
+pub(super) fn written<S: Serializer>(rows: &[Verdict], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(rows.iter().map(WrittenRow::of))
+}
+
+#[derive(Serialize)]
+struct WrittenRow<'a> {
+    target: &'a str,
+    axes: &'a Cell,
+    operation: &'a str,
+    metric: &'a str,
+    unit: Unit,
+    primary: bool,
+    first: Option<Estimate>,
+    second: Option<Estimate>,
+    #[serde(serialize_with = "as_result")]
+    result: Decision,
+    why: Option<&'a Why>,
+    better: Better,
+    /// Second ÷ first of the values.
+    #[serde(flatten, serialize_with = "as_ratio")]
+    ratio: Option<Estimate>,
+    lower_bound: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<&'static str>,
+}
+
+impl<'a> WrittenRow<'a> {
+    fn of(row: &'a Verdict) -> Self {
+        let gate = |answer: Decision| match answer {
+            Decision::Above | Decision::Within => "passed",
+            Decision::Below => "slower",
+            Decision::Undecided => "undecided",
+            Decision::NotTestable => "not-judged",
+        };
+        Self {
+            target: target(row),
+            axes: &row.at,
+            operation: &row.operation,
+            metric: &row.pair.metric,
+            unit: row.unit,
+            primary: row.primary,
+            first: row.values[FIRST],
+            second: row.values[SECOND],
+            result: row.result,
+            why: row.why.as_ref(),
+            better: row.better,
+            ratio: row.of_values(),
+            lower_bound: row.lower_bound,
+            gate: row.gate.map(gate),
+        }
+    }
+}
+
+fn rows_table(rows: &[Verdict], title: String, labels: &Labels) -> Table {
     let language = labels.language;
     let mut table = Table { title, rows: vec![Vec::new(); rows.len()], ..Table::default() };
-    let mut add = |head: &str, right: bool, text: &dyn Fn(&Row) -> String| {
+    let mut add = |head: &str, right: bool, text: &dyn Fn(&Verdict) -> String| {
         table.add(head, right, 0, rows.iter().map(text));
     };
-    if rows.iter().any(|row| row.metric != rows[0].metric) {
-        add(Message::Metric.text(language), false, &|row| row.metric.clone());
+    if rows.iter().any(|row| row.pair.metric != rows[0].pair.metric) {
+        add(Message::Metric.text(language), false, &|row| row.pair.metric.clone());
     }
     add(Message::Operation.text(language), false, &|row| row.operation.clone());
-    add(Message::Target.text(language), false, &|row| row.target.clone());
-    for at in varying(&rows.iter().collect::<Vec<_>>()) {
-        add(&rows[0].shown[at].0, false, &|row| row.shown[at].1.clone());
+    add(Message::Target.text(language), false, &|row| target(row).to_owned());
+    for axis in varying(&rows.iter().collect::<Vec<_>>(), labels) {
+        add(&axis.name, false, &|row| axis.show_of(&row.at));
     }
-    add(Message::First.text(language), true, &|row| value(row, row.first));
-    add(Message::Second.text(language), true, &|row| value(row, row.second));
+    add(Message::First.text(language), true, &|row| value(row, FIRST));
+    add(Message::Second.text(language), true, &|row| value(row, SECOND));
     add(Message::Change.text(language), true, &|row| change(row, language));
     if rows.iter().any(|row| row.gate.is_some()) {
         add(Message::Gate.text(language), false, &|row| {
@@ -239,33 +287,38 @@ fn rows_table(rows: &[Row], title: String, labels: &Labels) -> Table {
     table
 }
 
-/// The axes whose values vary among these rows, by position.
-fn varying(rows: &[&Row]) -> Vec<usize> {
-    let varies = |at: &usize| rows.iter().any(|row| row.shown[*at] != rows[0].shown[*at]);
-    (0..rows.first().map_or(0, |row| row.shown.len())).filter(varies).collect()
+/// The axes whose values vary among these rows.
+fn varying<'a>(rows: &[&Verdict], labels: &'a Labels) -> Vec<&'a Axis> {
+    let varies = |axis: &&Axis| rows.iter().any(|row| row.at.get(&axis.name) != rows[0].at.get(&axis.name));
+    labels.axes.iter().filter(varies).collect()
+}
+
+/// The name of a row's target.
+fn target(row: &Verdict) -> &str {
+    row.target.as_ref().map_or("", TargetId::name)
 }
 
 /// A row's value on one side.
-pub(super) fn value(row: &Row, value: Option<Estimate>) -> String {
-    match (value, row.unit) {
+pub(super) fn value(row: &Verdict, side: usize) -> String {
+    match (row.values[side], row.unit) {
         (None, _) => "–".to_owned(),
         (Some(value), Unit::PerSecond) => figure(value.value),
         (Some(value), unit) => value_of(unit, value.value),
     }
 }
 
-pub(super) fn change(row: &Row, language: Language) -> String {
-    let gain = row.result.gain(row.gain());
+pub(super) fn change(row: &Verdict, language: Language) -> String {
+    let gain = row.result.gain(row.ratio);
     let how = gain.map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
     let by = |message: Message| message.with(language, &[("how", &how)]);
-    match (row.result, is_speed(&row.metric)) {
-        (VerdictResult::Better, true) => by(Message::Faster),
-        (VerdictResult::Better, false) => by(Message::Better),
-        (VerdictResult::Worse, true) => by(Message::SlowerBy),
-        (VerdictResult::Worse, false) => by(Message::Worse),
-        (VerdictResult::NoDifference, _) => Message::Equal.text(language).to_owned(),
-        (VerdictResult::NotComparable, _) => Message::NotCompared.text(language).to_owned(),
-        (VerdictResult::Undecided, _) => row.ratio.map_or_else(
+    match (row.result, is_speed(&row.pair.metric)) {
+        (Decision::Above, true) => by(Message::Faster),
+        (Decision::Above, false) => by(Message::Better),
+        (Decision::Below, true) => by(Message::SlowerBy),
+        (Decision::Below, false) => by(Message::Worse),
+        (Decision::Within, _) => Message::Equal.text(language).to_owned(),
+        (Decision::NotTestable, _) => Message::NotCompared.text(language).to_owned(),
+        (Decision::Undecided, _) => row.of_values().map_or_else(
             || Message::Undecided.text(language).to_owned(),
             |of| Message::UndecidedAt.with(language, &[("ratio", &ratio(of, language))]),
         ),
@@ -289,20 +342,24 @@ pub fn junit(compared: &Compared, experiment: &str) -> String {
     for row in &compared.rows {
         let Some(answer) = row.gate else { continue };
         tests += 1;
-        let class = escaped_xml(&format!("kurabe.{experiment}.{}", row.target));
-        let _ = write!(cases, "    <testcase name=\"{}\" classname=\"{class}\"", escaped_xml(&name(row)));
+        let class = escaped_xml(&format!("kurabe.{experiment}.{}", target(row)));
+        let _ = write!(
+            cases,
+            "    <testcase name=\"{}\" classname=\"{class}\"",
+            escaped_xml(&name(row, &compared.labels))
+        );
         let margin = compared.gate.as_ref().and_then(|gate| gate.decided.criteria.of(row));
         let margin = margin.unwrap_or_default().0 * 100.0;
         match answer {
-            Answer::Holds => cases.push_str("/>\n"),
-            Answer::DoesNotHold => {
+            Decision::Above | Decision::Within => cases.push_str("/>\n"),
+            Decision::Below => {
                 failures += 1;
                 let message = escaped_xml(&format!("{}, beyond {margin} %", change(row, Language::English)));
                 let text = escaped_xml(&interval(row));
                 let failure = format!("<failure message=\"{message}\" type=\"slower\">{text}</failure>");
                 let _ = writeln!(cases, ">\n      {failure}\n    </testcase>");
             }
-            Answer::Undecided | Answer::NotTestable => {
+            Decision::Undecided | Decision::NotTestable => {
                 skipped += 1;
                 let why =
                     format!("{}: {}; margin {margin} %", words(row, answer, &compared.labels), interval(row));
@@ -320,19 +377,19 @@ pub fn junit(compared: &Compared, experiment: &str) -> String {
 }
 
 /// `read, payload 10 kB, layout blob: throughput on sqlite`.
-fn name(row: &Row) -> String {
-    let axes = row.shown.iter().map(|(axis, value)| format!(", {axis} {value}"));
-    format!("{}{}: {} on {}", row.operation, axes.collect::<String>(), row.metric, row.target)
+fn name(row: &Verdict, labels: &Labels) -> String {
+    let axes = labels.axes.iter().map(|axis| format!(", {} {}", axis.name, axis.show_of(&row.at)));
+    format!("{}{}: {} on {}", row.operation, axes.collect::<String>(), row.pair.metric, target(row))
 }
 
-fn interval(row: &Row) -> String {
-    let Some(Estimate { value: ratio, low, high }) = row.ratio else {
+fn interval(row: &Verdict) -> String {
+    let Some(Estimate { value: ratio, low, high }) = row.of_values() else {
         return "the runs cannot be compared here".to_owned();
     };
     match low.zip(high) {
         Some((low, high)) => {
             let direction = direction(row, Language::English);
-            let [first, second] = [row.first, row.second].map(|side| value(row, side));
+            let [first, second] = [FIRST, SECOND].map(|side| value(row, side));
             format!("{first} → {second}: second ÷ first is {ratio:.3} ({low:.3} to {high:.3}){direction}")
         }
         None => format!("second ÷ first is {ratio:.3}, without an interval"),
@@ -386,7 +443,7 @@ pub fn page(compared: &Compared) -> String {
         main {
             @if compared.gate.is_some() && !rows.is_empty() {
                 ul class="verdict" { @for sentence in compared.sentences(Section::Verdict) { li { (sentence) } } }
-                (one_table(&gate_table(&rows, language)))
+                (one_table(&gate_table(&rows, &compared.labels, language)))
                 details {
                     summary { (Message::InDetail.text(language)) }
                     @for table in tables(compared) { h3 { (table.title) } (one_table(&table)) }

@@ -7,6 +7,7 @@ use crate::messages::Language;
 use crate::noise::{self, NoiseFloor};
 use crate::proof;
 use crate::results::{measured, overhead_of};
+use crate::target::TargetId;
 use crate::wording::{class_name, listed, many, promise, rounds, say, with_version};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::run::{MIN_INTERLEAVED_ROUNDS, Run, Sampled};
@@ -55,7 +56,7 @@ pub struct Agents {
 /// What was tested and how.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tested {
-    pub targets: Vec<String>,
+    pub targets: Vec<TargetId>,
     pub cpus: u64,
     pub rounds: u32,
     pub comparisons: u32,
@@ -93,7 +94,7 @@ pub enum Basis {
     Verified { verification: Option<Verification>, cpu_share: Option<f64> },
     /// The durability class of a target.
     Durability {
-        target: String,
+        target: TargetId,
         version: String,
         class: Option<DurabilityClass>,
         settings: BTreeMap<String, String>,
@@ -294,7 +295,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Basis> {
     let header = &context.run.header;
     let (interleaved, separate) = interleaved(context.run);
     let tested = Basis::Tested(Tested {
-        targets: context.labels.names.clone(),
+        targets: context.labels.ids.clone(),
         cpus: header.machine.cpus,
         rounds: context.rounds,
         comparisons: context.comparisons[0],
@@ -307,18 +308,15 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Basis> {
         shared_threads: shared_threads(context.run),
         fleet: agents(context.run),
     });
-    let noise = Basis::NoiseFloor {
-        largest: context.noise.largest(),
-        each: context.noise.list(|target| context.labels.names[target].clone()),
-    };
+    let noise = Basis::NoiseFloor { largest: context.noise.largest(), each: context.noise.list() };
     let overhead = overhead(context);
     let overhead = (!overhead.is_empty()).then_some(Basis::ToolOverhead { each: overhead });
     let verified = Basis::Verified {
         verification: proof::sum(context.cells.iter().map(|cell| &cell.verified.proven)),
         cpu_share: context.cells.iter().filter_map(|cell| cell.verify_share).max_by(f64::total_cmp),
     };
-    let durability = context.targets.iter().map(|target| Basis::Durability {
-        target: target.name.clone(),
+    let durability = context.known_targets().map(|(id, target)| Basis::Durability {
+        target: id.clone(),
         version: target.version.clone(),
         class: target.durability,
         settings: target.durability_settings.clone(),

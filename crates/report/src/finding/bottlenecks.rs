@@ -91,7 +91,7 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Bottlenecks> {
     let mut findings = Vec::new();
     for operation in &context.labels.operations {
         for target in 0..context.targets.len() {
-            let cells = reported(context.cells, &operation.name).filter(|cell| cell.target_index == target);
+            let cells = reported(context.cells, &operation.name).filter(|cell| cell.target.at() == target);
             let attributed = cells.filter_map(|cell| Some((cell, cell.attribution.as_ref()?)));
             let mut found = grouped(attributed.map(|(cell, found)| (found.bottleneck, (cell, found))));
             sort::by_key(&mut found, |(bottleneck, _)| *bottleneck);
@@ -112,7 +112,7 @@ pub(super) fn limits_of_scaling(context: &Context<'_>) -> Vec<Bottlenecks> {
         let Some(AxisValue::Number(count)) = cell.axes.get(CPUS.name) else { return None };
         let mut others = cell.axes.values().clone();
         others.remove(CPUS.name);
-        Some(((cell.operation.clone(), cell.target_index, others), (*count, cell.is_lower_bound())))
+        Some(((cell.operation.clone(), cell.target.at(), others), (*count, cell.is_lower_bound())))
     }));
     rows.into_iter()
         .filter_map(|((operation, target, others), mut row)| {
@@ -126,7 +126,7 @@ pub(super) fn limits_of_scaling(context: &Context<'_>) -> Vec<Bottlenecks> {
             let varying = |name: &String| labels.varying().any(|axis| axis.name == *name);
             let axes = Cell::new(others.into_iter().filter(|(name, _)| varying(name)));
             let scope =
-                Scope { operations: vec![operation], targets: vec![labels.names[target].clone()], at, axes };
+                Scope { operations: vec![operation], targets: vec![labels.ids[target].clone()], at, axes };
             Some(Bottlenecks::ClientLimitsScaling { scope, from, known })
         })
         .collect()
@@ -156,7 +156,7 @@ fn finding(
     let axes = Axis::values_of(shared, &first.axes);
     let at: Vec<AxisValue> = labels.chart_axis().map(values).unwrap_or_default();
     let here =
-        |cell: &&CellResult| cell.operation == operation && cell.target_index == target && !cell.aa_control;
+        |cell: &&CellResult| cell.operation == operation && cell.target.at() == target && !cell.aa_control;
     let planned: Vec<&CellResult> = context.cells.iter().filter(here).collect();
     let within = |cell: &CellResult| {
         let chart = labels.chart_axis().and_then(|axis| cell.axes.get(&axis.name));
@@ -169,7 +169,7 @@ fn finding(
     Some(Bottlenecks::Bottleneck {
         scope: Scope {
             operations: vec![operation.to_owned()],
-            targets: vec![labels.names[target].clone()],
+            targets: vec![labels.ids[target].clone()],
             at,
             axes,
         },

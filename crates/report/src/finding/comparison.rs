@@ -8,7 +8,7 @@ use crate::group::{distinct, grouped};
 use crate::labels::{Labels, Scope};
 use crate::messages::Language;
 use crate::metrics::is_speed;
-use crate::summary::TargetSummary;
+use crate::target::{TargetId, TargetSummary};
 use crate::verdict::{Limit, Pair, Side, Verdict, Why, as_ratio, is_vast};
 use crate::wording::{
     amount, gained, is_factor, joined, likely, many, noun, promise, ratio, say, subject, taking,
@@ -17,7 +17,7 @@ use crate::wording::{
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::sort;
-use kurabe_stats::{Estimate, Interval, VerdictResult};
+use kurabe_stats::{Decision, Estimate, Interval};
 use serde::Serialize;
 
 /// A measured ratio of two sides at one value of the chart axis.
@@ -35,7 +35,7 @@ pub struct Measured {
 pub struct Promise {
     /// The class; `None`: unknown.
     pub class: Option<DurabilityClass>,
-    pub targets: Vec<String>,
+    pub targets: Vec<TargetId>,
     /// Their settings that decide it and that another target of the same engine has otherwise: `synchronous_commit off`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
@@ -232,7 +232,7 @@ fn differing(promises: &[Promise], labels: &Labels) -> String {
 #[derive(PartialEq)]
 struct Decided {
     pair: Pair,
-    result: VerdictResult,
+    result: Decision,
     why: Option<Why>,
     /// Whether there are intervals.
     interval: bool,
@@ -242,11 +242,11 @@ struct Decided {
 impl Decided {
     fn of(context: &Context<'_>, verdict: &Verdict) -> Self {
         let (mut pair, mut result) = (verdict.pair.clone(), verdict.result);
-        if result == VerdictResult::Worse {
+        if result == Decision::Below {
             std::mem::swap(&mut pair.a, &mut pair.b);
-            result = VerdictResult::Better;
+            result = Decision::Above;
         }
-        let called = result == VerdictResult::Better && pair.axis == TARGET && is_speed(&pair.metric);
+        let called = result == Decision::Above && pair.axis == TARGET && is_speed(&pair.metric);
         let durability =
             if called { promises(context, &verdict.operation, [&pair.a, &pair.b]) } else { Vec::new() };
         Self { pair, result, why: verdict.why.clone(), interval: verdict.has_interval(), durability }
@@ -265,7 +265,7 @@ pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Comp
     let mut findings = Vec::new();
     for (_, mut groups) in pairs {
         sort::by_key(&mut groups, |(outcome, _)| {
-            (outcome.result != VerdictResult::Better, outcome.result == VerdictResult::NotComparable)
+            (outcome.result != Decision::Above, outcome.result == Decision::NotTestable)
         });
         for (outcome, members) in &groups {
             findings.extend(split(context, outcome, members));
@@ -277,10 +277,10 @@ pub(super) fn findings(context: &Context<'_>, verdicts: &[&Verdict]) -> Vec<Comp
 /// The findings of an outcome: one for each operation, target and combination of the other axes if they have ratios,
 /// otherwise one for each product of operations, targets and values.
 fn split(context: &Context<'_>, outcome: &Decided, members: &[&Verdict]) -> Vec<Comparison> {
-    let has_ratios = !matches!(outcome.result, VerdictResult::NoDifference | VerdictResult::NotComparable);
+    let has_ratios = !matches!(outcome.result, Decision::Within | Decision::NotTestable);
     let groups = grouped(members.iter().map(|verdict| {
         let line = has_ratios.then(|| (verdict.operation.clone(), verdict.target.clone()));
-        ((context.others(verdict), line), *verdict)
+        ((verdict.others(context.labels), line), *verdict)
     }));
     let findings = |((axes, _), members): ((Cell, _), Vec<&Verdict>)| -> Vec<Comparison> {
         let of = |product: Product| finding(context, outcome, &axes, &members, product);
@@ -313,7 +313,7 @@ fn finding(
     };
     let measured = members.iter().map(measured).collect::<Option<Vec<_>>>();
     Some(match outcome.result {
-        VerdictResult::Better | VerdictResult::Worse => Comparison::Better {
+        Decision::Above | Decision::Below => Comparison::Better {
             scope,
             pair,
             measured: measured?,
@@ -321,13 +321,13 @@ fn finding(
             limit: limit(&members),
             durability: outcome.durability.clone(),
         },
-        VerdictResult::NoDifference => {
+        Decision::Within => {
             let ends = measured.iter().flatten().filter_map(|one| one.ratio.ends());
             let span = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
             let span = span.map(|(low, high)| Interval { low, high });
             Comparison::NoDifference { scope, pair, comparisons, margin: context.rule.margin, span }
         }
-        VerdictResult::Undecided => {
+        Decision::Undecided => {
             let more: Option<Vec<u32>> = members.iter().map(|verdict| verdict.further_rounds).collect();
             let further_rounds = more.and_then(|more| more.into_iter().max());
             let noise = members.iter().filter_map(|verdict| verdict.noise_floor).max_by(f64::total_cmp);
@@ -340,7 +340,7 @@ fn finding(
                 further_seconds: further_rounds.and_then(|rounds| context.rule.seconds(rounds)),
             }
         }
-        VerdictResult::NotComparable => {
+        Decision::NotTestable => {
             Comparison::NotComparable { scope, pair, comparisons, why: outcome.why.clone()? }
         }
     })
@@ -352,15 +352,15 @@ fn promises(context: &Context<'_>, operation: &str, sides: [&Side; 2]) -> Vec<Pr
         return Vec::new();
     }
     let targets = sides.into_iter().filter_map(|side| match side {
-        Side::Target(target) => context.targets.get(*target),
+        Side::Target(target) => context.labels.ids.get(*target).zip(context.targets.get(*target)),
         _ => None,
     });
-    let promise = |(class, targets): (Option<DurabilityClass>, Vec<&TargetSummary>)| {
-        let settings = targets.iter().flat_map(|target| target.own_durability(context.targets));
+    let promise = |(class, targets): (Option<DurabilityClass>, Vec<(&TargetId, &TargetSummary)>)| {
+        let settings = targets.iter().flat_map(|(_, target)| target.own_durability(context.targets));
         let settings = distinct(settings);
-        Promise { class, targets: targets.into_iter().map(|target| target.name.clone()).collect(), settings }
+        Promise { class, targets: targets.into_iter().map(|(id, _)| id.clone()).collect(), settings }
     };
-    let classes = grouped(targets.map(|target| (target.durability, target)));
+    let classes = grouped(targets.map(|(id, target)| (target.durability, (id, target))));
     let all: Vec<Promise> = classes.into_iter().map(promise).collect();
     // Two targets with unknown classes may not be equal.
     if all.len() > 1 || all.iter().any(|promise| promise.class.is_none()) { all } else { Vec::new() }
@@ -368,7 +368,7 @@ fn promises(context: &Context<'_>, operation: &str, sides: [&Side; 2]) -> Vec<Pr
 
 /// The bottleneck of the slower side, if targets are compared and it is the same in all comparisons.
 fn limit(members: &[&Verdict]) -> Option<Limit> {
-    let slower = |verdict: &Verdict| verdict.limits[usize::from(verdict.result == VerdictResult::Better)];
+    let slower = |verdict: &Verdict| verdict.limits[usize::from(verdict.result == Decision::Above)];
     let first = members.first().filter(|verdict| verdict.target.is_none()).and_then(|v| slower(v))?;
     let same = members.iter().all(|v| slower(v).is_some_and(|one| one.bottleneck == first.bottleneck));
     let least = members.iter().filter_map(|v| slower(v)).find(|one| one.confidence != first.confidence);
@@ -377,7 +377,7 @@ fn limit(members: &[&Verdict]) -> Option<Limit> {
 }
 
 /// A product of operations, targets and values of the chart axis.
-type Product = (Vec<String>, Vec<Option<String>>, Vec<Option<AxisValue>>);
+type Product = (Vec<String>, Vec<Option<TargetId>>, Vec<Option<AxisValue>>);
 
 /// The smallest number of products: joins operations with the same values, then targets with the same operations and
 /// values.

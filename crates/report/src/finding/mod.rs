@@ -16,13 +16,12 @@ mod trials;
 mod values;
 
 use crate::cell::{CellResult, Status};
-use crate::comparison::{TARGET, sides};
-use crate::labels::{Axis, Labels};
+use crate::comparison::TARGET;
+use crate::labels::Labels;
 use crate::noise::Noise;
 use crate::rule::Rule;
-use crate::summary::TargetSummary;
+use crate::target::{TargetId, TargetSummary};
 use crate::verdict::Verdict;
-use kurabe_core::axis::Cell;
 use kurabe_core::experiment::{Answer, ExperimentInfo};
 use kurabe_core::run::Run;
 use serde::Serialize;
@@ -34,7 +33,7 @@ pub use crate::finding::notes::{Login, Note};
 pub use crate::finding::progress::Progress;
 pub use crate::finding::published::{PublishedHere, Reproduction};
 pub use crate::finding::rates::{RatePoint, Rates};
-pub use crate::finding::runs::{Between, Criteria, Gated, Runs};
+pub use crate::finding::runs::{Between, Criteria, Gated, Gates, Runs};
 pub use crate::finding::trials::Trials;
 pub use crate::finding::values::{MetricPoint, SettingValues, Values};
 pub use crate::labels::Scope;
@@ -70,7 +69,7 @@ macro_rules! families {
     };
 }
 
-families!(Comparison, Values, Reproduction, Rates, Bottlenecks, Progress, Trials, Note, Basis, Runs);
+families!(Comparison, Values, Reproduction, Rates, Bottlenecks, Progress, Trials, Note, Basis, Runs, Gates);
 
 /// What follows from a warning for the results, the most serious first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -204,7 +203,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         details.extend(all_of(other));
     }
     // There are many verdicts on other metrics; only significant differences are shown.
-    let called: Vec<&Verdict> = others.into_iter().filter(|verdict| verdict.result.is_called()).collect();
+    let called: Vec<&Verdict> = others.into_iter().filter(|verdict| verdict.result.is_outside()).collect();
     details.extend(all_of(comparison::findings(context, &called)));
     if answer != Answer::Metrics {
         first.extend(all_of(values::values(context)));
@@ -236,14 +235,9 @@ pub(crate) struct Context<'a> {
     pub comparisons: [u32; 2],
 }
 
-impl Context<'_> {
-    /// The two cells of a comparison.
-    pub fn sides(&self, verdict: &Verdict) -> Option<[&CellResult; 2]> {
-        sides(self.cells, verdict)
-    }
-
-    /// The values of the varying axes, except the chart axis, that the sides of a comparison share.
-    pub fn others(&self, verdict: &Verdict) -> Cell {
-        Axis::values_of(self.labels.varying(), &verdict.at)
+impl<'a> Context<'a> {
+    /// The targets of the run, each with its identity.
+    pub fn known_targets(&self) -> impl Iterator<Item = (&'a TargetId, &'a TargetSummary)> {
+        self.labels.ids.iter().zip(self.targets)
     }
 }

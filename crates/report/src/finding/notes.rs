@@ -5,7 +5,7 @@ use crate::finding::Context;
 use crate::group::{distinct, grouped};
 use crate::labels::Labels;
 use crate::messages::Message;
-use crate::summary::TargetSummary;
+use crate::target::{TargetId, TargetSummary};
 use crate::wording::{joined, listed, many, ratio, say, with_version};
 use kurabe_core::custom::Language as CustomLanguage;
 use kurabe_core::facts::LOGIN;
@@ -25,20 +25,20 @@ pub enum Note {
     /// The run was resumed, and trials from this one on used something else.
     Resumed { from_trial: u64, changes: Vec<String> },
     /// A driver's note on its target.
-    TargetNote { target: String, note: String },
+    TargetNote { target: TargetId, note: String },
     /// The report omits targets of the run.
     LeftOut { targets: u32, noise_floor_lost: bool },
     /// Trials that have the machine to themselves have other rates than those in slices, by more than the margin: so many
     /// times, the median of so many results.
     Alone { times: f64, results: u32 },
     /// A licence restricts publishing a target's results.
-    PublishingRestricted { target: String, version: String, says: String, name: String, source: String },
+    PublishingRestricted { target: TargetId, version: String, says: String, name: String, source: String },
     /// How new connections log in to targets, of a run in which requests open some.
     Logins { targets: Vec<Login> },
     /// How a target executes a query: the steps of its plan, with the rows of the answer and the pages that were read.
-    Plan { query: String, target: String, steps: Vec<String>, rows: Option<f64>, pages: Option<u64> },
+    Plan { query: String, target: TargetId, steps: Vec<String>, rows: Option<f64>, pages: Option<u64> },
     /// A server does not report something.
-    NotReported { target: String, what: Vec<String>, reason: String },
+    NotReported { target: TargetId, what: Vec<String>, reason: String },
 }
 
 /// What a server does not report, as findings name it.
@@ -48,8 +48,7 @@ const ALL_STATISTICS: &str = "all statistics";
 /// How connections log in to a target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Login {
-    /// The target's name.
-    pub target: String,
+    pub target: TargetId,
     /// The method, by the server's word for it, or `none`.
     pub method: String,
 }
@@ -162,8 +161,8 @@ impl Note {
 pub(super) fn before(context: &Context<'_>) -> Vec<Note> {
     let preflight = context.run.header.warnings.iter();
     let preflight = preflight.map(|warning| Note::Preflight { warning: warning.clone() });
-    let notes = context.targets.iter().flat_map(|target| {
-        target.notes.iter().map(|note| Note::TargetNote { target: target.name.clone(), note: note.clone() })
+    let notes = context.known_targets().flat_map(|(id, target)| {
+        target.notes.iter().map(|note| Note::TargetNote { target: id.clone(), note: note.clone() })
     });
     preflight.chain(notes).collect()
 }
@@ -207,25 +206,25 @@ pub(super) fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<
 
 /// One finding for each target whose licence restricts publishing results.
 pub(super) fn publishing(context: &Context<'_>) -> Vec<Note> {
-    let restricted = |target: &TargetSummary| {
+    let restricted = |(id, target): (&TargetId, &TargetSummary)| {
         let clause = target.publishing.as_ref()?;
-        let (target, version) = (target.name.clone(), target.version.clone());
+        let (target, version) = (id.clone(), target.version.clone());
         let (says, name, source) = (clause.says.clone(), clause.name.clone(), clause.source.clone());
         Some(Note::PublishingRestricted { target, version, says, name, source })
     };
-    context.targets.iter().filter_map(restricted).collect()
+    context.known_targets().filter_map(restricted).collect()
 }
 
 /// How connections log in, if requests open some.
 pub(super) fn logins(context: &Context<'_>) -> Option<Note> {
-    let opens = |(at, _): &(usize, &TargetSummary)| {
-        context.cells.iter().any(|cell| cell.target_index == *at && cell.metric(CONNECT.name).is_some())
+    let opens = |(id, _): &(&TargetId, &TargetSummary)| {
+        context.cells.iter().any(|cell| cell.target == **id && cell.metric(CONNECT.name).is_some())
     };
-    let login = |(_, target): (usize, &TargetSummary)| {
+    let login = |(id, target): (&TargetId, &TargetSummary)| {
         let method = target.settings.get(LOGIN)?.clone();
-        Some(Login { target: target.name.clone(), method })
+        Some(Login { target: id.clone(), method })
     };
-    let targets: Vec<Login> = context.targets.iter().enumerate().filter(opens).filter_map(login).collect();
+    let targets: Vec<Login> = context.known_targets().filter(opens).filter_map(login).collect();
     (!targets.is_empty()).then_some(Note::Logins { targets })
 }
 
@@ -241,7 +240,7 @@ pub(super) fn plans(context: &Context<'_>) -> Vec<Note> {
     let (mut found, mut told) = (Vec::new(), Vec::new());
     for cell in context.cells.iter().filter(|cell| cell.is_reported()) {
         for plan in &cell.plans {
-            let query = (cell.target_index, &plan.statement);
+            let query = (&cell.target, &plan.statement);
             if !told.contains(&query) {
                 told.push(query);
                 found.push(Note::Plan {
@@ -259,20 +258,20 @@ pub(super) fn plans(context: &Context<'_>) -> Vec<Note> {
 
 /// What servers do not report: one finding for each target and reason.
 pub(super) fn not_reported(context: &Context<'_>) -> Vec<Note> {
-    let mut all: Vec<((usize, &str), &str)> = Vec::new();
+    let mut all: Vec<((&TargetId, &str), &str)> = Vec::new();
     for cell in context.cells {
         for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {
             let sessions = engine.not_sampled.as_deref().map(|why| (SESSIONS, why));
             let counters = engine.unavailable.iter().map(|one| (one.what.as_str(), one.why.as_str()));
-            all.extend(counters.chain(sessions).map(|(what, why)| ((cell.target_index, why), what)));
+            all.extend(counters.chain(sessions).map(|(what, why)| ((&cell.target, why), what)));
         }
     }
-    let finding = |((target, why), what): ((usize, &str), Vec<&str>)| {
+    let finding = |((target, why), what): ((&TargetId, &str), Vec<&str>)| {
         // If nothing is reported at all, the rest is implied.
         let all = what.iter().copied().find(|one| *one == ALL_STATISTICS);
         let what = all.map_or_else(|| distinct(what), |all| vec![all]);
         let what = what.into_iter().map(str::to_owned).collect();
-        Note::NotReported { target: context.labels.names[target].clone(), what, reason: why.to_owned() }
+        Note::NotReported { target: target.clone(), what, reason: why.to_owned() }
     };
     grouped(all).into_iter().map(finding).collect()
 }

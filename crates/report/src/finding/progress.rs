@@ -7,7 +7,7 @@ use crate::verdict::Verdict;
 use crate::wording::{many, rounds, say, taking};
 use kurabe_core::run::CellRecord;
 use kurabe_core::units;
-use kurabe_stats::VerdictResult;
+use kurabe_stats::Decision;
 use serde::Serialize;
 
 /// Why a run shows no results or verdicts, or not all of them.
@@ -185,7 +185,7 @@ pub(super) fn undecided(context: &Context<'_>) -> Option<Progress> {
     let open: Vec<&Verdict> = compared.iter().copied().filter(|verdict| !verdict.conclusive).collect();
     let (of, margin) = (compared.len() as u32, rule.margin);
     if open.is_empty() {
-        let refused = compared.iter().filter(|verdict| verdict.result == VerdictResult::NotComparable);
+        let refused = compared.iter().filter(|verdict| verdict.result == Decision::NotTestable);
         let all = Progress::AllConclusive { margin, of, not_comparable: refused.count() as u32 };
         return (rule.until && of > 0).then_some(all);
     }

@@ -10,6 +10,7 @@ use crate::format::micros;
 use crate::group::grouped;
 use crate::labels::Labels;
 use crate::metrics::is_speed;
+use crate::target::TargetId;
 use crate::verdict::{Side, Verdict};
 use crate::wording::{faster, listed, ratio, say};
 use kurabe_core::axis::AxisValue;
@@ -191,7 +192,7 @@ impl About {
 /// How a target's results compare with published ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PublishedHere {
-    pub target: String,
+    pub target: TargetId,
     /// By how much the value published as faster is faster here.
     pub ratio: Estimate,
     /// The additional work per request, in microseconds, for which the published ratio would hold.
@@ -268,7 +269,7 @@ fn finding(context: &Context<'_>, shape: Shape) -> Option<Reproduction> {
         let [a, b] = [&verdict.pair.a, &verdict.pair.b].map(|side| shape.is_faster(side));
         let asked = is_speed(&verdict.pair.metric) && verdict.pair.axis == shape.axis;
         let (Some(forward), true) = (a, asked && b == a.map(|faster| !faster)) else { continue };
-        let Some(target) = verdict.target.clone().filter(|_| verdict.result.is_called()) else { continue };
+        let Some(target) = verdict.target.clone().filter(|_| verdict.result.is_outside()) else { continue };
         let Some(ratio) = verdict.ratio else { continue };
         let ratio = if forward { ratio } else { ratio.inverse() };
         // The smallest value of the chart axis stands for the others: with one client there is no waiting for others.
@@ -294,7 +295,7 @@ fn other_work(context: &Context<'_>, verdict: &Verdict, shape: &Shape) -> Option
         let rate = cell.metric(THROUGHPUT.name)?.figure.value;
         Some(1e6 * cell.totals.as_ref()?.clients as f64 / rate)
     };
-    let [a, b] = context.sides(verdict)?;
+    let [a, b] = verdict.cells(context.cells)?;
     let (a, b) = (time(a)?, time(b)?);
     let (fast, slow) = if shape.is_faster(&verdict.pair.a) == Some(true) { (a, b) } else { (b, a) };
     let other = |factor: f64| (slow - factor * fast) / (factor - 1.0);

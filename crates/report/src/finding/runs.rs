@@ -1,6 +1,5 @@
 //! Comparisons of two runs, and the decision of a gate.
 
-use crate::claim::Answer;
 use crate::comparison::TARGET;
 use crate::format::{figure, micros, percent};
 use crate::labels::{Labels, Scope};
@@ -10,7 +9,7 @@ use crate::verdict::Why;
 use crate::wording::{self, gained, many, say, subject};
 use kurabe_core::stats_probe::Counter;
 use kurabe_core::units;
-use kurabe_stats::Estimate;
+use kurabe_stats::{Decision, Estimate};
 use serde::{Serialize, Serializer};
 use std::time::Duration;
 
@@ -26,6 +25,21 @@ const TEXT: usize = 120;
 fn cut(text: &str) -> String {
     let shown: String = text.chars().take(TEXT).collect();
     if shown.len() < text.len() { format!("{shown}…") } else { shown }
+}
+
+/// The first steps of a plan.
+fn shown(steps: &[String]) -> String {
+    let more = if steps.len() > STEPS { ", …" } else { "" };
+    format!("{}{more}", steps.iter().take(STEPS).cloned().collect::<Vec<_>>().join(", "))
+}
+
+/// What a counter counted, in its unit.
+fn count(of: Counter, value: f64) -> String {
+    match of {
+        Counter::LockNs => units::time(Duration::from_nanos(value as u64)),
+        Counter::LogBytes | Counter::FileBytes => units::size(value.round() as u64),
+        _ => figure(value),
+    }
 }
 
 /// The margins of what is judged: 0.05 is 5 %. `None`: it is not judged.
@@ -45,7 +59,7 @@ pub struct Gated {
     pub criteria: Criteria,
     /// Whether no result is slower by more than the margin.
     #[serde(serialize_with = "decision")]
-    pub decision: Answer,
+    pub decision: Decision,
     pub passed: u32,
     /// Results that are slower by more than the margin.
     pub slower: u32,
@@ -59,11 +73,11 @@ pub struct Gated {
 
 /// The decision of a gate, as its JSON names it.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn decision<S: Serializer>(decision: &Answer, to: S) -> Result<S::Ok, S::Error> {
+fn decision<S: Serializer>(decision: &Decision, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(match decision {
-        Answer::Holds => "passed",
-        Answer::DoesNotHold => "failed",
-        Answer::Undecided | Answer::NotTestable => "undecided",
+        Decision::Above | Decision::Within => "passed",
+        Decision::Below => "failed",
+        Decision::Undecided | Decision::NotTestable => "undecided",
     })
 }
 
@@ -172,6 +186,13 @@ pub enum Runs {
     OnlyIn { run: String, target: String },
     /// Results that only one of two runs has.
     Unmatched { run: String, results: u32 },
+}
+
+/// What a gate decided, what explains it, and what would decide it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the first lines of each kind and the schema describe its members")]
+pub enum Gates {
     /// The decision of a gate over the results that it judges.
     Gated(Gated),
     /// The result of a gate that failed by the most: how many times as bad the second is.
@@ -258,23 +279,15 @@ impl Runs {
                     "{run} の結果 {results} 件には、軸の値が違うため、対応する結果がありません。",
                 )
             }
-            Self::Gated(gated) => gated.sentence(language),
-            Self::Worst { .. }
-            | Self::PlanChanged { .. }
-            | Self::MoreWork { .. }
-            | Self::SlowerStatement { .. }
-            | Self::MoreLocks { .. } => self.cause(language),
-            Self::MoreRounds { .. }
-            | Self::AtMargin { .. }
-            | Self::OtherLoad { .. }
-            | Self::NotJudged { .. }
-            | Self::Obstacle { .. } => self.next(labels),
         }
     }
+}
 
-    /// What explains a gate, in a sentence; empty of other findings.
-    fn cause(&self, language: Language) -> String {
+impl Gates {
+    pub(super) fn sentence(&self, labels: &Labels) -> String {
+        let language = labels.language;
         match self {
+            Self::Gated(gated) => gated.sentence(language),
             Self::Worst { result, from, to, ratio, disturbed } => {
                 let times = wording::ratio(*ratio, language);
                 let load = if *disturbed {
@@ -293,10 +306,6 @@ impl Runs {
                 )
             }
             Self::PlanChanged { statement, text, first, second } => {
-                let shown = |steps: &[String]| {
-                    let more = if steps.len() > STEPS { ", …" } else { "" };
-                    format!("{}{more}", steps.iter().take(STEPS).cloned().collect::<Vec<_>>().join(", "))
-                };
                 let (first, second, text) = (shown(first), shown(second), cut(text));
                 say!(
                     language,
@@ -305,12 +314,8 @@ impl Runs {
                 )
             }
             Self::MoreWork { counter, operation, first, second } => {
-                let show = |value: f64| match counter {
-                    Counter::LockNs => units::time(Duration::from_nanos(value as u64)),
-                    Counter::LogBytes | Counter::FileBytes => units::size(value.round() as u64),
-                    _ => figure(value),
-                };
-                let (what, first, second) = (counter.word(), show(*first), show(*second));
+                let (what, [first, second]) =
+                    (counter.word(), [first, second].map(|one| count(*counter, *one)));
                 say!(
                     language,
                     "{what} per {operation}: {first} → {second}.",
@@ -334,14 +339,6 @@ impl Runs {
                     "セッションがロックを待った時間の割合は {first} から {second} になりました: {text}",
                 )
             }
-            _ => String::new(),
-        }
-    }
-
-    /// What holds a gate up, and what to do about it; empty of other findings.
-    fn next(&self, labels: &Labels) -> String {
-        let language = labels.language;
-        match self {
             Self::MoreRounds { rounds, needed } => say!(
                 language,
                 "about {needed} rounds would decide it, in place of {rounds}: add --rounds {needed}, longer trials, or a wider \
@@ -386,7 +383,6 @@ impl Runs {
                 "no result is judged: {what} differs: {first} in the first run, {second} in the second.",
                 "どの結果も判定しません。{what} が違います: 1 番目 {first}、2 番目 {second}。",
             ),
-            _ => String::new(),
         }
     }
 }
@@ -397,9 +393,9 @@ impl Gated {
         let n = passed + slower + undecided + not_judged;
         let all = many(n.into(), "result", "results");
         let decision = match decision {
-            Answer::Holds => say!(language, "passed", "合格"),
-            Answer::DoesNotHold => say!(language, "failed", "不合格"),
-            Answer::Undecided | Answer::NotTestable => say!(language, "is undecided", "未決"),
+            Decision::Above | Decision::Within => say!(language, "passed", "合格"),
+            Decision::Below => say!(language, "failed", "不合格"),
+            Decision::Undecided | Decision::NotTestable => say!(language, "is undecided", "未決"),
         };
         let worse = match slower {
             0 => "none is".to_owned(),

@@ -6,6 +6,7 @@ use crate::format::percent;
 use crate::group::distinct;
 use crate::labels::{Labels, Scope};
 use crate::results::{latest, measured};
+use crate::target::TargetId;
 use crate::wording::{disturbance, listed, many, of_cells, say};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::{sort, units};
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 pub enum Trials {
     /// Other load on the machine during trials: the number of affected and observed cells, and the reason for one of
     /// them.
-    Disturbed { cells: u32, of: u32, targets: Vec<String>, reason: String },
+    Disturbed { cells: u32, of: u32, targets: Vec<TargetId>, reason: String },
     /// Disturbed trials were repeated.
     Rerun { trials: u64, reason: String },
     /// The run went on without these agents, so that trials ran on fewer agents than it began with.
@@ -226,7 +227,7 @@ fn steadiness(context: &Context<'_>) -> Vec<Trials> {
         let of = here.len() as u32;
         let part = |wanted: fn(&Steady) -> bool| {
             let cells: Vec<_> = here.iter().filter(|(_, steady)| wanted(steady)).collect();
-            let mut targets: Vec<String> = cells.iter().map(|(cell, _)| cell.target.clone()).collect();
+            let mut targets: Vec<TargetId> = cells.iter().map(|(cell, _)| cell.target.clone()).collect();
             targets.dedup();
             let operations = vec![operation.name.clone()];
             (Scope { operations, targets, ..Scope::default() }, cells)
@@ -263,7 +264,7 @@ fn disturbed(context: &Context<'_>) -> Option<Trials> {
     let disturbed: Vec<&CellResult> =
         observed.iter().copied().filter(|cell| reason(cell).is_some()).collect();
     let reason = reason(disturbed.first()?)?;
-    let mut targets: Vec<String> = disturbed.iter().map(|cell| cell.target.clone()).collect();
+    let mut targets: Vec<TargetId> = disturbed.iter().map(|cell| cell.target.clone()).collect();
     sort::by(&mut targets, Ord::cmp);
     targets.dedup();
     Some(Trials::Disturbed { cells: count(&disturbed), of: count(&observed), targets, reason })
@@ -271,7 +272,7 @@ fn disturbed(context: &Context<'_>) -> Option<Trials> {
 
 /// The number of distinct cells; the baseline and its A/A control count as one.
 fn count(cells: &[&CellResult]) -> u32 {
-    distinct(cells.iter().map(|cell| (cell.target_index, &cell.axes, &cell.operation))).len() as u32
+    distinct(cells.iter().map(|cell| (cell.target.at(), &cell.axes, &cell.operation))).len() as u32
 }
 
 #[cfg(test)]

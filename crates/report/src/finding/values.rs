@@ -7,7 +7,7 @@ use crate::group::{distinct, grouped};
 use crate::labels::{Axis, Labels, Scope};
 use crate::messages::Language;
 use crate::metrics::{interval, is_speed, samples};
-use crate::summary::TargetSummary;
+use crate::target::{TargetId, TargetSummary};
 use crate::verdict::{Pair, Verdict};
 use crate::wording::{joined, ratio, say, with_interval};
 use kurabe_core::axis::Cell;
@@ -48,7 +48,7 @@ pub enum Values {
     MetricValues { scope: Scope, name: String, unit: Unit, points: Vec<MetricPoint> },
     /// The settings in which targets of one engine differ, as the servers report them: of each its values, in the order of
     /// the targets.
-    Settings { targets: Vec<String>, differ: Vec<SettingValues> },
+    Settings { targets: Vec<TargetId>, differ: Vec<SettingValues> },
 }
 
 impl Values {
@@ -147,10 +147,10 @@ fn is_first(cost: &Values, known: &[Values]) -> bool {
 
 /// The cost of a value of an axis compared with its baseline, if the difference is significant.
 fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values> {
-    if !verdict.result.is_called() || verdict.pair.metric != THROUGHPUT.name {
+    if !verdict.result.is_outside() || verdict.pair.metric != THROUGHPUT.name {
         return None;
     }
-    let [a, b] = context.sides(verdict)?;
+    let [a, b] = verdict.cells(context.cells)?;
     let clients = |cell: &CellResult| cell.totals.as_ref().map(|totals| totals.clients as f64);
     let (clients_a, clients_b) = (clients(a)?, clients(b)?);
     let rounds = samples(a.metric(metric)?.by_round.clone(), &context.run.header.spec);
@@ -165,7 +165,7 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values
             operations: vec![verdict.operation.clone()],
             targets: verdict.target.clone().into_iter().collect(),
             at: verdict.x.iter().cloned().collect(),
-            axes: context.others(verdict),
+            axes: verdict.others(context.labels),
         },
         pair: Pair { metric: metric.to_owned(), ..verdict.pair.clone() },
         cost_us: cost.map(|ns| ns / 1e3),
@@ -176,8 +176,9 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values
 
 /// The settings in which targets of one engine differ.
 pub(super) fn settings(context: &Context<'_>) -> Vec<Values> {
-    let engines = grouped(context.targets.iter().map(|target| (target.engine.clone(), target)));
-    let of = |(_, targets): (String, Vec<&TargetSummary>)| {
+    let engines = grouped(context.known_targets().map(|(id, target)| (&target.engine, (id.clone(), target))));
+    let of = |(_, targets): (&String, Vec<(TargetId, &TargetSummary)>)| {
+        let (ids, targets): (Vec<TargetId>, Vec<&TargetSummary>) = targets.into_iter().unzip();
         let all = targets.iter().flat_map(|target| target.durability_settings.iter().chain(&target.settings));
         let names: Vec<&String> = sort::distinct(all.map(|(name, _)| name));
         let values = |name: &String| SettingValues {
@@ -189,8 +190,7 @@ pub(super) fn settings(context: &Context<'_>) -> Vec<Values> {
             .map(values)
             .filter(|one| one.values.iter().any(|value| *value != one.values[0]))
             .collect();
-        let targets = targets.iter().map(|target| target.name.clone()).collect();
-        (!differ.is_empty()).then_some(Values::Settings { targets, differ })
+        (!differ.is_empty()).then_some(Values::Settings { targets: ids, differ })
     };
     engines.into_iter().filter_map(of).collect()
 }

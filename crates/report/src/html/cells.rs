@@ -87,7 +87,7 @@ fn of_cell(
     let value = |value: f64| number(if is_time { value / 1e3 } else { value });
     let level = |dimension: &Dimension<'_>| -> i64 {
         let found = match dimension {
-            Dimension::Target => Some(cell.target_index),
+            Dimension::Target => Some(cell.target.at()),
             Dimension::Operation => labels.operations.iter().position(|one| one.name == cell.operation),
             Dimension::Axis(axis) => {
                 cell.axes.get(&axis.name).and_then(|value| axis.sorted().iter().position(|one| one == value))
@@ -179,7 +179,7 @@ fn rounds(found: impl Iterator<Item = (u32, Value)>) -> Vec<Value> {
 
 /// `read on SQLite, 10 kB, layout blob`.
 fn name(labels: &Labels, cell: &CellResult) -> String {
-    let target = labels.several_targets().then(|| format!(" on {}", labels.targets[cell.target_index]));
+    let target = labels.several_targets().then(|| format!(" on {}", labels.targets[cell.target.at()]));
     let chart = labels.chart_axis().into_iter().filter(|axis| axis.varies());
     let axes = chart.chain(
         labels.varying().filter(|axis| labels.chart_axis().is_none_or(|chart| chart.name != axis.name)),

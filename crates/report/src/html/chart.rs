@@ -165,7 +165,7 @@ impl<'a> Frame<'a> {
     fn knee(&self, line: &Line<'_>, xs: &[f64], x: &Log) -> Markup {
         let load = self.axis.is_some_and(|axis| axis.name == RATE.name) && self.view == View::Time;
         let Some((_, first)) = line.points.first().filter(|_| load) else { return html! {} };
-        let knee = self.knees.iter().find(|(target, _)| *target == first.target_index).map(|(_, rate)| *rate);
+        let knee = self.knees.iter().find(|(target, _)| *target == first.target.at()).map(|(_, rate)| *rate);
         let over = line.points.iter().find(|(_, cell)| cell.is_overloaded());
         let over = over.and_then(|(at, _)| xs.get(*at).copied());
         let marks = [(knee, "knee", "knee"), (over, "knee over", "overload")];

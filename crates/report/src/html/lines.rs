@@ -22,7 +22,7 @@ impl Property<'_> {
     /// Its level in a cell.
     pub fn of(&self, cell: &CellResult) -> Option<usize> {
         match self {
-            Self::Target => Some(cell.target_index),
+            Self::Target => Some(cell.target.at()),
             Self::Axis(axis) => {
                 let value = cell.axes.get(&axis.name)?;
                 axis.sorted().iter().position(|level| level == value)
@@ -60,21 +60,28 @@ pub(crate) struct Shares<'a> {
     pub panels: Vec<Property<'a>>,
 }
 
-/// Assigns the varying properties of a run.
-pub(crate) fn shares(summary: &Summary) -> Shares<'_> {
-    let labels = &summary.labels;
-    let mut rest: Vec<Property<'_>> = labels.varying().map(Property::Axis).collect();
-    let color = if labels.several_targets() {
-        Some(Property::Target)
-    } else {
-        let most = (0..rest.len())
-            .filter(|at| rest[*at].count(summary) <= LIGHT.len())
-            .max_by_key(|at| (rest[*at].count(summary), usize::MAX - at));
-        most.map(|at| rest.remove(at))
-    };
-    let dashed = rest.iter().position(|property| property.count(summary) <= DASHES.len());
-    let dash = dashed.map(|at| rest.remove(at));
-    Shares { color, dash, panels: rest }
+impl<'a> Shares<'a> {
+    /// Assigns the varying properties of a run.
+    pub fn of(summary: &'a Summary) -> Self {
+        let labels = &summary.labels;
+        let mut rest: Vec<Property<'_>> = labels.varying().map(Property::Axis).collect();
+        let color = if labels.several_targets() {
+            Some(Property::Target)
+        } else {
+            let most = (0..rest.len())
+                .filter(|at| rest[*at].count(summary) <= LIGHT.len())
+                .max_by_key(|at| (rest[*at].count(summary), usize::MAX - at));
+            most.map(|at| rest.remove(at))
+        };
+        let dashed = rest.iter().position(|property| property.count(summary) <= DASHES.len());
+        let dash = dashed.map(|at| rest.remove(at));
+        Self { color, dash, panels: rest }
+    }
+
+    /// The colour of a cell, by its number.
+    pub fn color_of(&self, cell: &CellResult) -> usize {
+        self.color.as_ref().and_then(|color| color.of(cell)).unwrap_or(0) % 8
+    }
 }
 
 /// One line of a panel.
@@ -128,33 +135,35 @@ fn label(summary: &Summary, shares: &Shares<'_>, color: usize, dash: usize) -> S
     if parts.is_empty() { summary.labels.targets.join("") } else { parts.join(" ") }
 }
 
+const LINE: &str = "1,6 33,6";
+
 /// The legend of colours only.
-pub(super) fn legend_of_colors(summary: &Summary) -> Markup {
-    legend(summary, &Shares { dash: None, ..shares(summary) })
+pub(super) fn legend_of_colors(summary: &Summary, shares: &Shares<'_>) -> Markup {
+    let color = |n: usize| {
+        html! { g class={ "line c" (n % 8) } { polyline points=(LINE) {} (marker(n, 17.0, 6.0)) } }
+    };
+    html! { @if let Some(property) = &shares.color { (entries(summary, property, &color)) } }
 }
 
 /// The legend of colours and dashes.
 pub(super) fn legend(summary: &Summary, shares: &Shares<'_>) -> Markup {
-    const LINE: &str = "1,6 33,6";
-    let entries = |property: &Property<'_>, sample: &dyn Fn(usize) -> Markup| {
-        html! {
-            ul class="legend" {
-                li class="kind" { (property.name()) }
-                @for (n, level) in property.levels(summary, Axis::show).iter().enumerate() {
-                    li { svg viewBox="0 0 34 12" aria-hidden="true" { (sample(n)) } (level) }
-                }
-            }
-        }
-    };
-    let color = |n: usize| {
-        html! { g class={ "line c" (n % 8) } { polyline points=(LINE) {} (marker(n, 17.0, 6.0)) } }
-    };
     let dash = |n: usize| {
         html! { g class="line" { polyline points=(LINE) stroke-dasharray=(DASHES[n % DASHES.len()]) {} } }
     };
     html! {
-        @if let Some(property) = &shares.color { (entries(property, &color)) }
-        @if let Some(property) = &shares.dash { (entries(property, &dash)) }
+        (legend_of_colors(summary, shares))
+        @if let Some(property) = &shares.dash { (entries(summary, property, &dash)) }
+    }
+}
+
+fn entries(summary: &Summary, property: &Property<'_>, sample: &dyn Fn(usize) -> Markup) -> Markup {
+    html! {
+        ul class="legend" {
+            li class="kind" { (property.name()) }
+            @for (n, level) in property.levels(summary, Axis::show).iter().enumerate() {
+                li { svg viewBox="0 0 34 12" aria-hidden="true" { (sample(n)) } (level) }
+            }
+        }
     }
 }
 

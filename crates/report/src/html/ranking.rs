@@ -2,20 +2,19 @@
 //! axis: the ratio of each row to the first with its interval. It reads without pictures. Comparisons of other primary
 //! metrics follow in the same form.
 
-use super::lines::{legend_of_colors, shares};
+use super::lines::{Shares, legend_of_colors};
 use super::palette::Px;
 use crate::answer::{self, Against, Ranking, Row};
-use crate::cell::CellResult;
 use crate::format::percent;
 use crate::group::grouped;
 use crate::html::plot::{Log, log_ticks, range};
-use crate::messages::Message;
+use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::summary::Summary;
 use crate::verdict::Verdict;
 use crate::wording::metric_of;
 use kurabe_core::run::DEFAULT_MARGIN;
-use kurabe_stats::{Estimate, VerdictResult};
+use kurabe_stats::{Decision, Estimate};
 use maud::{Markup, PreEscaped, html};
 use std::fmt::Write as _;
 
@@ -30,7 +29,7 @@ const COURSES: usize = 12;
 const LONGEST: f64 = 1_000.0;
 
 /// The section of the answer; empty without results.
-pub(super) fn section(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
+pub(super) fn section(summary: &Summary, shares: &Shares<'_>, rankings: &[Ranking<'_>]) -> Markup {
     let language = summary.labels.language;
     let rows = || rankings.iter().flat_map(|ranking| &ranking.rows);
     let others: Vec<(&Verdict, Estimate)> = summary
@@ -51,11 +50,11 @@ pub(super) fn section(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
     html! {
         section class="answer" {
             @if let Some(axis) = &axis { (axis.common()) }
-            @if !first.is_empty() { (table(summary, axis.as_ref(), &first)) }
+            @if !first.is_empty() { (table(language, shares, axis.as_ref(), &first)) }
             @if !further.is_empty() {
                 details {
                     summary { (Message::MorePlaces.with(language, &[("count", &further.len().to_string())])) }
-                    (table(summary, axis.as_ref(), &further))
+                    (table(language, shares, axis.as_ref(), &further))
                 }
             }
             @if let Some(axis) = axis.as_ref().filter(|_| !others.is_empty()) { (further_metrics(summary, axis, others)) }
@@ -67,11 +66,9 @@ pub(super) fn section(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
 }
 
 /// Rankings below their headings, with common columns.
-fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> Markup {
-    let language = summary.labels.language;
+fn table(language: Language, shares: &Shares<'_>, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> Markup {
     let (table, headings) = answer::table(rankings, language);
     let plot = axis.zip(table.ratios);
-    let color = colors(summary);
     let width = table.columns.len() + usize::from(plot.is_some());
     let mut rows = table.rows.iter();
     html! {
@@ -93,7 +90,7 @@ fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> M
                 tbody {
                     tr { th class="place" colspan=(width) scope="rowgroup" { (heading) } }
                     @for (row, cells) in ranking.rows.iter().zip(&mut rows) {
-                        @let color = color(row.cell);
+                        @let color = shares.color_of(row.cell);
                         tr data-c=(row.cell.index) data-b=[reference.filter(|_| row.against.is_some())] {
                             @for (at, (column, text)) in table.columns.iter().zip(cells).enumerate() {
                                 @if let Some((axis, _)) = plot.filter(|(_, ratio)| *ratio == at) {
@@ -113,12 +110,6 @@ fn table(summary: &Summary, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> M
     }
 }
 
-/// The colour of each cell.
-fn colors(summary: &Summary) -> impl Fn(&CellResult) -> usize {
-    let color = shares(summary).color;
-    move |cell| color.as_ref().and_then(|color| color.of(cell)).unwrap_or(0) % 8
-}
-
 /// The ratio of a row; 1 of the first, and nothing where none was found.
 fn ratio_of(row: &Row<'_>) -> Option<Estimate> {
     match &row.against {
@@ -132,10 +123,10 @@ fn pale(row: &Row<'_>) -> &'static str {
     row.against.as_ref().map_or("", |against| of_result(against.verdict.result))
 }
 
-fn of_result(result: VerdictResult) -> &'static str {
+fn of_result(result: Decision) -> &'static str {
     match result {
-        VerdictResult::Better | VerdictResult::Worse | VerdictResult::NoDifference => "",
-        VerdictResult::Undecided | VerdictResult::NotComparable => " pale",
+        Decision::Above | Decision::Below | Decision::Within => "",
+        Decision::Undecided | Decision::NotTestable => " pale",
     }
 }
 
@@ -175,12 +166,13 @@ fn further_metrics(summary: &Summary, axis: &Axis, others: Vec<(&Verdict, Estima
 }
 
 /// The places of the rankings whose trials have a course, as the script reads them: `CELL:COLOUR,…`.
-pub(super) fn courses(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
-    let color = colors(summary);
+pub(super) fn courses(summary: &Summary, shares: &Shares<'_>, rankings: &[Ranking<'_>]) -> Markup {
     let has_course = |row: &&Row<'_>| row.cell.detail.as_ref().is_some_and(|detail| detail.course.len() > 1);
     let cells = |ranking: &Ranking<'_>| {
         let rows = ranking.rows.iter().filter(has_course);
-        rows.map(|row| format!("{}:{}", row.cell.index, color(row.cell))).collect::<Vec<_>>().join(",")
+        rows.map(|row| format!("{}:{}", row.cell.index, shares.color_of(row.cell)))
+            .collect::<Vec<_>>()
+            .join(",")
     };
     let drawn: Vec<(&str, String)> = rankings
         .iter()
@@ -193,7 +185,7 @@ pub(super) fn courses(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
             section id="courses" hidden {
                 h2 { (Message::OverTime.text(summary.labels.language)) }
                 p class="soft" { (Message::OverTimeLegend.text(summary.labels.language)) }
-                (legend_of_colors(summary))
+                (legend_of_colors(summary, shares))
                 div class="panels" { @for (heading, cells) in drawn { div data-courses=(cells) data-name=(heading) {} } }
             }
         }

@@ -5,7 +5,7 @@ use kurabe_core::load::RATE;
 use kurabe_core::metric::THROUGHPUT;
 use kurabe_report::attribution::Confidence;
 use kurabe_report::finding::{Bottlenecks, Comparison, Finding, Interval, Pair, Rates, Scope, Values, Why};
-use kurabe_report::summary::{CellResult, Status, VerdictResult};
+use kurabe_report::summary::{CellResult, Decision, Status};
 
 /// Asserts that the results support the finding.
 #[allow(clippy::too_many_lines, reason = "one check for each kind, in one list")]
@@ -54,7 +54,7 @@ pub fn check(figures: &Figures<'_>, finding: &Finding) {
         Finding::Comparison(Comparison::Undecided { scope, pair, measured, .. }) => {
             let mut said = measured.iter();
             each(scope, pair, &mut |compared| {
-                assert_eq!(compared.verdict.result, VerdictResult::Undecided);
+                assert_eq!(compared.verdict.result, Decision::Undecided);
                 let said = said.next().unwrap();
                 assert_eq!(Some(said.ratio), compared.verdict.ratio);
             });
@@ -64,7 +64,7 @@ pub fn check(figures: &Figures<'_>, finding: &Finding) {
             let count = each(scope, pair, &mut |compared| {
                 assert_eq!(
                     (compared.verdict.result, compared.verdict.why.as_ref()),
-                    (VerdictResult::NotComparable, Some(why))
+                    (Decision::NotTestable, Some(why))
                 );
                 let some = |holds: fn(&CellResult) -> bool| holds(compared.a) || holds(compared.b);
                 match why {
@@ -129,7 +129,7 @@ pub fn check(figures: &Figures<'_>, finding: &Finding) {
             let point = &points(scope)[0];
             let pair = &Pair { metric: THROUGHPUT.name.to_owned(), ..pair.clone() };
             let compared = figures.pair(pair, target, point);
-            assert!(matches!(compared.verdict.result, VerdictResult::Better | VerdictResult::Worse));
+            assert!(matches!(compared.verdict.result, Decision::Above | Decision::Below));
             assert!(cost_us.low.unwrap() <= cost_us.value && cost_us.value <= cost_us.high.unwrap());
             assert_eq!(cost_us.value > 0.0, factor.low.unwrap() > 1.0);
         }

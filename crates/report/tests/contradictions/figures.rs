@@ -5,7 +5,7 @@ use kurabe_core::axis::AxisValue;
 use kurabe_core::load::RATE;
 use kurabe_core::metric::Better;
 use kurabe_report::finding::{Estimate, Pair, Scope, Side};
-use kurabe_report::summary::{CellResult, Status, Summary, Verdict, VerdictResult};
+use kurabe_report::summary::{CellResult, Decision, Status, Summary, TargetId, Verdict};
 
 /// The points of a scope: each operation at each value of the chart axis.
 pub fn points(scope: &Scope) -> Vec<(String, Option<AxisValue>)> {
@@ -49,7 +49,7 @@ impl Figures<'_> {
                 _ if name == axis.0 => value.to_string() == axis.1,
                 _ => *value == self.baseline(name),
             };
-            cell.target == target
+            cell.target.name() == target
                 && cell.operation == operation
                 && !cell.aa_control
                 && cell.axes.values().iter().all(is)
@@ -61,14 +61,14 @@ impl Figures<'_> {
     pub fn pair(
         &self,
         pair: &Pair,
-        target: Option<&String>,
+        target: Option<&TargetId>,
         point: &(String, Option<AxisValue>),
     ) -> Compared<'_> {
         let (operation, x) = point;
         let side = |side: &Side| match (target, side) {
             (None, Side::Target(at)) => self.cell(&self.0.targets[*at].name, operation, x.as_ref(), ("", "")),
             (Some(target), Side::Value(value)) => {
-                self.cell(target, operation, x.as_ref(), (&pair.axis, &value.to_string()))
+                self.cell(target.name(), operation, x.as_ref(), (&pair.axis, &value.to_string()))
             }
             other => panic!("{other:?} is no side of a comparison in one run"),
         };
@@ -112,7 +112,7 @@ impl Compared<'_> {
 
     /// Whether `a` is significantly better than `b`, and the results allow it; returns the ratio with its interval.
     pub fn won(&self) -> Estimate {
-        let wanted = if self.forward { VerdictResult::Better } else { VerdictResult::Worse };
+        let wanted = if self.forward { Decision::Above } else { Decision::Below };
         assert_eq!(self.verdict.result, wanted, "{:?}", self.verdict);
         let timed = self.is_timed();
         for cell in [self.a, self.b] {
@@ -137,6 +137,6 @@ impl Compared<'_> {
 }
 
 /// The targets of a scope; one `None` if targets are compared.
-pub fn targets(scope: &Scope) -> Vec<Option<&String>> {
+pub fn targets(scope: &Scope) -> Vec<Option<&TargetId>> {
     if scope.targets.is_empty() { vec![None] } else { scope.targets.iter().map(Some).collect() }
 }

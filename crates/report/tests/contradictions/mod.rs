@@ -13,7 +13,7 @@ use kurabe_core::metric::{Better, Metric, Source, THROUGHPUT, Unit};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::attribution::Bottleneck;
 use kurabe_report::finding::{Estimate, Section};
-use kurabe_report::summary::{CellResult, Summary, VerdictResult};
+use kurabe_report::summary::{CellResult, Decision, Summary};
 use kurabe_report::{analyse, compare, csv, html, json, markdown, terminal};
 use proptest::prelude::*;
 use random::random;
@@ -85,17 +85,17 @@ proptest! {
         for row in &compared.rows {
             let of = |summary: &Summary| {
                 let same = |cell: &&CellResult| {
-                    cell.target == row.target && cell.axes == row.axes && cell.operation == row.operation && !cell.aa_control
+                    Some(&cell.target) == row.target.as_ref() && cell.axes == row.at && cell.operation == row.operation && !cell.aa_control
                 };
                 summary.cells.iter().find(same).cloned().unwrap()
             };
             let (one, other) = (of(&a), of(&b));
             let loser = match row.result {
-                VerdictResult::Better => one,
-                VerdictResult::Worse => other,
+                Decision::Above => one,
+                Decision::Below => other,
                 _ => continue,
             };
-            let timed = !INFO.metrics.iter().any(|metric| metric.name == row.metric);
+            let timed = !INFO.metrics.iter().any(|metric| metric.name == row.pair.metric);
             prop_assert!(!timed || !loser.is_lower_bound() && !loser.is_overloaded() && !loser.is_generator_late());
         }
     }

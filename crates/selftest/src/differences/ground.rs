@@ -17,7 +17,7 @@ use kurabe_experiments::registry;
 use kurabe_observe::{Monitor, machine_facts};
 use kurabe_report::analyse;
 use kurabe_report::finding::Why;
-use kurabe_report::summary::VerdictResult;
+use kurabe_report::summary::Decision;
 use kurabe_targets::{OpenOptions, Reporter, open, open_one};
 use kurabe_testbed::Server;
 use std::collections::BTreeMap;
@@ -232,12 +232,12 @@ impl Ground<'_> {
                     return Err(Error::new(ErrorKind::Internal, format!("no interval: {:?}", verdict.why)));
                 };
                 let covered = u64::from(low.ln() <= -truth && -truth <= high.ln());
-                let called = matches!(verdict.result, VerdictResult::Better | VerdictResult::Worse);
+                let called = matches!(verdict.result, Decision::Above | Decision::Below);
                 let tally = Tally {
                     all: 1,
                     called: u64::from(called),
                     client_full: u64::from(matches!(verdict.why, Some(Why::ClientBound { .. }))),
-                    reversed: u64::from(effect > 0.0 && verdict.result == VerdictResult::Worse),
+                    reversed: u64::from(effect > 0.0 && verdict.result == Decision::Below),
                     covered,
                     quiet: u64::from(!disturbed),
                     covered_quiet: covered * u64::from(!disturbed),

@@ -1,12 +1,15 @@
-//! Reads the files of a custom workload. The run file keeps their text.
+//! Runs of files: pgbench scripts, queries, captures and descriptions of workloads. The run file keeps their text.
 
-use crate::cli::PGBENCH;
+use super::Request;
+use crate::cli::{PGBENCH, QUERY};
 use crate::options::parsed as parsed_option;
+use crate::output::Output;
 use crate::run_options::{PgbenchOptions, RunOptions, WorkloadOptions};
 use crate::settings::parsed;
 use crate::words::{word, words};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
-use kurabe_core::target::SETUP;
+use kurabe_core::question::TARGETS;
+use kurabe_core::target::{SETUP, TargetUrl, UP};
 use kurabe_core::text::without_mark;
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::custom::{self, BUILTIN};
@@ -113,36 +116,106 @@ pub(crate) fn of_file(
     })
 }
 
-/// The workload of `run pgbench`.
-pub(crate) fn of_pgbench(options: &RunOptions) -> Result<CustomWorkload> {
-    let RunOptions { pgbench, workload, .. } = options;
-    let mut targets = workload.target.iter();
-    if let Some(script) = targets.find(|text| is_file_of_sql(text)) {
-        return Err(Error::usage(format!("'{script}' is not a target"))
-            .hint(format!("a script follows -f: write -f {script}")));
+impl Request {
+    /// Reads the options of `run pgbench …`.
+    pub(crate) fn of_pgbench(options: &RunOptions) -> Result<Self> {
+        let RunOptions { pgbench, workload, .. } = options;
+        let mut targets = workload.target.iter();
+        if let Some(script) = targets.find(|text| is_file_of_sql(text)) {
+            return Err(Error::usage(format!("'{script}' is not a target"))
+                .hint(format!("a script follows -f: write -f {script}")));
+        }
+        let mut files = Vec::new();
+        for name in &pgbench.script {
+            let (name, weight) = weighted(name)?;
+            files.push(script_of(Path::new(name), weight)?);
+        }
+        let flags = [(pgbench.skip_some_updates, "simple-update"), (pgbench.select_only, "select-only")];
+        let flags = flags.iter().filter(|(is_given, _)| *is_given).map(|(_, name)| *name);
+        for name in pgbench.builtin.iter().map(String::as_str).chain(flags) {
+            let (name, weight) = weighted(name)?;
+            files.push(builtin(name, weight)?);
+        }
+        if files.is_empty() {
+            files.push(builtin("tpcb-like", 1)?);
+        }
+        let define = define(workload)?;
+        let scale = parsed_option("scale", pgbench.scale.as_ref(), units::parse_count)?;
+        let tries = parsed_option("max-tries", pgbench.max_tries.as_ref(), units::parse_count)?;
+        let write = may_write(&named(workload, None), workload);
+        let custom = Some(scripts(files, define, scale, tries, pgbench.init, write)?);
+        Self { custom, ..Self::default() }.with_options(options)?.with_pgbench(options)
     }
-    let mut files = Vec::new();
-    for name in &pgbench.script {
-        let (name, weight) = weighted(name)?;
-        files.push(script_of(Path::new(name), weight)?);
+
+    /// Reads the options of `run query …`.
+    pub(crate) fn of_query(options: &RunOptions) -> Result<Self> {
+        let (custom, options) = queries(options)?;
+        let count = custom.files.len();
+        let mut request = Self { custom: Some(custom), ..Self::default() }.with_options(&options)?;
+        // Named, so that no budget leaves one out, and the comparison is made at each way to execute them.
+        let names =
+            request.custom.iter().flat_map(|custom| &custom.files).map(|file| file.name.clone()).collect();
+        request.axes.insert(QUERY.to_owned(), names);
+        for axis in kurabe_experiments::query::axes().iter().filter(|axis| axis.default.len() > 1) {
+            let values = axis.default.iter().map(|value| (*value).to_owned()).collect();
+            request.axes.entry(axis.name.to_owned()).or_insert(values);
+        }
+        let targets = request.target_urls().len();
+        let compared = [(QUERY, count), (TARGETS, targets)].into_iter().filter(|(_, count)| *count > 1);
+        let compared: Vec<&str> = compared.map(|(name, _)| name).collect();
+        if compared.is_empty() {
+            return Err(Error::usage("one query on one target has nothing to be compared with")
+                .hint("name another query (b.sql, or -c 'SELECT …'), or another target"));
+        }
+        request.compare = request.compare.or_else(|| Some(compared.join(",")));
+        Ok(request)
     }
-    let flags = [(pgbench.skip_some_updates, "simple-update"), (pgbench.select_only, "select-only")];
-    let flags = flags.iter().filter(|(is_given, _)| *is_given).map(|(_, name)| *name);
-    for name in pgbench.builtin.iter().map(String::as_str).chain(flags) {
-        let (name, weight) = weighted(name)?;
-        files.push(builtin(name, weight)?);
+
+    /// Reads the options of `run replay …`.
+    pub(crate) fn of_replay(options: &RunOptions, output: &Output) -> Result<Self> {
+        if let Some(capture) = &options.main.capture {
+            crate::exposed::warn_of_file(capture, output);
+        }
+        let RunOptions { main, workload, settings, .. } = options;
+        let path = main.capture.as_ref().ok_or_else(|| Error::usage("no capture was given"))?;
+        let urls = named(workload, None);
+        let throwaway = are_throwaway(&urls);
+        let write = workload.write || throwaway;
+        let cache = settings.cache.as_ref().map(|url| url.starts_with("up:"));
+        if options.axes.iter().any(|one| one.axis.name == CACHED) && cache.is_none() {
+            return Err(
+                Error::usage("--cached is for a replay with a cache").hint("name one: --cache up:redis")
+            );
+        }
+        let is_loaded = |url: &String| TargetUrl::parse(url).is_ok_and(|url| url.option(SETUP).is_some());
+        let restored = settings.setup.is_some() || !urls.is_empty() && urls.iter().all(is_loaded);
+        let around = replay::Around { write, restored, throwaway, throwaway_cache: cache, halves: false };
+        let custom = replay::workload(path, around)?;
+        if !replay::is_complete(&custom)? {
+            output.warning(
+                "the recorder of the capture did not end in order: what it recorded last is missing",
+            );
+        }
+        let schemes = replay::schemes(&custom)?;
+        let request = Self { custom: Some(custom), ..Self::default() }.with_options(options)?;
+        for target in request.target_urls() {
+            let url = TargetUrl::parse(&target)?;
+            let engine =
+                if url.scheme == UP { url.path.split('@').next().unwrap_or_default() } else { &url.scheme };
+            if !schemes.contains(&engine) {
+                return Err(Error::usage(format!(
+                    "{url} speaks another protocol than the server that was captured ({})",
+                    schemes[0]
+                ))
+                .hint(format!("name a target such as up:{}", schemes[0])));
+            }
+        }
+        Ok(request)
     }
-    if files.is_empty() {
-        files.push(builtin("tpcb-like", 1)?);
-    }
-    let define = define(workload)?;
-    let scale = parsed_option("scale", pgbench.scale.as_ref(), units::parse_count)?;
-    let tries = parsed_option("max-tries", pgbench.max_tries.as_ref(), units::parse_count)?;
-    scripts(files, define, scale, tries, pgbench.init, may_write(&named(workload, None), workload))
 }
 
 /// The queries of `run query`, and its options without their files and texts, which stand among the targets.
-pub(crate) fn of_query(options: &RunOptions) -> Result<(CustomWorkload, RunOptions)> {
+fn queries(options: &RunOptions) -> Result<(CustomWorkload, RunOptions)> {
     let mut options = options.clone();
     let is_query = |word: &String| is_file_of_sql(word) || is_query(word);
     let words: Vec<String> = options.workload.target.iter().filter(|word| is_query(word)).cloned().collect();
@@ -190,27 +263,6 @@ fn is_query(word: &str) -> bool {
     begins.iter().any(|begin| {
         word.strip_prefix(begin).is_some_and(|rest| *begin == "(" || rest.starts_with(char::is_whitespace))
     })
-}
-
-/// The capture of `run replay`.
-pub(crate) fn of_replay(options: &RunOptions) -> Result<CustomWorkload> {
-    let RunOptions { main, workload, settings, .. } = options;
-    let path = main.capture.as_ref().ok_or_else(|| Error::usage("no capture was given"))?;
-    let throwaway = are_throwaway(&named(workload, None));
-    let write = workload.write || throwaway;
-    let cache = settings.cache.as_ref().map(|url| url.starts_with("up:"));
-    if options.axes.iter().any(|one| one.axis.name == CACHED) && cache.is_none() {
-        return Err(Error::usage("--cached is for a replay with a cache").hint("name one: --cache up:redis"));
-    }
-    let urls = named(workload, None);
-    let is_loaded = |url: &String| {
-        kurabe_core::target::TargetUrl::parse(url).is_ok_and(|url| url.option(SETUP).is_some())
-    };
-    let restored = settings.setup.is_some() || !urls.is_empty() && urls.iter().all(is_loaded);
-    replay::workload(
-        path,
-        replay::Around { write, restored, throwaway, throwaway_cache: cache, halves: false },
-    )
 }
 
 fn script_of(path: &Path, weight: u64) -> Result<CustomFile> {

@@ -1,26 +1,92 @@
-//! The sections of the page besides the charts.
+//! The page of a report: its sections in order, and those that are text and tables.
 
-use crate::answer::{self, Ranking};
+use super::lines::Shares;
+use super::{Document, cells, charts, ranking};
+use crate::answer::{self, rankings};
 use crate::cell::Status;
-use crate::finding::published::Published;
+use crate::finding::published;
 use crate::finding::{Comparison, Consequence, Finding, Progress, Section, Statement, Trials};
-use crate::format::{capital, command_line, glued, settings_list};
+use crate::format::{capital, command_line, glued, settings_list, timestamp};
 use crate::messages::{Language, Message};
 use crate::server_statistics;
-use crate::summary::{Summary, TargetSummary};
+use crate::summary::Summary;
 use crate::table::{Lacking, Table, fixed_axes, lacking as lacking_cells, tables};
+use crate::target::TargetSummary;
 use crate::wording::{listed, promise};
 use kurabe_core::{sort, units};
 use maud::{Markup, html};
 
+/// Additional contents of the page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whether to show published results in the charts, with their source and known problems, if the experiment has
+    /// some.
+    pub published: bool,
+}
+
+/// The page as text.
+pub fn render(summary: &Summary, options: &Options) -> String {
+    let published =
+        summary.labels.published.filter(|_| options.published).map(published::load).unwrap_or_default();
+    let (rankings, shares) = (rankings(summary), Shares::of(summary));
+    // What the rankings do not say, behind the first decided comparisons.
+    let [mut said, compared] = answer::statements(summary, !rankings.is_empty());
+    let (first, others) = split(&compared);
+    said.splice(0..0, first);
+    let language = summary.labels.language;
+    let [filter, panel] = cells::places(language);
+    let title = format!("{}: {}", capital(&summary.experiment), summary.labels.targets.join(", "));
+    let body = html! {
+        header {
+            h1 { (title) }
+            // Experiments ask in English.
+            @if let Some(question) = summary.question.as_ref().filter(|_| language == Language::English) { p class="question" { (question) } }
+            p class="meta" {
+                (Message::Run.with(language, &[
+                    ("run", &summary.run),
+                    ("date", &timestamp(summary.began)),
+                    ("rounds", &summary.rounds_text()),
+                    ("version", &summary.kurabe),
+                ]))
+            }
+        }
+        main {
+            (verdict(summary, &said))
+            (ranking::section(summary, &shares, &rankings))
+            (panel)
+            (caveats(summary, &others))
+            (filter)
+            (charts::primary(summary, &shares))
+            (charts::scatters(summary, &published))
+            (charts::of_speed(summary, &shares, &published))
+            (ranking::courses(summary, &shares, &rankings))
+            (charts::further(summary, &shares))
+            (list_of(summary, Section::Detail, Message::InDetail))
+            (results(summary))
+            (engine(summary))
+            (list_of(summary, Section::Bottleneck, Message::Bottlenecks))
+            (lacking(summary))
+            (basis(summary))
+            (targets(summary))
+            (setup(summary))
+        }
+        footer { (Message::Footer.with(language, &[("version", &summary.kurabe)])) }
+    };
+    let (title, style) = (&*title, "");
+    Document { language, title, style, body, script: script(summary) }.text()
+}
+
+/// The script with the data of the cells.
+fn script(summary: &Summary) -> String {
+    format!("\"use strict\";const DATA={};{}", cells::data(summary), include_str!("script.js"))
+}
+
 /// The number of decided comparisons with which a page begins.
 const CONCLUSION: usize = 2;
 
-/// Publishing restrictions, thresholds, missing results, and the conclusion in words: what the rankings do not say, the first
-/// decided comparisons, how many are undecided, and other load on the machine.
-pub(super) fn verdict(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
-    let [mut said, compared] = answer::statements(summary, !rankings.is_empty());
-    said.splice(0..0, split(&compared).0);
+/// Publishing restrictions, thresholds, missing results, and the conclusion in words: these statements, how many comparisons are
+/// undecided, and other load on the machine.
+fn verdict(summary: &Summary, said: &[&Statement]) -> Markup {
     html! {
         @for sentence in summary.sentences(Section::Publishing) { p class="note" { (glued(&sentence)) } }
         (thresholds(summary))
@@ -101,10 +167,9 @@ fn thresholds(summary: &Summary) -> Markup {
     }
 }
 
-/// Caveats, and each comparison as a sentence, which the rankings have in figures.
-pub(super) fn caveats(summary: &Summary, rankings: &[Ranking<'_>]) -> Markup {
-    let [_, compared] = answer::statements(summary, !rankings.is_empty());
-    let said: Vec<String> = split(&compared).1.into_iter().map(|one| summary.sentence(one)).collect();
+/// Caveats, and these comparisons as sentences, which the rankings have in figures.
+fn caveats(summary: &Summary, compared: &[&Statement]) -> Markup {
+    let said: Vec<String> = compared.iter().map(|one| summary.sentence(one)).collect();
     let others = warnings(summary, Place::Below);
     html! {
         @if !others.is_empty() {
@@ -134,7 +199,7 @@ fn caveat_count(count: usize, language: Language) -> String {
 const SHOWN_AT_ONCE: usize = 12;
 
 /// A section with an item for each of its sentences; empty if there are none.
-pub(super) fn list_of(summary: &Summary, section: Section, heading: Message) -> Markup {
+fn list_of(summary: &Summary, section: Section, heading: Message) -> Markup {
     let sentences = summary.sentences(section);
     html! {
         @if !sentences.is_empty() {
@@ -157,11 +222,11 @@ pub(super) fn list_of(summary: &Summary, section: Section, heading: Message) -> 
 /// The style sheet aligns columns from each of this many on.
 const ALIGNED: usize = 8;
 
-fn items(sentences: &[impl AsRef<str>]) -> Markup {
+pub(super) fn items(sentences: &[impl AsRef<str>]) -> Markup {
     html! { ul class="plain" { @for sentence in sentences { li { (glued(sentence.as_ref())) } } } }
 }
 
-pub(super) fn results(summary: &Summary) -> Markup {
+fn results(summary: &Summary) -> Markup {
     let tables = tables(summary);
     let fixed = fixed_axes(summary);
     html! {
@@ -228,7 +293,7 @@ pub fn grid(
 }
 
 /// The server's own statistics, and what it does not report.
-pub(super) fn engine(summary: &Summary) -> Markup {
+fn engine(summary: &Summary) -> Markup {
     let (tables, missing) = (server_statistics::tables(summary), summary.sentences(Section::NotReported));
     html! {
         @if !tables.is_empty() || !missing.is_empty() {
@@ -245,7 +310,7 @@ pub(super) fn engine(summary: &Summary) -> Markup {
     }
 }
 
-pub(super) fn lacking(summary: &Summary) -> Markup {
+fn lacking(summary: &Summary) -> Markup {
     let (entries, language) = (lacking_cells(summary), summary.labels.language);
     let columns = [Message::Target, Message::Place, Message::Operation, Message::State, Message::Reason];
     let row = |entry: &Lacking| {
@@ -268,7 +333,7 @@ pub(super) fn lacking(summary: &Summary) -> Markup {
     }
 }
 
-pub(super) fn basis(summary: &Summary) -> Markup {
+fn basis(summary: &Summary) -> Markup {
     html! {
         section {
             h2 { (Message::Basis.text(summary.labels.language)) }
@@ -280,7 +345,7 @@ pub(super) fn basis(summary: &Summary) -> Markup {
     }
 }
 
-pub(super) fn targets(summary: &Summary) -> Markup {
+fn targets(summary: &Summary) -> Markup {
     html! {
         section {
             h2 { (Message::Targets.text(summary.labels.language)) }
@@ -316,7 +381,7 @@ fn entry(name: &str, text: &str) -> Markup {
 }
 
 /// Axes, machine, command.
-pub(super) fn setup(summary: &Summary) -> Markup {
+fn setup(summary: &Summary) -> Markup {
     let (machine, language) = (&summary.machine, summary.labels.language);
     let say = |message: Message| message.text(language);
     let memory = if machine.memory_bytes > 0 { units::size(machine.memory_bytes) } else { String::new() };
@@ -341,16 +406,5 @@ pub(super) fn setup(summary: &Summary) -> Markup {
             }
             pre { code { (command_line(&summary.command)) } }
         }
-    }
-}
-
-/// The source of the published results, and their known problems.
-pub(super) fn published(published: &Published) -> Markup {
-    let about = &published.about;
-    html! {
-        h3 { "Published results: " (about.title) }
-        p class="soft" { (about.provenance) " " (about.hardware) "." }
-        p class="soft" { "Known problems of these results:" }
-        (items(&about.faults))
     }
 }

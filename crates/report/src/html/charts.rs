@@ -1,18 +1,128 @@
-//! Charts of an experiment's metrics: primary ones first, the others folded.
+//! The sections with charts: rates and times, and the experiment's metrics, of which primary ones come first and the others
+//! are folded.
 
+use super::page::items;
 use crate::cell::MetricInfo;
 use crate::finding::published::{Line, Published};
+use crate::finding::{Finding, Rates};
 use crate::format::{capital, value_of};
 use crate::group::grouped;
 use crate::html::chart::{Frame, View, WIDTH, svg};
-use crate::html::lines::{Shares, legend, panels, shares};
+use crate::html::lines::{Panel, Shares, legend, panels};
 use crate::html::palette::{Px, coordinates, marker};
 use crate::html::plot::{Log, log_ticks, range};
+use crate::labels::OperationLabels;
 use crate::messages::Message;
 use crate::summary::Summary;
 use crate::wording::metric_of;
+use kurabe_core::load::Load;
 use kurabe_core::metric::{Points, Source};
 use maud::{Markup, html};
+
+/// The charts of rates and times, with the source of what is published beside them.
+pub(super) fn of_speed(summary: &Summary, shares: &Shares<'_>, published: &[Published]) -> Markup {
+    let language = summary.labels.language;
+    let axis = summary.labels.chart_axis();
+    let all: Vec<(&OperationLabels, Vec<Panel<'_>>)> = summary
+        .labels
+        .operations
+        .iter()
+        .map(|operation| (operation, panels(summary, shares, &operation.name)))
+        .filter(|(_, panels)| !panels.is_empty())
+        .collect();
+    if all.is_empty() {
+        return html! {};
+    }
+    let references = |operation: &OperationLabels| {
+        let lines = published.iter().flat_map(|published| &published.lines);
+        lines.filter(|line| line.operation == operation.name).collect()
+    };
+    let figures = |operation: &OperationLabels, panels: &[Panel<'_>], heading: Option<&str>| {
+        let frames: Vec<Frame<'_>> = [View::Rate, View::Time]
+            .into_iter()
+            .filter_map(|view| Frame::of(view, axis, panels, references(operation), language))
+            .enumerate()
+            // Both views of a cell have the same facts.
+            .map(|(n, frame)| Frame { knees: knees(summary, &operation.name), tips: n == 0, ..frame })
+            .collect();
+        html! {
+            @for panel in panels {
+                figure {
+                    @if let Some(heading) = heading { h3 { (heading) } }
+                    @if !panel.title.is_empty() { figcaption { (panel.title) } }
+                    @for frame in &frames {
+                        @let name = format!("{} {}", operation.plural, panel.title);
+                        @let name = format!("{}: {}", name.trim_end(), frame.view.unit(language));
+                        div class=(frame.view.class()) { (frame.draw(panel, &name)) }
+                    }
+                }
+            }
+        }
+    };
+    // Operations with one panel each are placed side by side.
+    let together = all.iter().all(|(_, panels)| panels.len() == 1);
+    // A given rate is not a result; the response times are.
+    let given = summary.cells.iter().any(|cell| matches!(Load::of(&cell.axes), Load::Open(_)));
+    html! {
+        section {
+            h2 {
+                @if let Some(axis) = axis.filter(|axis| axis.varies()) {
+                    (Message::ChartsBy.with(language, &[("axis", &axis.name)]))
+                } @else {
+                    (Message::Charts.text(language))
+                }
+            }
+            input type="radio" name="view" id="view-rate" checked[!given];
+            input type="radio" name="view" id="view-time" checked[given];
+            div class="switch" {
+                label for="view-rate" { (Message::Rate.text(language)) }
+                label for="view-time" { (Message::TimePerOperation.text(language)) }
+            }
+            (legend(summary, shares))
+            p class="soft" { (Message::ChartLegend.text(language)) }
+            div class="charts" {
+                @if together {
+                    div class="panels" {
+                        @for (operation, panels) in &all {
+                            (figures(operation, panels, Some(&summary.labels.begun(&operation.plural))))
+                        }
+                    }
+                } @else {
+                    @for (operation, panels) in &all {
+                        h3 { (summary.labels.begun(&operation.plural)) }
+                        div class="panels" { (figures(operation, panels, None)) }
+                    }
+                }
+            }
+            @for published in published { (about(published)) }
+        }
+    }
+}
+
+/// The rates, by target, at which the findings say that an operation's response times bend.
+fn knees(summary: &Summary, operation: &str) -> Vec<(usize, f64)> {
+    let mut found = Vec::new();
+    for statement in &summary.findings {
+        let Finding::Rates(Rates::ResponseTimes { scope, bend: Some(rate), .. }) = &statement.finding else {
+            continue;
+        };
+        if scope.operations.iter().any(|name| name == operation) {
+            found.extend(scope.targets.iter().map(|target| (target.at(), *rate as f64)));
+        }
+    }
+    found
+}
+
+/// The source of the published results, and their known problems.
+fn about(published: &Published) -> Markup {
+    let about = &published.about;
+    html! {
+        h3 { "Published results: " (about.title) }
+        p class="soft" { (about.provenance) " " (about.hardware) "." }
+        p class="soft" { "Known problems of these results:" }
+        (items(&about.faults))
+    }
+}
 
 /// Whether a metric answers the question, directly or by its slope.
 fn is_asked(summary: &Summary, metric: &MetricInfo) -> bool {
@@ -21,21 +131,19 @@ fn is_asked(summary: &Summary, metric: &MetricInfo) -> bool {
 }
 
 /// A section for each metric that answers the question, before the charts of rates and times.
-pub(super) fn primary(summary: &Summary) -> Markup {
-    let shares = shares(summary);
+pub(super) fn primary(summary: &Summary, shares: &Shares<'_>) -> Markup {
     let asked = own(summary).filter(|metric| is_asked(summary, metric));
     html! {
-        @for (heading, chart) in asked.filter_map(|metric| chart(summary, &shares, metric)) {
+        @for (heading, chart) in asked.filter_map(|metric| chart(summary, shares, metric)) {
             section { h2 { (heading) } (chart) }
         }
     }
 }
 
 /// The others.
-pub(super) fn further(summary: &Summary) -> Markup {
-    let shares = shares(summary);
+pub(super) fn further(summary: &Summary, shares: &Shares<'_>) -> Markup {
     let others = own(summary).filter(|metric| !is_asked(summary, metric));
-    let drawn: Vec<_> = others.filter_map(|metric| chart(summary, &shares, metric)).collect();
+    let drawn: Vec<_> = others.filter_map(|metric| chart(summary, shares, metric)).collect();
     html! {
         @if !drawn.is_empty() {
             section {
@@ -118,7 +226,7 @@ fn section(summary: &Summary, metric: &MetricInfo, published: &[&Line]) -> Marku
     let Source::Scatter(reference) = metric.source else { return html! {} };
     let series = summary.cells.iter().filter(|cell| cell.is_reported()).filter_map(|cell| {
         let points = cell.points.iter().find(|points| points.metric == metric.name)?;
-        Some((summary.labels.varying_of(&cell.axes).join(", "), (cell.target_index, points)))
+        Some((summary.labels.varying_of(&cell.axes).join(", "), (cell.target.at(), points)))
     });
     let panels: Vec<(String, Vec<Series<'_>>)> = grouped(series);
     if panels.is_empty() {
