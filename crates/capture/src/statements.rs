@@ -60,7 +60,8 @@ pub fn statements(path: &Path) -> Result<Statements> {
             units: kind.calls,
         })
     });
-    let loops = loops.collect();
+    let spread = shown.spread_loops.iter().map(|one| Loop { statement: one.statement, units: one.calls });
+    let loops = loops.chain(spread).collect();
     let all = shown.statements.iter().enumerate().map(|(place, one)| {
         let (template, constants) = constants.get(&place).cloned().unwrap_or_default();
         Asked {
