@@ -114,6 +114,11 @@ impl Tape {
         Ok(Self { shared, writes: Some(writes) })
     }
 
+    /// Learns a column of the server's catalogue.
+    pub(crate) fn learn(&self, table: &str, column: &str) {
+        self.shared.tables.learn(table, column);
+    }
+
     /// Whether the file cannot be written any more.
     pub(crate) fn has_failed(&self) -> bool {
         self.writes.as_ref().is_none_or(JoinHandle::is_finished)

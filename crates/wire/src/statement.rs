@@ -158,6 +158,11 @@ pub fn command_has_secret<'a>(words: impl Iterator<Item = &'a [u8]>) -> bool {
         .any(|word| conceal::names_secret(word) || word.starts_with(b"{") && conceal::http(word))
 }
 
+/// Whether the name of a column says that a secret is in it.
+pub fn column_has_secret(column: &str) -> bool {
+    conceal::names_secret(column.as_bytes())
+}
+
 /// Whether a statement sets up the connection or a transaction, or asks about the server.
 pub fn is_setup(text: &str, dialect: Dialect) -> bool {
     let command = text.split(' ').next().unwrap_or_default();

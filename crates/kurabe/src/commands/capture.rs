@@ -1,5 +1,6 @@
 //! `kurabe capture`: records what passes between an application and its server, and shows it.
 
+mod catalogue;
 mod page;
 
 use super::files::write_private;
@@ -168,6 +169,15 @@ fn record(
     let about = about(options, url);
     let ending = terminated.as_ref().map(|terminated| terminated.ending(relayed, output));
     let recorder = Recorder::start(listen, server, protocol, path, &about, ending)?;
+    if let Err(why) = catalogue::learn(&recorder, url, &about.protocol)
+        && about.values == Values::Keep
+        && why.kind() != ErrorKind::Unreachable
+    {
+        output.note(&format!(
+            "the columns of the server's tables are not known ({why}): a secret in a row without a list of columns is found only \
+             if the table's name, or another statement, speaks for one"
+        ));
+    }
     let (at, mut strangers) = (recorder.at(), Strangers::default());
     if let Some(terminated) = &terminated {
         terminated.note(relayed, output);
