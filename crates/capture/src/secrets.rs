@@ -1,11 +1,13 @@
 //! Secrets beside which no name stands: rows without a list of columns, executions of statements that were prepared as SQL, and
 //! variables. What a table holds is known from the server's catalogue, and learnt from what is asked of it.
 
+use kurabe_core::Result;
 use kurabe_protocol::sql::{Dialect, Kind, Statement, Token, columns_of_values, first_word};
 use kurabe_relay::lock;
 use kurabe_wire::statement::column_has_secret;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// The tables, and the statements of a connection, that are remembered at most.
 const MOST: usize = 10_000;
@@ -29,16 +31,42 @@ const RANDOM: f64 = 4.3;
 /// Parts of names of which nothing else in a statement speaks for a secret. Only there its columns are read.
 const PARTS: [&str; 3] = ["token", "key", "passcode"];
 
-/// The tables of all connections with a column that has secrets.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tables(Arc<Mutex<HashSet<String>>>);
+/// Gives the tables of a server, each with its columns, or why they are not known.
+pub type Catalogue = Box<dyn Fn() -> Result<Vec<(String, String)>> + Send + Sync>;
+
+/// How long nothing is asked of a catalogue again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What is known of the tables of all connections.
+#[derive(Clone, Default)]
+pub(crate) struct Tables(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    /// Those with a column that has secrets, and all of the catalogue.
+    secret: HashSet<String>,
+    all: HashSet<String>,
+    catalogue: Option<Catalogue>,
+    asked: Option<Instant>,
+    /// Why it gives nothing.
+    why: Option<String>,
+}
 
 impl Tables {
-    /// Learns from a catalogue: a table with one of its columns.
-    pub(crate) fn learn(&self, table: &str, column: &str) {
-        let mut tables = lock(&self.0);
-        if column_has_secret(column) && tables.len() < 10 * MOST {
-            tables.insert(table.to_lowercase());
+    pub(crate) fn know_by(&self, catalogue: Catalogue) {
+        lock(&self.0).catalogue = Some(catalogue);
+    }
+
+    /// Why the catalogue was asked in vain.
+    pub(crate) fn why_unknown(&self) -> Option<String> {
+        lock(&self.0).why.clone()
+    }
+
+    /// Notes that these tables have secrets.
+    fn add(&self, tables: Vec<String>) {
+        let mut known = lock(&self.0);
+        if known.secret.len() < MOST {
+            known.secret.extend(tables);
         }
     }
 
@@ -46,12 +74,40 @@ impl Tables {
         let last = table.rsplit('_').next().unwrap_or_default();
         let one = last.strip_suffix('s').unwrap_or(last);
         let is_key = one == "key" && ["api_", "access_", "private_"].iter().any(|kind| table.contains(kind));
-        is_key || OF_ACCOUNTS.contains(&one) || lock(&self.0).contains(table)
+        if is_key || OF_ACCOUNTS.contains(&one) {
+            return true;
+        }
+        let mut known = lock(&self.0);
+        let is_known = known.secret.contains(table) || known.all.contains(table);
+        let is_due = known.asked.is_none_or(|asked| asked.elapsed() >= PAUSE);
+        if !is_known
+            && is_due
+            && let Some(catalogue) = &known.catalogue
+        {
+            match catalogue() {
+                Ok(columns) => known.learn(columns),
+                Err(why) => known.why = Some(why.to_string()),
+            }
+            known.asked = Some(Instant::now());
+        }
+        known.secret.contains(table)
+    }
+}
+
+impl Known {
+    fn learn(&mut self, columns: Vec<(String, String)>) {
+        for (table, column) in columns {
+            let table = table.to_lowercase();
+            if column_has_secret(&column) {
+                self.secret.insert(table.clone());
+            }
+            self.all.insert(table);
+        }
     }
 }
 
 /// The secrets of a connection.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Secrets {
     tables: Tables,
     /// The names of statements with secrets that SQL has prepared.
@@ -96,10 +152,7 @@ impl Secrets {
             "execute" => second().is_some_and(|name| self.statements.contains(&name)),
             "set" => has_columns || sets_variable(statement.tokens(), true),
             _ if is_named => {
-                let mut tables = lock(&self.tables.0);
-                if tables.len() < MOST {
-                    tables.extend(statement.tables());
-                }
+                self.tables.add(statement.tables());
                 false
             }
             _ => has_rows() || may_set && sets_variable(statement.tokens(), false),
@@ -232,14 +285,19 @@ mod tests {
             assert_eq!(secrets.hold(text, dialect, false), is_secret, "{text}");
         }
         // What the catalogue says.
-        let tables = Tables::default();
-        for (table, column) in [("People", "id"), ("People", "pass_phrase"), ("places", "name")] {
-            tables.learn(table, column);
-        }
+        let (tables, asked) = (Tables::default(), Arc::new(Mutex::new(0)));
+        let columns = [("People", "id"), ("People", "pass_phrase"), ("places", "name")];
+        let count = Arc::clone(&asked);
+        tables.know_by(Box::new(move || {
+            *lock(&count) += 1;
+            Ok(columns.map(|(table, column)| (table.to_owned(), column.to_owned())).to_vec())
+        }));
         let mut secrets = Secrets::new(&tables);
         let insert = |table: &str| format!("INSERT INTO {table} VALUES (1, 'hunter2')");
         assert!(secrets.hold(&insert("people"), Dialect::POSTGRES, false));
         assert!(!secrets.hold(&insert("places"), Dialect::POSTGRES, false));
+        assert!(!secrets.hold("INSERT INTO more (a) VALUES ('x')", Dialect::POSTGRES, false));
+        assert_eq!((*lock(&asked), tables.why_unknown()), (1, None));
         let mut secrets = Secrets::default();
         assert!(!secrets.hold("PREPARE p AS INSERT INTO users VALUES ($1)", Dialect::POSTGRES, false));
         assert!(secrets.hold("EXECUTE p('hunter2')", Dialect::POSTGRES, false));

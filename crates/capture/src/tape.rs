@@ -40,6 +40,8 @@ pub struct Totals {
     pub cut: u64,
     /// Requests with values that look like keys, and are kept.
     pub suspect: u64,
+    /// Why the columns of tables are not known into which rows without a list of them were written.
+    pub columns_unknown: Option<String>,
     /// Why connections, or their rest, could not be read, each reason once.
     pub unreadable: Vec<String>,
     /// Why a server could not be reached.
@@ -62,7 +64,7 @@ pub(crate) struct Shared {
     /// Whether requests are commands with words.
     has_words: bool,
     /// Tables with secrets.
-    tables: Tables,
+    pub(crate) tables: Tables,
     view: fn() -> Conversation,
     state: Mutex<State>,
     connections: AtomicU64,
@@ -117,11 +119,6 @@ impl Tape {
         Ok(Self { shared, writes: Some(writes) })
     }
 
-    /// Learns a column of the server's catalogue.
-    pub(crate) fn learn(&self, table: &str, column: &str) {
-        self.shared.tables.learn(table, column);
-    }
-
     /// Whether the file cannot be written any more.
     pub(crate) fn has_failed(&self) -> bool {
         self.writes.as_ref().is_none_or(JoinHandle::is_finished)
@@ -140,6 +137,7 @@ impl Tape {
             state.full = None;
             state.totals.clone()
         };
+        totals.columns_unknown = self.shared.tables.why_unknown();
         totals.connections = self.shared.connections.load(Ordering::SeqCst);
         match self.writes.take().map(JoinHandle::join) {
             Some(Ok(None)) => Ok(totals),

@@ -1,6 +1,6 @@
 //! The columns of the server's tables: a row without a list of its columns may have a secret, which only they say.
 
-use kurabe_capture::recorder::Recorder;
+use kurabe_capture::Catalogue;
 use kurabe_core::driver::ConnectOptions;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
@@ -16,23 +16,18 @@ const SQL: [&str; 4] = ["postgres", "postgresql", "mysql", "mariadb"];
 const COLUMNS: &str = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema NOT IN \
                        ('pg_catalog', 'information_schema', 'mysql', 'performance_schema', 'sys')";
 
-/// Has a recorder learn the columns, by a connection of its own.
-///
-/// # Errors
-/// If the server does not let it in, or does not answer soon.
-pub(super) fn learn(recorder: &Recorder, url: &TargetUrl, protocol: &str) -> Result<()> {
-    if !SQL.contains(&protocol) {
-        return Ok(());
-    }
-    let (send, columns) = channel();
+/// What gives them, by a connection of its own; `None` if the protocol's servers have none.
+pub(super) fn of(url: &TargetUrl, protocol: &str) -> Option<Catalogue> {
     let url = url.clone();
-    // It ends with the program, if the server never answers.
-    thread::spawn(move || send.send(read(&url)));
-    let late = |_| Error::new(ErrorKind::Timeout, "it does not answer within a second");
-    for (table, column) in columns.recv_timeout(PATIENCE).map_err(late)?? {
-        recorder.learn(&table, &column);
-    }
-    Ok(())
+    let ask = move || {
+        let (send, columns) = channel();
+        let url = url.clone();
+        // It ends with the program, if the server never answers.
+        thread::spawn(move || send.send(read(&url)));
+        let late = |_| Error::new(ErrorKind::Timeout, "the server does not answer within a second");
+        columns.recv_timeout(PATIENCE).map_err(late)?
+    };
+    SQL.contains(&protocol).then(|| -> Catalogue { Box::new(ask) })
 }
 
 fn read(url: &TargetUrl) -> Result<Vec<(String, String)>> {
