@@ -5,9 +5,8 @@ use kurabe_core::Result;
 use kurabe_protocol::sql::{Dialect, Kind, Statement, Token, columns_of_values, first_word};
 use kurabe_relay::lock;
 use kurabe_wire::statement::column_has_secret;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 /// The tables, and the statements of a connection, that are remembered at most.
 const MOST: usize = 10_000;
@@ -31,11 +30,8 @@ const RANDOM: f64 = 4.3;
 /// Parts of names of which nothing else in a statement speaks for a secret. Only there its columns are read.
 const PARTS: [&str; 3] = ["token", "key", "passcode"];
 
-/// Gives the tables of a server, each with its columns, or why they are not known.
-pub type Catalogue = Box<dyn Fn() -> Result<Vec<(String, String)>> + Send + Sync>;
-
-/// How long nothing is asked of a catalogue again.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Gives the columns of a table; none if there is no such table.
+pub type Catalogue = Box<dyn Fn(&str) -> Result<Vec<String>> + Send + Sync>;
 
 /// What is known of the tables of all connections.
 #[derive(Clone, Default)]
@@ -43,12 +39,10 @@ pub(crate) struct Tables(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
-    /// Those with a column that has secrets, and all of the catalogue.
-    secret: HashSet<String>,
-    all: HashSet<String>,
+    /// Whether tables have a column of secrets, by their names in lower case.
+    secret: HashMap<String, bool>,
     catalogue: Option<Catalogue>,
-    asked: Option<Instant>,
-    /// Why it gives nothing.
+    /// Why the catalogue gave nothing.
     why: Option<String>,
 }
 
@@ -62,48 +56,43 @@ impl Tables {
         lock(&self.0).why.clone()
     }
 
-    /// Notes that these tables have secrets.
-    fn add(&self, tables: Vec<String>) {
-        let mut known = lock(&self.0);
-        if known.secret.len() < MOST {
-            known.secret.extend(tables);
-        }
-    }
-
     fn has(&self, table: &str) -> bool {
-        let last = table.rsplit('_').next().unwrap_or_default();
-        let one = last.strip_suffix('s').unwrap_or(last);
-        let is_key = one == "key" && ["api_", "access_", "private_"].iter().any(|kind| table.contains(kind));
-        if is_key || OF_ACCOUNTS.contains(&one) {
-            return true;
-        }
         let mut known = lock(&self.0);
-        let is_known = known.secret.contains(table) || known.all.contains(table);
-        let is_due = known.asked.is_none_or(|asked| asked.elapsed() >= PAUSE);
-        if !is_known
-            && is_due
-            && let Some(catalogue) = &known.catalogue
-        {
-            match catalogue() {
-                Ok(columns) => known.learn(columns),
-                Err(why) => known.why = Some(why.to_string()),
-            }
-            known.asked = Some(Instant::now());
+        let lower = table.to_lowercase();
+        if let Some(known) = known.secret.get(&lower) {
+            return *known;
         }
-        known.secret.contains(table)
+        let columns = match known.catalogue.as_ref().map(|catalogue| catalogue(table)).transpose() {
+            Ok(columns) => columns.unwrap_or_default(),
+            Err(why) => {
+                known.why = Some(why.to_string());
+                Vec::new()
+            }
+        };
+        let is_secret = if columns.is_empty() {
+            is_of_accounts(&lower)
+        } else {
+            columns.iter().any(|column| column_has_secret(column))
+        };
+        known.add(lower, is_secret);
+        is_secret
     }
 }
 
 impl Known {
-    fn learn(&mut self, columns: Vec<(String, String)>) {
-        for (table, column) in columns {
-            let table = table.to_lowercase();
-            if column_has_secret(&column) {
-                self.secret.insert(table.clone());
-            }
-            self.all.insert(table);
+    fn add(&mut self, table: String, is_secret: bool) {
+        if self.secret.len() < MOST {
+            self.secret.insert(table, is_secret);
         }
     }
+}
+
+/// Whether a table's name alone says that its rows have secrets.
+fn is_of_accounts(table: &str) -> bool {
+    let last = table.rsplit('_').next().unwrap_or_default();
+    let one = last.strip_suffix('s').unwrap_or(last);
+    let is_key = one == "key" && ["api_", "access_", "private_"].iter().any(|kind| table.contains(kind));
+    is_key || OF_ACCOUNTS.contains(&one)
 }
 
 /// The secrets of a connection.
@@ -152,7 +141,8 @@ impl Secrets {
             "execute" => second().is_some_and(|name| self.statements.contains(&name)),
             "set" => has_columns || sets_variable(statement.tokens(), true),
             _ if is_named => {
-                self.tables.add(statement.tables());
+                let mut known = lock(&self.tables.0);
+                statement.tables().into_iter().for_each(|table| known.add(table.to_lowercase(), true));
                 false
             }
             _ => has_rows() || may_set && sets_variable(statement.tokens(), false),
@@ -189,7 +179,7 @@ fn rows_of(statement: &Statement<'_>) -> Option<String> {
         let is_query = rest.get(1).is_some_and(|token| token.is_one_of(&["select", "values", "with"]));
         rest.first().is_some_and(|token| token.is_mark('(')) && !is_query
     };
-    (!has_list).then(|| table.to_lowercase())
+    (!has_list).then(|| table.to_owned())
 }
 
 /// Whether a text is given to a variable of MySQL, whose name says nothing about it: by `SET`, or else by `:=` or `INTO`.
@@ -284,20 +274,21 @@ mod tests {
             }
             assert_eq!(secrets.hold(text, dialect, false), is_secret, "{text}");
         }
-        // What the catalogue says.
-        let (tables, asked) = (Tables::default(), Arc::new(Mutex::new(0)));
-        let columns = [("People", "id"), ("People", "pass_phrase"), ("places", "name")];
-        let count = Arc::clone(&asked);
-        tables.know_by(Box::new(move || {
-            *lock(&count) += 1;
-            Ok(columns.map(|(table, column)| (table.to_owned(), column.to_owned())).to_vec())
+        // What the catalogue says, which is asked once of each table, and not of a statement's own list.
+        let (tables, asked) = (Tables::default(), Arc::new(Mutex::new(String::new())));
+        let said = Arc::clone(&asked);
+        tables.know_by(Box::new(move |table| {
+            lock(&said).push_str(table);
+            let columns = ["id", if table == "People" { "pass_phrase" } else { "name" }];
+            Ok(columns.map(str::to_owned).to_vec())
         }));
         let mut secrets = Secrets::new(&tables);
-        let insert = |table: &str| format!("INSERT INTO {table} VALUES (1, 'hunter2')");
-        assert!(secrets.hold(&insert("people"), Dialect::POSTGRES, false));
-        assert!(!secrets.hold(&insert("places"), Dialect::POSTGRES, false));
+        for (table, is_secret) in [("\"People\"", true), ("people", true), ("users", false), ("users", false)] {
+            let insert = format!("INSERT INTO {table} VALUES (1, 'hunter2')");
+            assert_eq!(secrets.hold(&insert, Dialect::POSTGRES, false), is_secret, "{table}");
+        }
         assert!(!secrets.hold("INSERT INTO more (a) VALUES ('x')", Dialect::POSTGRES, false));
-        assert_eq!((*lock(&asked), tables.why_unknown()), (1, None));
+        assert_eq!((lock(&asked).as_str(), tables.why_unknown()), ("Peopleusers", None));
         let mut secrets = Secrets::default();
         assert!(!secrets.hold("PREPARE p AS INSERT INTO users VALUES ($1)", Dialect::POSTGRES, false));
         assert!(secrets.hold("EXECUTE p('hunter2')", Dialect::POSTGRES, false));
