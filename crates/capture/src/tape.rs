@@ -61,8 +61,6 @@ pub(crate) struct Shared {
     values: Values,
     hasher: Hasher,
     dialect: Dialect,
-    /// Whether requests are commands with words.
-    has_words: bool,
     /// Tables with secrets.
     pub(crate) tables: Tables,
     view: fn() -> Conversation,
@@ -103,7 +101,6 @@ impl Tape {
             values: about.values,
             hasher: Hasher::default(),
             dialect,
-            has_words: protocol.schemes.iter().any(|scheme| ["redis", "memcached"].contains(scheme)),
             tables: Tables::default(),
             view: protocol.view,
             state: Mutex::new(state),
@@ -338,7 +335,7 @@ impl Taped {
     fn keeps(&mut self, text: &str, values: Values) -> (String, Vec<String>, bool) {
         let Self { shared, secrets, .. } = self;
         let (template, literals, is_named) = kept(text, shared.dialect, values, &shared.hasher);
-        let is_sql = !shared.has_words && matches!(shared.dialect, Dialect::Postgres | Dialect::Mysql);
+        let is_sql = matches!(shared.dialect, Dialect::Postgres | Dialect::Mysql);
         if is_sql && secrets.hold(text, shared.dialect.sql(), is_named) {
             return (fingerprint(&template), Vec::new(), true);
         }
@@ -347,13 +344,13 @@ impl Taped {
 
     fn exchange(&mut self, exchange: Exchange) {
         let (template, literals, is_secret) = self.keeps(&exchange.text, self.shared.values);
-        let Shared { values, hasher, has_words, .. } = &*self.shared;
+        let Shared { values, hasher, dialect, .. } = &*self.shared;
         let given = || exchange.parameters.iter().filter_map(Parameter::bytes);
-        let command =
-            mongodb::command(&exchange.parameters).filter(|_| self.shared.dialect == Dialect::Mongodb);
+        let command = mongodb::command(&exchange.parameters).filter(|_| *dialect == Dialect::Mongodb);
         let is_document = command.is_some();
         let names_secret = |command: Command<'_>| command.any(&mut |field| has_secret([field.name]));
-        let is_secret = is_secret || *has_words && has_secret(given()) || command.is_some_and(names_secret);
+        let has_words = *dialect == Dialect::Commands;
+        let is_secret = is_secret || has_words && has_secret(given()) || command.is_some_and(names_secret);
         let literal = |literal: &String| looks_random(literal.trim_matches(['\'', '"']).as_bytes());
         let is_key = |command: Command<'_>| {
             command.any(&mut |field| field.text().is_some_and(|text| looks_random(text.as_bytes())))
