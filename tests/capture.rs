@@ -226,10 +226,12 @@ fn rows_without_a_list_of_columns_are_kept_unless_the_catalogue_has_one_of_secre
         if !has_program(if is_postgres { "psql" } else { "mysql" }) {
             return;
         }
-        let made = "CREATE TABLE people (id int, pass_phrase varchar(20)); CREATE TABLE users (id int, name varchar(20))";
+        let made = "CREATE TABLE people (id int, pass_phrase varchar(20)); CREATE TABLE things (id int, name varchar(20))";
         let Some(_) = sql(&server, "", made) else { continue };
         let place = Place::new();
-        let mut statements = "INSERT INTO people VALUES (1, 'hunter2');\nINSERT INTO users VALUES (1, 'hello9');\n".to_owned();
+        let mut statements =
+            "INSERT INTO people VALUES (1, 'hunter2');\nINSERT INTO things VALUES (1, 'hello9');\n"
+                .to_owned();
         statements += if is_postgres {
             "COPY people FROM STDIN;\n2\thunter2\n\\.\nPREPARE p AS INSERT INTO people VALUES ($1, $2);\nEXECUTE p(3, 'hunter2');\n"
         } else {

@@ -137,6 +137,13 @@ pub struct Part {
     repeats: Vec<Part>,
 }
 
+impl Part {
+    /// Whether it has a statement.
+    fn has(&self, place: usize) -> bool {
+        self.statement == Some(place) || self.repeats.iter().any(|part| part.has(place))
+    }
+}
+
 /// Says how many requests a replay leaves out since values are missing.
 pub fn left_out(cut: u64, requests: u64) -> String {
     let share = 100.0 * cut as f64 / requests.max(1) as f64;

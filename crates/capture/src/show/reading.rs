@@ -10,7 +10,7 @@ use crate::commands;
 use crate::file::{self, About};
 use crate::forms::{Form, Value};
 use crate::record::{Record, Request};
-use crate::units::{flatten, leaves, renumber};
+use crate::units::{flatten, renumber};
 use kurabe_core::Result;
 use kurabe_core::sort;
 use kurabe_stats::histogram::Histogram;
@@ -18,7 +18,7 @@ use kurabe_wire::statement::Dialect;
 use kurabe_wire::statement::{fingerprint, is_setup};
 use kurabe_wire::view::{Step, Transaction};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 /// The requests from which a connection is one that works.
@@ -410,11 +410,7 @@ impl Reading {
             let [after, statement] = [one.before, one.statement].map(place);
             SpreadLoop { after, statement, calls: one.calls, times: one.times }
         });
-        // Clients with connections of their own have their loops in units.
-        let known = kinds.iter().zip(&shown.units).filter(|(_, unit)| unit.n_plus_one);
-        let known = known.flat_map(|(kind, _)| leaves(&kind.nodes)).filter(|leaf| leaf.within.is_some());
-        let known: HashSet<usize> = known.map(|leaf| leaf.statement).collect();
-        shown.spread_loops = all.filter(|one| !known.contains(&one.statement)).collect();
+        shown.spread_loops = all.collect();
         shown.time_ns = self.last.saturating_sub(self.first.unwrap_or(0));
         shown.course =
             course(&self.seconds, self.step.0, self.last.saturating_sub(self.course_from.unwrap_or(0)));

@@ -1,7 +1,7 @@
 //! What a capture shows, as text for a terminal.
 
 use super::facts::ns;
-use super::{Part, Shown, left_out};
+use super::{Part, Shown, SpreadLoop, Unit, left_out};
 use crate::file::Known;
 use kurabe_core::text::printable;
 use kurabe_core::units::count;
@@ -72,10 +72,18 @@ impl Shown {
     /// the connections of a pool.
     pub fn n_plus_one(&self) -> Option<(u64, String)> {
         let text = |place: usize| self.statements.get(place).map_or("", |one| one.text.as_str());
-        let Some(unit) = self.units.iter().find(|unit| unit.n_plus_one) else {
-            let one = self.spread_loops.first()?;
+        let unit = self.units.iter().find(|unit| unit.n_plus_one);
+        let share = |one: &SpreadLoop| self.statements.get(one.statement).map_or(0.0, |one| one.share);
+        // Of a loop that a pool spreads, units have parts.
+        let has = |unit: &Unit, place: usize| unit.steps.iter().any(|part| part.has(place));
+        let spread = self
+            .spread_loops
+            .iter()
+            .find(|one| unit.is_none_or(|unit| has(unit, one.statement) || share(one) >= unit.share));
+        if let Some(one) = spread {
             return Some((one.calls, format!("({} × {})", times(one.times), text(one.statement))));
-        };
+        }
+        let unit = unit?;
         let most = unit.steps.iter().skip(1).max_by_key(|part| part.times[1])?;
         let what = most.statement.or_else(|| most.repeats.first()?.statement);
         Some((unit.calls, format!("({} × {})", times(most.times), what.map_or("", text))))

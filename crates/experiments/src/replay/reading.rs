@@ -48,7 +48,13 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
         reading.keep_one_database();
     }
     if reading.requests == 0 {
-        return Err(wrong("it has no request with an answer"));
+        let error = wrong("it has no request with an answer that can be sent again");
+        let is_old = family == Family::Mongodb && reading.left_out > 0;
+        return Err(if is_old {
+            error.hint("captures of MongoDB by earlier builds have no commands: capture it again")
+        } else {
+            error
+        });
     }
     reading.complete = ending.complete;
     Ok(reading.end(about))

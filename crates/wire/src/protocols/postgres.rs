@@ -461,7 +461,7 @@ impl Postgres {
     fn ready(&mut self, body: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         match self.waiting.first_mut() {
             Some((Expected::Request, exchange)) if exchange.step == Step::Text => {
-                drop(self.complete(now, events))
+                drop(self.complete(now, events));
             }
             Some((Expected::Sync, _)) => drop(self.waiting.pop()),
             // After the login.

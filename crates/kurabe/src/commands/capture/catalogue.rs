@@ -34,7 +34,8 @@ pub(super) fn of(url: &TargetUrl, protocol: &str) -> Option<Catalogue> {
 fn read(url: &TargetUrl, table: &str, is_postgres: bool) -> Result<Vec<String>> {
     let mut session = kurabe_drivers::registry::open(url)?.connect(&ConnectOptions::default())?;
     let (query, parameters) = if is_postgres {
-        let query = "SELECT column_name::text FROM information_schema.columns WHERE lower(table_name) = lower";
+        let query =
+            "SELECT column_name::text FROM information_schema.columns WHERE lower(table_name) = lower";
         (format!("{query}({GAP}::text)"), &[Value::Text(table)][..])
     } else {
         // No SELECT, which the server would count among those of the application.
