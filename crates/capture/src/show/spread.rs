@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn loop_over_the_connections_of_a_pool_is_found_whatever_is_done_at_the_same_time() {
         for threads in [1, 3] {
-            let found = found(&pages(threads, 1, true));
+            let seen = found(&pages(threads, 1, true));
             assert_eq!(
-                found,
+                seen,
                 [Spread { before: 0, statement: 1, calls: 10 * threads, times: [5, 8] }],
                 "{threads}"
             );
