@@ -8,8 +8,8 @@ use crate::prelude::*;
 use std::fmt::Display;
 use std::ops::Range;
 
-/// The maximum number of pipelined requests.
-const TOGETHER: u64 = 200;
+/// The maximum number of pipelined requests: some 60 kB, which the buffers of both sides hold.
+const TOGETHER: u64 = 1_000;
 /// The approximate maximum number of bytes in their answers.
 const TOGETHER_BYTES: u64 = 1_000_000;
 /// The maximum number of rows of a range.

@@ -2,16 +2,21 @@
 
 use crate::plan::Plan;
 use crate::prepare::target::Target;
+use kurabe_core::driver::Support;
+use kurabe_core::operation::Operation;
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::RunSpec;
 use kurabe_core::{Result, units};
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The share of the requests of a load that wait for an answer: the others are sent together, or are parts of one.
 const WAITING: f64 = 1.0 / 8.0;
 /// Bytes of a request that reads back what was loaded.
 const READ_BACK_BYTES: f64 = 1e6;
+/// Round trips for each request of a load where rows are read back, listed and removed by their keys: Redis' were two.
+const BY_KEY: f64 = 2.0;
 /// Round trips before and after all loads: to claim tables, to create, mark, count and remove them. PostgreSQL's were 100.
 const AROUND: f64 = 100.0;
 /// Round trips of each trial besides its measured phase: facts before and after, and its warm-up.
@@ -30,8 +35,18 @@ pub(crate) fn load_time(plan: &Plan, target: &Target, cell: &PlannedCell) -> Dur
         return Duration::ZERO;
     }
     let bytes = plan.loaded_bytes(cell) as f64;
-    let requests = bytes / cell.demand.request_bytes.max(1) as f64 * WAITING + bytes / READ_BACK_BYTES;
-    Duration::from_nanos(round_trip).mul_f64(requests)
+    let requests = bytes / cell.demand.request_bytes.max(1) as f64;
+    let read_back = if finds_ranges(target, cell) { bytes / READ_BACK_BYTES } else { requests * BY_KEY };
+    Duration::from_nanos(round_trip).mul_f64(requests * WAITING + read_back)
+}
+
+/// Whether the target gives the rows of a range of keys.
+fn finds_ranges(target: &Target, cell: &PlannedCell) -> bool {
+    let collection = cell.demand.operations.iter().find_map(|operation| operation.collection());
+    collection.is_none_or(|collection| {
+        let range = Operation::FindRange { collection: Arc::clone(collection), by: 0, fields: vec![0] };
+        target.driver.supports(&range) == Support::Native
+    })
 }
 
 /// How long a target is waited for besides its loads, when tables are claimed and removed.
