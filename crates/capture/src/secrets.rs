@@ -33,7 +33,7 @@ const PARTS: [&str; 3] = ["token", "key", "passcode"];
 /// Gives the columns of a table; none if there is no such table.
 pub type Catalogue = Box<dyn Fn(&str) -> Result<Vec<String>> + Send + Sync>;
 
-/// What is known of the tables of all connections.
+/// Knowledge of the tables of all connections.
 #[derive(Clone, Default)]
 pub(crate) struct Tables(Arc<Mutex<Known>>);
 

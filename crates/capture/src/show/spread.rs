@@ -1,5 +1,5 @@
-//! Loops of reads that an application spreads over the connections of a pool. No connection has more than a part of one: what
-//! follows what is known by time, and that there is one read for each row of the statement before.
+//! Loops of reads that an application spreads over the connections of a pool. No connection has more than a part of one. A loop is
+//! known by the order in time, and by one read for each row of the statement before.
 
 use super::Statement;
 use super::steps::{MANY, is_read};
@@ -35,7 +35,7 @@ pub(crate) struct Spread {
     pub(crate) times: [u64; 2],
 }
 
-/// What is done between two moments at which neither statement is under way.
+/// Work between two moments at which neither statement is under way.
 #[derive(Default)]
 struct Part {
     end: u64,

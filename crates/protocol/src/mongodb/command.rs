@@ -91,7 +91,7 @@ impl<'a> Command<'a> {
         is_whole(document, 0).then_some(Self { document, first })
     }
 
-    /// What is asked.
+    /// Name of the command.
     pub fn name(&self) -> Cow<'a, str> {
         self.first.name()
     }

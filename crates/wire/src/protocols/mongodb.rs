@@ -323,7 +323,7 @@ impl Mongodb {
 }
 
 impl Pending {
-    /// What a command says of its answer.
+    /// Learns from a command what its answer has.
     fn know(&mut self, name: &str, command: &Command<'_>) {
         let has =
             |names: &[&str]| command.any(&mut |field| names.iter().any(|one| field.name == one.as_bytes()));
@@ -341,7 +341,7 @@ impl Pending {
     }
 }
 
-/// What a document asks.
+/// Name of a document's command.
 fn name(document: &[u8]) -> Option<String> {
     bson::elements(document).next().map(|first| first.name().into_owned())
 }

@@ -1,4 +1,4 @@
-//! The columns of a server's tables: what a row has that is written without a list of them, only they say.
+//! The columns of a server's tables, which alone say what a row has that is written without a list of them.
 
 use kurabe_capture::Catalogue;
 use kurabe_copy::sql::{GAP, operation};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long the application waits for it at most, once for each table.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What gives them, by a connection of its own; `None` if the protocol's servers have none.
+/// Reads them by a connection of its own; `None` if the protocol's servers have none.
 pub(super) fn of(url: &TargetUrl, protocol: &str) -> Option<Catalogue> {
     let is_postgres = match protocol {
         "postgres" | "postgresql" => true,
