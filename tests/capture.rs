@@ -219,6 +219,39 @@ fn no_password_is_in_a_capture() {
 }
 
 #[test]
+fn rows_without_a_list_of_columns_are_kept_unless_the_catalogue_has_one_of_secrets() {
+    for engine in ["postgres", "mariadb", "mysql"] {
+        let Some(server) = testing::server(engine) else { continue };
+        let is_postgres = engine == "postgres";
+        if !has_program(if is_postgres { "psql" } else { "mysql" }) {
+            return;
+        }
+        let made = "CREATE TABLE people (id int, pass_phrase varchar(20)); CREATE TABLE things (id int, name varchar(20))";
+        let Some(_) = sql(&server, "", made) else { continue };
+        let place = Place::new();
+        let mut statements =
+            "INSERT INTO people VALUES (1, 'hunter2');\nINSERT INTO things VALUES (1, 'hello9');\n"
+                .to_owned();
+        statements += if is_postgres {
+            "COPY people FROM STDIN;\n2\thunter2\n\\.\nPREPARE p AS INSERT INTO people VALUES ($1, $2);\nEXECUTE p(3, 'hunter2');\n"
+        } else {
+            "PREPARE p FROM 'INSERT INTO people VALUES (?, ?)';\nSET @p = 'hunter2', @n = 1;\nEXECUTE p USING @n, @p;\n"
+        };
+        let file = place.file("rows.sql", &statements);
+        let client = if is_postgres {
+            format!("psql -qXf '{file}'")
+        } else {
+            format!("mysql --no-defaults --protocol=tcp --user=root kurabe < '{file}'")
+        };
+        let path = captured(&place, engine, &[], server.url(), &client);
+        let all = format!("{:?}", records(&path));
+        let bytes = format!("{:?}", b"hunter2");
+        assert!(!all.contains("hunter2") && !all.contains(&bytes[1..bytes.len() - 1]), "{engine}: {all}");
+        assert!(all.contains("hello9"), "{engine}: {all}");
+    }
+}
+
+#[test]
 fn reads_in_a_loop_are_named_in_a_short_answer() {
     let Some(server) = testing::server("postgres") else { return };
     let place = Place::new();

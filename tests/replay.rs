@@ -6,6 +6,7 @@ mod changes;
 mod couchdb;
 mod harmless;
 pub(crate) mod mongodb;
+mod planted;
 
 use crate::capture::shown;
 use crate::servers::common::{cells, has_program, sql};

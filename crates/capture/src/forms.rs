@@ -1,7 +1,9 @@
 //! The form of a statement: its text without what differs between calls, and the values that belong into it.
 
 use crate::record::{Parameter, Request, Value as Bytes};
+use kurabe_protocol::mongodb::bson::{self, Element};
 use kurabe_protocol::sql::{self, Kind, Token};
+use kurabe_wire::mongodb;
 use kurabe_wire::statement::{Dialect, GAP};
 
 /// A value that an application sent.
@@ -107,6 +109,11 @@ impl Form {
 
     /// The values of a request of this form.
     pub(crate) fn values(&self, request: &Request, dialect: Dialect) -> Vec<Value> {
+        if dialect == Dialect::Mongodb {
+            // In the order of the text, which is made of it.
+            let values = mongodb::command(&request.parameters).map(|command| command.values());
+            return values.unwrap_or_default().iter().map(of_document).collect();
+        }
         let value = |slot: &Slot| match slot {
             Slot::Literal(number, negative) => {
                 request.literals.get(*number).map_or(Value::Unknown, |text| literal(text, *negative, dialect))
@@ -140,7 +147,7 @@ fn literal(text: &str, negative: bool, dialect: Dialect) -> Value {
     }
 }
 
-pub(crate) fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
+fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
     let bytes = match &parameter.value {
         Bytes::Null => return Value::Null,
         Bytes::Dropped => return Value::Unknown,
@@ -160,7 +167,7 @@ pub(crate) fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
             Value::Text(text) if !matches!(kind, 18 | 19 | 25 | 1042 | 1043) => number(text),
             other => other,
         },
-        Dialect::Http | Dialect::Couchdb => Value::Unknown,
+        Dialect::Http | Dialect::Couchdb | Dialect::Mongodb => Value::Unknown,
         // Of MySQL's: 1, 2, 3, 8 and 9 are whole numbers, 15, 253 and 254 texts, 246 a decimal number, 0x8000 without sign.
         Dialect::Mysql if parameter.binary => {
             let unsigned = kind & 0x8000 != 0;
@@ -173,26 +180,28 @@ pub(crate) fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
             15 | 246 | 253 | 254 => text(bytes),
             _ => Value::Unknown,
         },
-        Dialect::Mongodb => bson(kind, bytes),
     }
 }
 
-/// A value of MongoDB. Numbers of its types are those of BSON: 1 floating-point, 2 text, 7 `ObjectId`, 8 truth, 9 time, 16 and 18
-/// whole numbers.
-fn bson(kind: u32, bytes: &[u8]) -> Value {
-    match (kind, bytes) {
-        (1, _) => match bytes.try_into().map(f64::from_le_bytes) {
+/// A value of MongoDB.
+pub(crate) fn of_document(element: &Element<'_>) -> Value {
+    let bytes = element.value;
+    match (element.kind, bytes) {
+        (bson::DOUBLE, _) => match bytes.try_into().map(f64::from_le_bytes) {
             // Programs without whole numbers send them so.
             Ok(number) if number.fract() == 0.0 && number.abs() < 1e15 => Value::Int(number as i64),
             Ok(number) => Value::Verbatim(number.to_string().into()),
             Err(_) => Value::Unknown,
         },
-        (2, _) => text(bytes),
-        (7, _) => {
+        (bson::TEXT, [_, _, _, _, text @ .., _]) => self::text(text),
+        (bson::OBJECT_ID, _) => {
             Value::Text(bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")).into())
         }
-        (8, [truth]) => Value::Text(if *truth == 0 { "false" } else { "true" }.into()),
-        (9 | 16 | 18, _) => little_endian(bytes, false).map_or(Value::Unknown, Value::Int),
+        (bson::BOOL, [truth]) => Value::Text(if *truth == 0 { "false" } else { "true" }.into()),
+        (bson::DATE_TIME | bson::INT32 | bson::INT64, _) => {
+            little_endian(bytes, false).map_or(Value::Unknown, Value::Int)
+        }
+        (bson::NULL, _) => Value::Null,
         _ => Value::Unknown,
     }
 }
@@ -258,23 +267,39 @@ mod tests {
 
     #[test]
     fn values_of_mongodb_are_numbers_and_texts() {
-        let parameter = |kind, bytes: &[u8]| Parameter::of(kind, kind != 2, bytes);
         let text = |text: &str| Value::Text(text.into());
-        let template =
-            "find items {\"filter\": {\"$a?\": [?], \"b\": ?, \"c\": ?, \"d\": ?, \"e\": ?, \"f\": ?}}";
-        let form = Form::of(template, Dialect::Mongodb);
-        let parameters = vec![
-            parameter(1, &2_f64.to_le_bytes()),
-            parameter(1, &0.5_f64.to_le_bytes()),
-            parameter(2, b"x"),
-            parameter(7, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xff]),
-            parameter(16, &(-7_i32).to_le_bytes()),
-            Parameter::of(10, true, Bytes::Null),
-            parameter(0, b"0x1"),
-        ];
-        let values = form.values(&Request { parameters, ..Request::default() }, Dialect::Mongodb);
         let half = Value::Verbatim("0.5".into());
-        assert_eq!(values[..3], [Value::Int(2), half, text("x")]);
-        assert_eq!(values[3..], [text("000102030405060708090aff"), Value::Int(-7), Value::Null]);
+        for (kind, value, expected) in [
+            (bson::DOUBLE, &2_f64.to_le_bytes()[..], Value::Int(2)),
+            (bson::DOUBLE, &0.5_f64.to_le_bytes(), half),
+            (bson::TEXT, b"\x02\0\0\0x\0", text("x")),
+            (bson::OBJECT_ID, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xff], text("000102030405060708090aff")),
+            (bson::INT32, &(-7_i32).to_le_bytes(), Value::Int(-7)),
+            (bson::NULL, &[], Value::Null),
+            (bson::DOCUMENT, &[5, 0, 0, 0, 0], Value::Unknown),
+        ] {
+            assert_eq!(of_document(&Element { kind, name: b"a", value, is_whole: true }), expected);
+        }
+    }
+
+    #[test]
+    fn values_of_a_command_are_in_the_order_of_its_text() {
+        let mut document = vec![0; 4];
+        bson::push_text(&mut document, b"find", b"items");
+        let filter = bson::begin(&mut document, bson::DOCUMENT, b"filter");
+        let list = bson::begin(&mut document, bson::ARRAY, b"$a?");
+        for number in [1_i32, 2] {
+            bson::push(&mut document, bson::INT32, b"0", &number.to_le_bytes());
+        }
+        bson::end(&mut document, list);
+        bson::push(&mut document, bson::INT32, b"b", &3_i32.to_le_bytes());
+        bson::end(&mut document, filter);
+        bson::end(&mut document, 0);
+        let parameters = vec![Parameter::of(bson::DOCUMENT.into(), true, document)];
+        let template = mongodb::command(&parameters).unwrap().text();
+        assert_eq!(template, "find items {\"filter\": {\"$a?\": [?], \"b\": ?}}");
+        let form = Form::of(&template, Dialect::Mongodb);
+        let values = form.values(&Request { parameters, ..Request::default() }, Dialect::Mongodb);
+        assert_eq!((values, form.values_in_it()), (vec![Value::Int(1), Value::Int(3)], 2));
     }
 }

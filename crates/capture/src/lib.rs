@@ -23,5 +23,6 @@ mod values;
 mod variables;
 
 pub use input::Input;
+pub use secrets::Catalogue;
 pub use tape::Totals;
 pub use values::Values;

@@ -3,6 +3,7 @@
 
 use crate::Totals;
 use crate::file::About;
+use crate::secrets::Catalogue;
 use crate::tape::{Shared, Tape, Taped};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_relay::{At, End, Ends, Hook, Listen, Refused, Relay, Server, Socket, Way, forward_both, lock};
@@ -84,6 +85,12 @@ impl Recorder {
     /// The connections that were refused so far.
     pub fn refused(&self) -> &Refused {
         self.relay.refused()
+    }
+
+    /// Has it ask a catalogue once rows without a list of columns are written into a table that it does not know: where a column has
+    /// secrets, they are recorded without their values.
+    pub fn know_tables_by(&self, catalogue: Catalogue) {
+        self.tape.shared.tables.know_by(catalogue);
     }
 
     /// Whether the file cannot be written any more.

@@ -2,6 +2,7 @@
 
 mod facts;
 mod reading;
+mod spread;
 mod steps;
 mod terminal;
 pub(crate) mod work;
@@ -41,6 +42,8 @@ pub struct Shown {
     pub statements: Vec<Statement>,
     pub units: Vec<Unit>,
     pub units_not_listed: u64,
+    /// Loops of reads over the connections of a pool, which no unit has.
+    pub spread_loops: Vec<SpreadLoop>,
     /// From the first request on, in at most 240 steps.
     pub course: Vec<Course>,
 }
@@ -110,6 +113,17 @@ pub struct Unit {
     pub n_plus_one: bool,
 }
 
+/// A loop of reads behind another statement, spread over several connections.
+#[derive(Clone, Debug, Serialize)]
+pub struct SpreadLoop {
+    /// The statement that gave the rows, and the one that reads once for each, by their places in the list.
+    pub after: usize,
+    pub statement: usize,
+    /// How often, and how often it repeats at least and at most.
+    pub calls: u64,
+    pub times: [u64; 2],
+}
+
 /// A part of a unit of work.
 #[derive(Clone, Debug, Serialize)]
 pub struct Part {
@@ -121,6 +135,13 @@ pub struct Part {
     /// What a loop of several statements repeats.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repeats: Vec<Part>,
+}
+
+impl Part {
+    /// Whether it has a statement.
+    fn has(&self, place: usize) -> bool {
+        self.statement == Some(place) || self.repeats.iter().any(|part| part.has(place))
+    }
 }
 
 /// Says how many requests a replay leaves out since values are missing.

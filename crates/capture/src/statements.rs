@@ -60,7 +60,10 @@ pub fn statements(path: &Path) -> Result<Statements> {
             units: kind.calls,
         })
     });
-    let loops = loops.collect();
+    let spread = || shown.spread_loops.iter().map(|one| Loop { statement: one.statement, units: one.calls });
+    // Of a loop that a pool spreads, units have parts.
+    let own = loops.filter(|own| !spread().any(|one| one.statement == own.statement));
+    let loops = own.chain(spread()).collect();
     let all = shown.statements.iter().enumerate().map(|(place, one)| {
         let (template, constants) = constants.get(&place).cloned().unwrap_or_default();
         Asked {

@@ -7,9 +7,12 @@ use crate::record::{Parameter, Record, Request, Value, Writer};
 use crate::secrets::{Secrets, Tables, looks_random};
 use crate::values::{Hasher, kept};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_protocol::mongodb::bson::DOCUMENT;
+use kurabe_protocol::mongodb::command::Command;
 use kurabe_relay::lock;
+use kurabe_wire::mongodb;
 use kurabe_wire::registry::Protocol;
-use kurabe_wire::statement::{Dialect, command_has_secret, concealed, fingerprint};
+use kurabe_wire::statement::{Dialect, command_has_secret as has_secret, concealed, fingerprint};
 use kurabe_wire::view::{Conversation, Event, Exchange, Watch};
 use std::collections::HashMap;
 use std::path::Path;
@@ -37,6 +40,8 @@ pub struct Totals {
     pub cut: u64,
     /// Requests with values that look like keys, and are kept.
     pub suspect: u64,
+    /// Why the columns of tables are not known into which rows without a list of them were written.
+    pub columns_unknown: Option<String>,
     /// Why connections, or their rest, could not be read, each reason once.
     pub unreadable: Vec<String>,
     /// Why a server could not be reached.
@@ -57,7 +62,7 @@ pub(crate) struct Shared {
     hasher: Hasher,
     dialect: Dialect,
     /// Tables with secrets.
-    tables: Tables,
+    pub(crate) tables: Tables,
     view: fn() -> Conversation,
     state: Mutex<State>,
     connections: AtomicU64,
@@ -129,6 +134,7 @@ impl Tape {
             state.full = None;
             state.totals.clone()
         };
+        totals.columns_unknown = self.shared.tables.why_unknown();
         totals.connections = self.shared.connections.load(Ordering::SeqCst);
         match self.writes.take().map(JoinHandle::join) {
             Some(Ok(None)) => Ok(totals),
@@ -340,14 +346,26 @@ impl Taped {
         let (template, literals, is_secret) = self.keeps(&exchange.text, self.shared.values);
         let Shared { values, hasher, dialect, .. } = &*self.shared;
         let given = || exchange.parameters.iter().filter_map(Parameter::bytes);
-        let is_secret = is_secret || *dialect == Dialect::Commands && command_has_secret(given());
+        let command = mongodb::command(&exchange.parameters).filter(|_| *dialect == Dialect::Mongodb);
+        let is_document = command.is_some();
+        let names_secret = |command: Command<'_>| command.any(&mut |field| has_secret([field.name]));
+        let has_words = *dialect == Dialect::Commands;
+        let is_secret = is_secret || has_words && has_secret(given()) || command.is_some_and(names_secret);
         let literal = |literal: &String| looks_random(literal.trim_matches(['\'', '"']).as_bytes());
+        let is_key = |command: Command<'_>| {
+            command.any(&mut |field| field.text().is_some_and(|text| looks_random(text.as_bytes())))
+        };
         let is_suspect = !is_secret
             && *values == Values::Keep
-            && (given().any(looks_random) || literals.iter().any(literal));
+            && (given().any(looks_random) || literals.iter().any(literal) || command.is_some_and(is_key));
         let kept = |mut one: Parameter| {
             one.value = match one.value {
                 Value::Bytes(_) if is_secret || *values == Values::Drop => Value::Dropped,
+                Value::Bytes(bytes)
+                    if *values == Values::Hash && is_document && one.kind == u32::from(DOCUMENT) =>
+                {
+                    hasher.document(&bytes).map_or(Value::Dropped, Value::Bytes)
+                }
                 Value::Bytes(bytes) if *values == Values::Hash => hasher.parameter(&bytes, one.binary).into(),
                 other => other,
             };

@@ -1,5 +1,6 @@
 //! What is kept of values.
 
+use kurabe_protocol::mongodb::bson::{self, push};
 use kurabe_wire::statement;
 use serde::{Deserialize, Serialize};
 use std::hash::{BuildHasher, RandomState};
@@ -74,6 +75,37 @@ impl Hasher {
             if c.is_ascii_digit() { char::from(b'0' + (least + next() % (10 - least)) as u8) } else { c }
         };
         number.chars().map(digit).collect()
+    }
+
+    /// A document, whose values are replaced and whose fields stay; `None` if it has values whose parts are not told apart.
+    pub(crate) fn document(&self, document: &[u8]) -> Option<Vec<u8>> {
+        let mut out = vec![0; 4];
+        for field in bson::elements(document) {
+            match (field.kind, field.value) {
+                (bson::DOCUMENT | bson::ARRAY, within) => {
+                    push(&mut out, field.kind, field.name, &self.document(within)?);
+                }
+                (bson::TEXT, [_, _, _, _, text @ .., _]) => {
+                    let text = self.text(&String::from_utf8_lossy(text));
+                    bson::push_text(&mut out, field.name, text.as_bytes());
+                }
+                (bson::BINARY, [a, b, c, d, kind, bytes @ ..]) => {
+                    let bytes = self.parameter(bytes, true);
+                    push(
+                        &mut out,
+                        bson::BINARY,
+                        field.name,
+                        &[&[*a, *b, *c, *d, *kind], &bytes[..]].concat(),
+                    );
+                }
+                (kind, value) if bson::is_fixed(kind) => {
+                    push(&mut out, kind, field.name, &self.parameter(value, true));
+                }
+                _ => return None,
+            }
+        }
+        bson::end(&mut out, 0);
+        Some(out)
     }
 
     /// A parameter. Zeros before a binary number stay, so that its size stays alike.

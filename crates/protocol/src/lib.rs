@@ -9,6 +9,7 @@ pub mod memcached;
 /// MongoDB's protocol: <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>.
 pub mod mongodb {
     pub mod bson;
+    pub mod command;
     pub mod frame;
 }
 /// The protocol of MySQL and MariaDB: MySQL Source Code Documentation, "Client/Server Protocol"; MariaDB's documentation,

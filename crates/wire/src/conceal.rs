@@ -23,15 +23,19 @@ pub(crate) fn sql(text: &str) -> String {
     format!("{shown} … (not shown: it may contain a password)")
 }
 
-/// Whether a word of a command, such as a field's name, says that a secret follows.
+/// Whether the name of a field, a column or a key says that a secret is in it: `user:7:password`, `apiKey`, `auth_token`.
 pub(crate) fn names_secret(word: &[u8]) -> bool {
     const LONGEST: usize = 64;
+    /// Ends of names of which the rest says whose it is. Others go on: `token_count`.
+    const ENDS: [&str; 5] = ["token", "passcode", "signingkey", "encryptionkey", "authkey"];
     let Some(word) = std::str::from_utf8(word).ok().filter(|word| word.len() <= LONGEST) else {
         return false;
     };
     let lower = word.to_ascii_lowercase();
     let last = lower.rsplit([':', '.', '/']).next().unwrap_or_default();
-    SIGNS.iter().any(|sign| lower.contains(sign)) || NAMES.contains(&last)
+    let one: String = lower.chars().filter(|c| !matches!(c, '_' | '-')).collect();
+    let has = |sign: &str| lower.contains(sign) || one.contains(&sign.replace('_', ""));
+    SIGNS.iter().any(|sign| has(sign)) || NAMES.contains(&last) || ENDS.iter().any(|end| one.ends_with(end))
 }
 
 /// Parts of words that speak for a secret wherever HTTP has them, in lower case.
@@ -114,6 +118,19 @@ mod tests {
             assert!(found.starts_with(shown) && !found.contains("hunter2"), "{found}");
         }
         assert_eq!(sql(" SELECT author FROM books "), "SELECT author FROM books");
+    }
+
+    #[test]
+    fn names_of_secrets_are_known_in_each_way_of_writing_and_others_are_not_taken_for_them() {
+        for name in [
+            "password", "user:7:passwd", "apiKey", "API-KEY", "accessToken", "auth_token", "token",
+            "signing_key",
+        ] {
+            assert!(names_secret(name.as_bytes()), "{name}");
+        }
+        for name in ["token_count", "tokens", "author", "keyboard", "session", "primary_key", "hauth"] {
+            assert!(!names_secret(name.as_bytes()), "{name}");
+        }
     }
 
     #[test]

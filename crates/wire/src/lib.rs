@@ -14,10 +14,9 @@ pub mod environment;
 mod frames;
 mod input;
 mod moment;
-/// Commands of MongoDB as texts and values, and made of these again.
+/// Requests of MongoDB, whose command is their first parameter.
 pub mod mongodb {
-    pub use crate::protocols::mongodb_message::{Field, cursor, cursors, database, fields, message};
-    pub use crate::protocols::mongodb_shape::{QUIET, text};
+    pub use crate::protocols::mongodb::{command, cursor, is_quiet};
 }
 mod protocols;
 pub mod registry;

@@ -2,7 +2,7 @@
 
 pub use crate::template::{GAP, Split, fingerprint};
 
-use crate::protocols::{mongodb_message, mongodb_shape};
+use crate::protocols::mongodb;
 use crate::view::{Exchange, Parameter};
 use crate::{conceal, resource};
 use kurabe_protocol::sql::{self, Kind, tokens};
@@ -14,7 +14,7 @@ pub enum Dialect {
     Postgres,
     /// `"text"`, `` `name` ``, `'\''`, `# comment`.
     Mysql,
-    /// Commands of MongoDB, which have no values in their text: `find items {"filter": {"_id": ?}}`.
+    /// Commands of MongoDB, which are documents; their text has none of their values.
     Mongodb,
     /// Commands of Redis and memcached, whose values are beside their text: `SET ? ?`.
     Commands,
@@ -128,9 +128,14 @@ pub(crate) fn shown(request: &Exchange, scheme: &str) -> (String, bool) {
             (shown, is_setup_command(text))
         }
         "mongodb" => {
-            let (command, collection, _) = mongodb_message::fields(text);
-            let shown = collection.map_or_else(|| command.to_owned(), |name| format!("{command} {name}"));
-            (shown, mongodb_shape::SETUP.contains(&command))
+            // Other names and all values may be passwords.
+            let shown = mongodb::command(&request.parameters).map(|command| {
+                let collection = command.collection().map(|name| format!(" {name}"));
+                format!("{}{}", command.name(), collection.unwrap_or_default())
+            });
+            let is_setup = mongodb::SETUP.contains(&text.as_str());
+            let first = || text.split(' ').next().unwrap_or_default().to_owned();
+            (shown.unwrap_or_else(first), is_setup)
         }
         "couchdb" | "http" => {
             // The query may contain passwords.
@@ -156,17 +161,23 @@ const OWN_COMMANDS: [&str; 7] = [
 const LOOKED_AT: usize = 16 << 10;
 
 /// Whether the words of a command of a store of keys may hold a secret: behind the name of one, or within a document.
-pub fn command_has_secret<'a>(words: impl Iterator<Item = &'a [u8]>) -> bool {
+pub fn command_has_secret<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> bool {
     words
+        .into_iter()
         .filter(|word| word.len() <= LOOKED_AT)
         .any(|word| conceal::names_secret(word) || word.starts_with(b"{") && conceal::http(word))
+}
+
+/// Whether the name of a column says that a secret is in it.
+pub fn column_has_secret(column: &str) -> bool {
+    conceal::names_secret(column.as_bytes())
 }
 
 /// Whether a statement sets up the connection or a transaction, or asks about the server.
 pub fn is_setup(text: &str, dialect: Dialect) -> bool {
     let command = text.split(' ').next().unwrap_or_default();
     text.starts_with("COM_")
-        || mongodb_shape::SETUP.contains(&command)
+        || mongodb::SETUP.contains(&command)
         || ["commitTransaction", "abortTransaction"].contains(&command)
         || sql::Statement::read(text, dialect.sql()).is_setup()
 }

@@ -1,65 +1,49 @@
 //! Commands of MongoDB.
 
 use super::statement::{Change, Fields, KEY, Translated, name, statement};
-use crate::forms::{Value, parameter};
-use crate::record::{Request, Value as Bytes};
-use kurabe_wire::statement::Dialect;
-use serde_json::{Map, Value as Json};
+use crate::forms::{Value, of_document};
+use kurabe_protocol::mongodb::bson::{ARRAY, DOCUMENT, Element, element, elements};
+use kurabe_protocol::mongodb::command::Command;
 
-type Document = Map<String, Json>;
-
-/// A command, whose text has a `?` for each of its first values.
-pub(super) fn translate(text: &str, request: &Request) -> Translated {
-    let (head, body) = text.split_once(" {").ok_or(NONE)?;
-    let (command, collection) = head.split_once(' ').ok_or(NONE)?;
-    let body: Document = serde_json::from_str(&numbered(&format!("{{{body}"))).map_err(|_| NONE)?;
-    // A list of one shape may have several elements, of which only the first is in the text.
-    let is_several = |at: &Bytes| *at != Bytes::Bytes(b"0x1".to_vec());
-    if request.parameters.iter().any(|one| one.kind == 0 && is_several(&one.value)) {
-        return Err("several documents at once");
-    }
-    let values = Values(request);
-    let table = name(collection.trim_matches('"'));
-    let one = |list: &str| -> Result<Document, &'static str> {
-        let elements = body.get(list).and_then(Json::as_array).map(Vec::as_slice);
-        match elements {
-            Some([Json::Object(one)]) => Ok(one.clone()),
-            _ => Err("several documents at once"),
-        }
-    };
-    let (change, by, fields) = match command {
+/// A command on one document as a statement.
+pub(super) fn translate(command: &Command<'_>) -> Translated {
+    let table = name(&command.collection().ok_or(NONE)?);
+    let field = |field: &str| command.field(field).and_then(|field| field.document());
+    let (change, by, fields) = match &*command.name() {
         "find" => {
-            if ["sort", "skip", "min", "max", "collation"].iter().any(|part| body.contains_key(*part)) {
+            if ["sort", "skip", "min", "max", "collation"].iter().any(|part| command.field(part).is_some()) {
                 return Err("an order, or a part of what is found");
             }
-            let wanted = body.get("projection").and_then(Json::as_object);
             let mut columns = Vec::new();
-            for (column, slot) in wanted.into_iter().flatten() {
-                let is_wanted =
-                    values.of(slot)? != Value::Int(0) && values.of(slot)? != Value::Text("false".into());
+            for wanted in field("projection").into_iter().flat_map(elements) {
+                let value = of(&wanted)?;
+                let is_wanted = value != Value::Int(0) && value != Value::Text("false".into());
                 // Without these, all others come.
-                match (is_wanted, column.as_str()) {
-                    (_, "_id") => {}
-                    (true, _) => columns.push(name(column)),
+                match (is_wanted, wanted.name) {
+                    (_, b"_id") => {}
+                    (true, _) => columns.push(name(&wanted.name())),
                     (false, _) => break,
                 }
             }
-            (Change::Get(columns), by(body.get("filter"), &values)?, Vec::new())
+            (Change::Get(columns), by(field("filter"))?, Vec::new())
         }
         "insert" => {
-            let mut document = one("documents")?;
-            let id = document.remove("_id").map(|id| values.of(&id)).transpose()?;
-            let by = id.map(|id| (KEY.to_owned(), id)).into_iter().collect();
+            let document = one(command, "documents")?;
+            let id = element(document, "_id").map(|id| of(&id)).transpose()?;
             let mut fields = Fields::new();
-            values.fields(&document, "", false, &mut fields)?;
-            (Change::Insert, by, fields)
+            push(document, "", false, &mut fields)?;
+            (Change::Insert, id.map(|id| (KEY.to_owned(), id)).into_iter().collect(), fields)
         }
         "update" => {
-            let update = one("updates")?;
-            let (change, fields) = changed(update.get("u"), &values)?;
-            (change, by(update.get("q"), &values)?, fields)
+            let update = one(command, "updates")?;
+            let within = |name| element(update, name).and_then(|field| field.document());
+            let (change, fields) = changed(within("u"))?;
+            (change, by(within("q"))?, fields)
         }
-        "delete" => (Change::Delete, by(one("deletes")?.get("q"), &values)?, Vec::new()),
+        "delete" => {
+            let filter = element(one(command, "deletes")?, "q").and_then(|field| field.document());
+            (Change::Delete, by(filter)?, Vec::new())
+        }
         _ => return Err(NONE),
     };
     Ok(statement(&change, &table, by, fields))
@@ -67,90 +51,67 @@ pub(super) fn translate(text: &str, request: &Request) -> Translated {
 
 const NONE: &str = "not a find, insert, update or delete";
 
+/// The only document of a list.
+fn one<'a>(command: &Command<'a>, list: &str) -> Result<&'a [u8], &'static str> {
+    let list = command.field(list).filter(|list| list.kind == ARRAY).into_iter();
+    let mut all = list.flat_map(|list| elements(list.value));
+    match (all.next().and_then(|one| one.document()), all.next()) {
+        (Some(document), None) => Ok(document),
+        _ => Err("several documents at once"),
+    }
+}
+
 /// What an update does: a document in place of the one that is there, or `$set` and `$inc`.
-fn changed(update: Option<&Json>, values: &Values<'_>) -> Result<(Change, Fields), &'static str> {
+fn changed(update: Option<&[u8]>) -> Result<(Change, Fields), &'static str> {
     const OTHER: &str = "a change of a document other than $set and $inc";
-    let update = update.and_then(Json::as_object).ok_or(OTHER)?;
+    let update = update.ok_or(OTHER)?;
     let mut fields = Fields::new();
-    if !update.keys().any(|name| name.starts_with('$')) {
-        let own: Document =
-            update.iter().filter(|(name, _)| *name != "_id").map(|(k, v)| (k.clone(), v.clone())).collect();
-        values.fields(&own, "", false, &mut fields)?;
+    if !elements(update).any(|field| field.name.starts_with(b"$")) {
+        push(update, "", false, &mut fields)?;
         return Ok((Change::Put, fields));
     }
-    for (operator, document) in update {
-        let (document, is_added) = match (operator.as_str(), document.as_object()) {
-            ("$set", Some(document)) => (document, false),
-            ("$inc", Some(document)) => (document, true),
-            _ => return Err(OTHER),
-        };
-        values.fields(document, "", is_added, &mut fields)?;
+    for operator in elements(update) {
+        let is_added = operator.name == b"$inc";
+        let document = operator.document().filter(|_| is_added || operator.name == b"$set").ok_or(OTHER)?;
+        push(document, "", is_added, &mut fields)?;
     }
     Ok((Change::Update, fields))
 }
 
 /// The fields that a filter compares.
-fn by(filter: Option<&Json>, values: &Values<'_>) -> Result<Vec<(String, Value)>, &'static str> {
+fn by(filter: Option<&[u8]>) -> Result<Vec<(String, Value)>, &'static str> {
     const OTHER: &str = "documents by anything but equal values";
-    let filter = filter.and_then(Json::as_object).filter(|filter| !filter.is_empty()).ok_or(OTHER)?;
-    let one = |(field, value): (&String, &Json)| {
-        let value = match value.as_object() {
-            Some(operators) if operators.len() == 1 => operators.get("$eq").ok_or(OTHER)?,
-            _ => value,
+    let filter = filter.ok_or(OTHER)?;
+    let one = |field: Element<'_>| {
+        let value = match field.document() {
+            Some(operators) if elements(operators).count() == 1 => element(operators, "$eq").ok_or(OTHER)?,
+            _ => field,
         };
-        let is_plain = !field.starts_with('$') && value.is_number();
-        let column = if field == "_id" { KEY.to_owned() } else { name(field) };
-        is_plain.then(|| Ok((column, values.of(value)?))).ok_or(OTHER)?
+        let is_plain = !field.name.starts_with(b"$") && ![DOCUMENT, ARRAY].contains(&value.kind);
+        let column = if field.name == b"_id" { KEY.to_owned() } else { name(&field.name()) };
+        if is_plain { Ok((column, of(&value)?)) } else { Err(OTHER) }
     };
-    filter.iter().map(one).collect()
+    let all: Vec<_> = elements(filter).map(one).collect::<Result<_, _>>()?;
+    if all.is_empty() { Err(OTHER) } else { Ok(all) }
 }
 
-/// The values of a request, by their numbers.
-struct Values<'a>(&'a Request);
-
-impl Values<'_> {
-    fn of(&self, slot: &Json) -> Result<Value, &'static str> {
-        let number = slot.as_u64().ok_or("a document where a value is expected")?;
-        let number = usize::try_from(number).unwrap_or(usize::MAX);
-        let value =
-            self.0.parameters.get(number).map_or(Value::Unknown, |one| parameter(one, Dialect::Mongodb));
-        Ok(match value {
-            Value::Verbatim(text) => Value::Text(text),
-            other => other,
-        })
-    }
-
-    /// The fields of a document. Those of a document within have its name before theirs.
-    fn fields(
-        &self,
-        document: &Document,
-        before: &str,
-        is_added: bool,
-        found: &mut Fields,
-    ) -> Result<(), &'static str> {
-        for (field, value) in document {
-            let field = format!("{before}{field}");
-            match value {
-                Json::Object(within) => self.fields(within, &format!("{field}."), is_added, found)?,
-                Json::Array(_) => return Err("a list within a document"),
-                slot => found.push((name(&field), self.of(slot)?, is_added)),
-            }
-        }
-        Ok(())
+fn of(value: &Element<'_>) -> Result<Value, &'static str> {
+    match of_document(value) {
+        _ if [DOCUMENT, ARRAY].contains(&value.kind) => Err("a document where a value is expected"),
+        Value::Verbatim(text) => Ok(Value::Text(text)),
+        other => Ok(other),
     }
 }
 
-/// A text of JSON in which each `?` outside of names is its number.
-fn numbered(text: &str) -> String {
-    let (mut out, mut in_name, mut number) = (String::with_capacity(text.len()), false, 0);
-    for c in text.chars() {
-        in_name ^= c == '"';
-        if c == '?' && !in_name {
-            out.push_str(&number.to_string());
-            number += 1;
-        } else {
-            out.push(c);
+/// The fields of a document but for its key. Those of a document within have its name before theirs.
+fn push(document: &[u8], before: &str, is_added: bool, found: &mut Fields) -> Result<(), &'static str> {
+    for field in elements(document).filter(|field| !before.is_empty() || field.name != b"_id") {
+        let own = format!("{before}{}", field.name());
+        match field.kind {
+            DOCUMENT => push(field.value, &format!("{own}."), is_added, found)?,
+            ARRAY => return Err("a list within a document"),
+            _ => found.push((name(&own), of(&field)?, is_added)),
         }
     }
-    out
+    Ok(())
 }

@@ -6,6 +6,7 @@ mod keys;
 mod statement;
 
 use crate::record::{Request, Value as Bytes};
+use kurabe_wire::mongodb;
 use kurabe_wire::statement::is_setup_command;
 pub(crate) use statement::{KEY, Translated};
 
@@ -28,7 +29,8 @@ pub(crate) fn translate(protocol: &str, text: &str, request: &Request) -> Transl
         return Err("it was recorded without its values");
     }
     if protocol == "mongodb" {
-        return documents::translate(text, request);
+        let command = mongodb::command(&request.parameters).ok_or("its document was not recorded")?;
+        return documents::translate(&command);
     }
     let words: Vec<&[u8]> = request.parameters.iter().map(|one| one.bytes().unwrap_or_default()).collect();
     keys::translate(text.split(' ').next().unwrap_or_default(), &words)
@@ -39,6 +41,8 @@ mod tests {
     use super::*;
     use crate::forms::Value;
     use crate::record::Parameter;
+    use kurabe_protocol::mongodb::bson;
+    use kurabe_protocol::mongodb::command::plain;
     use kurabe_wire::registry::of_scheme;
     use kurabe_wire::view::{Event, Exchange};
 
@@ -124,14 +128,18 @@ mod tests {
 
     #[test]
     fn commands_on_one_document_are_statements_on_a_row_and_others_say_why_not() {
-        let told = |text: &str, values: &[i32], orders: &[&str]| {
-            let number = |n: &i32| Parameter::of(16, true, &n.to_le_bytes()[..]);
-            let order = |text: &&str| Parameter::of(0, false, text.as_bytes());
-            let parameters = values.iter().map(number).chain(orders.iter().map(order)).collect();
-            translate("mongodb", text, &Request { parameters, ..Request::default() })
+        let told = |line: &str, values: &[i32]| {
+            let mut words = line.splitn(3, ' ');
+            let mut document = plain(words.next().unwrap(), words.next());
+            document.pop();
+            let (mut rest, mut values) = (words.next().unwrap(), values.iter());
+            rest = &rest[1..];
+            push_fields(&mut document, &mut rest, &mut values);
+            bson::end(&mut document, 0);
+            let parameters = vec![Parameter::of(bson::DOCUMENT.into(), true, document)];
+            translate("mongodb", "", &Request { parameters, ..Request::default() })
         };
         let ints = |values: &[i64]| values.iter().map(|n| Value::Int(*n)).collect::<Vec<_>>();
-        let one: &[&str] = &["0x1"];
         for (line, values, statement, kept) in [
             (
                 r#"find items {"filter": {"_id": ?}, "limit": ?}"#,
@@ -170,37 +178,45 @@ mod tests {
                 &[7],
             ),
         ] {
-            assert_eq!(told(line, values, one), Ok((statement.to_owned(), ints(kept))), "{line}");
+            assert_eq!(told(line, values), Ok((statement.to_owned(), ints(kept))), "{line}");
         }
-        for (line, values, orders, why) in [
-            (
-                r#"find items {"filter": {"n": {"$gt": ?}}}"#,
-                &[7][..],
-                one,
-                "documents by anything but equal values",
-            ),
-            (
-                r#"find items {"filter": {"n": ?}, "sort": {"a": ?}}"#,
-                &[7, 1],
-                one,
-                "an order, or a part of what is found",
-            ),
-            (r#"insert items {"documents": [{"_id": ?}]}"#, &[7, 8], &["0x2"], "several documents at once"),
+        for (line, why) in [
+            (r#"find items {"filter": {"n": {"$gt": ?}}}"#, "documents by anything but equal values"),
+            (r#"find items {"filter": {"n": [?, ?]}}"#, "documents by anything but equal values"),
+            (r#"find items {"filter": {"n": ?}, "sort": {"a": ?}}"#, "an order, or a part of what is found"),
+            (r#"insert items {"documents": [{"_id": ?}, {"_id": ?}]}"#, "several documents at once"),
             (
                 r#"update items {"updates": [{"q": {"_id": ?}, "u": {"$push": {"b": ?}}}]}"#,
-                &[7, 8],
-                one,
                 "a change of a document other than $set and $inc",
             ),
-            (
-                r#"insert items {"documents": [{"_id": ?, "tags": [?]}]}"#,
-                &[7, 8],
-                &["0x1", "0x1"],
-                "a list within a document",
-            ),
-            ("aggregate items {}", &[], one, "not a find, insert, update or delete"),
+            (r#"insert items {"documents": [{"_id": ?, "tags": [?]}]}"#, "a list within a document"),
+            ("aggregate items {}", "not a find, insert, update or delete"),
         ] {
-            assert_eq!(told(line, values, orders), Err(why), "{line}");
+            assert_eq!(told(line, &[7, 8]), Err(why), "{line}");
+        }
+    }
+
+    /// Appends the fields of a document in a test, up to its brace, or the elements of a list.
+    fn push_fields(out: &mut Vec<u8>, rest: &mut &str, values: &mut std::slice::Iter<'_, i32>) {
+        loop {
+            *rest = rest.trim_start_matches([',', ' ']);
+            if let Some(after) = rest.strip_prefix(['}', ']']) {
+                *rest = after;
+                return;
+            }
+            let named = rest.strip_prefix('"').and_then(|named| named.split_once("\": "));
+            let name = named.map_or("0", |(name, _)| name);
+            let (sign, after) = named.map_or(*rest, |(_, after)| after).split_at(1);
+            *rest = after;
+            if sign == "?" {
+                let value = values.next().unwrap_or(&0).to_le_bytes();
+                bson::push(out, bson::INT32, name.as_bytes(), &value);
+                continue;
+            }
+            let kind = if sign == "{" { bson::DOCUMENT } else { bson::ARRAY };
+            let start = bson::begin(out, kind, name.as_bytes());
+            push_fields(out, rest, values);
+            bson::end(out, start);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Reads a capture once: kinds of statements and of units of work, with samples of their values. Memory does not depend on
 //! its length.
 
+use super::spread::Requests;
 use super::steps::{n_plus_one, steps};
 use super::work::{Call, Kind, Live, Work, cost};
-use super::{COURSE, Course, Shown, Statement, Unit};
+use super::{COURSE, Course, Shown, SpreadLoop, Statement, Unit};
 use crate::Values;
 use crate::commands;
 use crate::file::{self, About};
@@ -56,6 +57,7 @@ struct Reading {
     forms: Vec<Form>,
     sent: Sent,
     work: Work,
+    outside: Requests,
     open: HashMap<u64, Live>,
     /// What began in each step of so many seconds.
     seconds: BTreeMap<u64, Course>,
@@ -331,6 +333,9 @@ impl Reading {
         }
         live.unit_ns += time;
         live.ended = live.ended.max(at + time);
+        if is_call && !is_setup && !live.in_transaction && request.transaction == Transaction::None {
+            self.outside.push(request.connection, place, [at, at + time], request.rows);
+        }
         match request.transaction {
             Transaction::Unknown => live.in_transaction |= begins,
             Transaction::Open | Transaction::Failed => live.in_transaction = true,
@@ -366,6 +371,7 @@ impl Reading {
             statement.share = statement.total_ns as f64 / all;
             (statement.p50_ns, statement.p99_ns) = (times.quantile(0.5), times.quantile(0.99));
         }
+        let spread = self.outside.loops(&shown.statements, PAUSE);
         // Sorted by time, and units name them by their new places.
         let mut order: Vec<usize> = (0..shown.statements.len()).collect();
         let of = |place: &usize| shown.statements.get(*place).map_or(0, |statement| statement.total_ns);
@@ -399,6 +405,12 @@ impl Reading {
             draws: BTreeMap::new(),
         };
         shown.units = kinds.iter().map(unit).collect();
+        let place = |old: usize| places.get(old).copied().unwrap_or(0);
+        let all = spread.into_iter().map(|one| {
+            let [after, statement] = [one.before, one.statement].map(place);
+            SpreadLoop { after, statement, calls: one.calls, times: one.times }
+        });
+        shown.spread_loops = all.collect();
         shown.time_ns = self.last.saturating_sub(self.first.unwrap_or(0));
         shown.course =
             course(&self.seconds, self.step.0, self.last.saturating_sub(self.course_from.unwrap_or(0)));

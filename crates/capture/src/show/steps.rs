@@ -4,7 +4,7 @@ use super::{Part, Statement};
 use crate::units::{Node, What, flatten};
 
 /// A loop of reads with this many repetitions is what "N+1" means.
-const MANY: u64 = 5;
+pub(super) const MANY: u64 = 5;
 
 pub(super) fn steps(nodes: &[Node]) -> Vec<Part> {
     let part = |node: &Node| {
@@ -17,13 +17,15 @@ pub(super) fn steps(nodes: &[Node]) -> Vec<Part> {
     nodes.iter().map(part).collect()
 }
 
+/// Whether a statement reads.
+pub(super) fn is_read(text: &str) -> bool {
+    let words = ["select", "with", "find ", "aggregate ", "count ", "distinct ", "get /", "head /"];
+    words.iter().any(|word| text.to_ascii_lowercase().starts_with(word))
+}
+
 /// Whether a loop of reads follows another statement.
 pub(super) fn n_plus_one(nodes: &[Node], statements: &[Statement]) -> bool {
-    let reads = |number: usize| {
-        let text = statements.get(number).map_or("", |one| one.text.as_str());
-        let words = ["select", "with", "find ", "aggregate ", "count ", "distinct ", "get /", "head /"];
-        words.iter().any(|word| text.to_ascii_lowercase().starts_with(word))
-    };
+    let reads = |number: usize| is_read(statements.get(number).map_or("", |one| one.text.as_str()));
     let only_reads = |node: &Node| {
         let key = flatten(std::slice::from_ref(node));
         key.into_iter().all(reads)

@@ -1,7 +1,7 @@
 //! What a capture shows, as text for a terminal.
 
 use super::facts::ns;
-use super::{Part, Shown, Unit, left_out};
+use super::{Part, Shown, SpreadLoop, Unit, left_out};
 use crate::file::Known;
 use kurabe_core::text::printable;
 use kurabe_core::units::count;
@@ -59,8 +59,8 @@ impl Shown {
                 let _ = writeln!(out, "        draws: {}", shortened(&draws, 64));
             }
         }
-        if let Some((unit, what)) = self.n_plus_one() {
-            let _ = writeln!(out, "\nN+1: {} × {}", short(unit.calls), shortened(&what, 68));
+        if let Some((calls, what)) = self.n_plus_one() {
+            let _ = writeln!(out, "\nN+1: {} × {}", short(calls), shortened(&what, 68));
         }
         if let Some(why) = self.cut_short() {
             let _ = writeln!(out, "{why}");
@@ -68,18 +68,29 @@ impl Shown {
         out.trim_end().to_owned()
     }
 
-    /// The unit of work with the largest share of time that reads in a loop, and its loop.
-    pub fn n_plus_one(&self) -> Option<(&Unit, String)> {
-        let unit = self.units.iter().find(|unit| unit.n_plus_one)?;
+    /// How often the unit of work with the largest share of time that reads in a loop came, and its loop; or one that is spread over
+    /// the connections of a pool.
+    pub fn n_plus_one(&self) -> Option<(u64, String)> {
+        let text = |place: usize| self.statements.get(place).map_or("", |one| one.text.as_str());
+        let unit = self.units.iter().find(|unit| unit.n_plus_one);
+        let share = |one: &SpreadLoop| self.statements.get(one.statement).map_or(0.0, |one| one.share);
+        // Of a loop that a pool spreads, units have parts.
+        let has = |unit: &Unit, place: usize| unit.steps.iter().any(|part| part.has(place));
+        let spread = self
+            .spread_loops
+            .iter()
+            .find(|one| unit.is_none_or(|unit| has(unit, one.statement) || share(one) >= unit.share));
+        if let Some(one) = spread {
+            return Some((one.calls, format!("({} × {})", times(one.times), text(one.statement))));
+        }
+        let unit = unit?;
         let most = unit.steps.iter().skip(1).max_by_key(|part| part.times[1])?;
         let what = most.statement.or_else(|| most.repeats.first()?.statement);
-        let text = what.and_then(|place| self.statements.get(place)).map_or("", |one| one.text.as_str());
-        Some((unit, format!("({} × {text})", times(most))))
+        Some((unit.calls, format!("({} × {})", times(most.times), what.map_or("", text))))
     }
 }
 
-pub(super) fn times(part: &Part) -> String {
-    let [least, most] = part.times;
+fn times([least, most]: [u64; 2]) -> String {
     if least == most { short(most) } else { format!("{}-{}", short(least), short(most)) }
 }
 
@@ -87,8 +98,8 @@ pub(super) fn times(part: &Part) -> String {
 pub fn steps(parts: &[Part]) -> String {
     let one = |part: &Part| match part.statement {
         Some(place) if part.times == [1, 1] => format!("#{}", place + 1),
-        Some(place) => format!("{} × #{}", times(part), place + 1),
-        None => format!("{} × ({})", times(part), steps(&part.repeats)),
+        Some(place) => format!("{} × #{}", times(part.times), place + 1),
+        None => format!("{} × ({})", times(part.times), steps(&part.repeats)),
     };
     parts.iter().map(one).collect::<Vec<_>>().join(" + ")
 }

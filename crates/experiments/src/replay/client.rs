@@ -153,7 +153,7 @@ impl<'a> Client<'a> {
                 Family::Mongodb => {
                     self.number += 1;
                     let Self { out, number, database, cursors, .. } = self;
-                    mongodb::push(out, &text, sent, *number, database, cursors)?;
+                    mongodb::push(out, sent, *number, database, cursors)?;
                 }
             }
         }
@@ -169,11 +169,12 @@ impl<'a> Client<'a> {
         self.encode(unit)?;
         let data = unit.requests.first().map_or(&[][..], |sent| &sent.data);
         let count = unit.requests.len();
-        let last = unit.requests.last().map(|sent| self.traffic.text(sent));
-        let is_quiet = last.is_some_and(|text| self.traffic.family.is_quiet(&text));
+        let last = unit.requests.last();
+        let is_quiet =
+            last.is_some_and(|sent| self.traffic.family.is_quiet(&self.traffic.text(sent), &sent.request));
         match self.traffic.family {
             Family::Memcached if is_quiet => self.out.extend(memcached::SYNC),
-            Family::Mongodb if is_quiet => self.plain("ping"),
+            Family::Mongodb if is_quiet => self.plain("ping", None),
             _ => {}
         }
         let mut answers = self.exchange(messages, count + usize::from(is_quiet), data)?;
@@ -214,9 +215,9 @@ impl<'a> Client<'a> {
     }
 
     /// Appends a command of MongoDB without values.
-    fn plain(&mut self, text: &str) {
+    fn plain(&mut self, name: &str, collection: Option<&str>) {
         self.number += 1;
-        mongodb::push_plain(&mut self.out, text, self.number, &self.database);
+        mongodb::push_plain(&mut self.out, name, collection, self.number, &self.database);
     }
 
     /// Removes what a capture of CouchDB or MongoDB writes, where it is there.
@@ -228,7 +229,7 @@ impl<'a> Client<'a> {
             if is_http {
                 self.out.extend(format!("DELETE /{name} HTTP/1.1\r\n\r\n").bytes());
             } else {
-                self.plain(&kurabe_wire::mongodb::text("drop", &name));
+                self.plain("drop", Some(&name));
             }
             let answers = self.exchange(messages, 1, &[])?;
             let code = answers.first().and_then(|answer| answer.error.as_deref());

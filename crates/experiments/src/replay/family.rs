@@ -5,6 +5,7 @@ use super::{commands, http, memcached, mongodb};
 use crate::custom::reads::{has_values_in_gaps, is_value, text_asks_for_write};
 use kurabe_capture::record::Request;
 use kurabe_protocol::sql::Statement;
+use kurabe_wire::mongodb::is_quiet;
 use kurabe_wire::statement::{Dialect, GAP};
 
 /// Protocols that are sent alike.
@@ -51,10 +52,10 @@ impl Family {
     }
 
     /// Whether a request has no answer.
-    pub(super) fn is_quiet(self, text: &str) -> bool {
+    pub(super) fn is_quiet(self, text: &str, request: &Request) -> bool {
         match self {
             Self::Memcached => memcached::is_quiet(text),
-            Self::Mongodb => mongodb::is_quiet(text),
+            Self::Mongodb => is_quiet(&request.parameters),
             _ => false,
         }
     }
@@ -69,7 +70,8 @@ impl Family {
                 (writes.then(why), self.is("waits", template))
             }
             Self::Http => (http::writes(template), false),
-            Self::Mongodb => (mongodb::writes(template), false),
+            // Its document says it.
+            Self::Mongodb => (None, false),
             Self::Postgres | Self::Mysql => {
                 let locks = Statement::read(shown, self.dialect().sql()).locks();
                 (self.asks_for_write(shown), locks)
@@ -129,27 +131,24 @@ impl Family {
             Self::Redis => redis::writes(text, request),
             Self::Memcached => memcached::writes(text, request),
             Self::Http => http::writes(text),
-            Self::Mongodb => mongodb::writes(text).or_else(|| mongodb::hides(request)),
+            Self::Mongodb => mongodb::writes(request),
         }
     }
 
-    /// Whether a request with this text would be read as another one, or as several.
+    /// Whether a request with this text is not sent, by its values: it would be read as another one, or as several.
     pub(super) fn is_malformed(self, text: &str, request: &Request) -> bool {
         match self {
             Self::Postgres => text.contains('\0'),
             Self::Memcached => memcached::is_malformed(text, request),
             Self::Http => http::is_malformed(text, request),
-            Self::Mysql | Self::Redis | Self::Mongodb => false,
+            Self::Mongodb => mongodb::is_left_out(request),
+            Self::Mysql | Self::Redis => false,
         }
     }
 
-    /// The tables or collections that a template names.
-    pub(super) fn tables(self, template: &str, shown: &str) -> Vec<String> {
-        match self {
-            Self::Mongodb => mongodb::tables(template),
-            family if family.has_commands() => Vec::new(),
-            _ => Statement::read(shown, self.dialect().sql()).tables(),
-        }
+    /// The tables that a template of SQL names.
+    pub(super) fn tables(self, shown: &str) -> Vec<String> {
+        if self.has_commands() { Vec::new() } else { Statement::read(shown, self.dialect().sql()).tables() }
     }
 
     /// Whether requests of this template cannot be sent again.
@@ -162,7 +161,7 @@ impl Family {
             Self::Redis if text.starts_with("SCRIPT LOAD") => false,
             Self::Redis | Self::Memcached => self.is("left-out", text),
             Self::Http => http::is_left_out(text),
-            Self::Mongodb => mongodb::is_left_out(text),
+            Self::Mongodb => false,
             Self::Postgres | Self::Mysql => {
                 is_command || text.starts_with("command ") || text == "a function call"
             }

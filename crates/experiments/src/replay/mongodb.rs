@@ -5,7 +5,9 @@ use super::commands::Sent;
 use super::metrics::Varies;
 use kurabe_capture::record::Request;
 use kurabe_core::{Error, Result};
-use kurabe_wire::mongodb::{self, QUIET, cursor};
+use kurabe_protocol::mongodb::bson::{ARRAY, CODE, CODE_WITH_SCOPE, DOCUMENT, Element, element};
+use kurabe_protocol::mongodb::command::{Command, plain};
+use kurabe_wire::mongodb::{command, cursor, is_quiet};
 use kurabe_wire::view::{COMPLETE, Exchange};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,8 +18,8 @@ const PROTOCOL: &str = "mongodb";
 const VOLATILE_FIELDS: [&str; 5] = ["$collStats", "$currentDate", "$indexStats", "$rand", "$sample"];
 /// Fields that name another collection than the command.
 const COLLECTIONS: [&str; 5] = ["$out", "$unionWith", "coll", "from", "into"];
-/// The flag of a message that no answer follows, and its place.
-const NO_ANSWER: (usize, u8) = (16, 2);
+/// Fields of what waits for changes, or is part of a transaction.
+const GOES_ON: [&str; 3] = ["autocommit", "awaitData", "tailable"];
 /// The codes of a collection that is not there, and of a name that no collection can have.
 const MISSING: [&str; 2] = ["26", "73"];
 
@@ -58,14 +60,9 @@ impl Recorded {
     }
 
     /// Whether a request goes on with what another connection opened, and when that was; `None` if no request opened it.
-    pub(super) fn used(
-        &mut self,
-        text: &str,
-        request: &mut Request,
-        place: usize,
-    ) -> Option<(bool, Option<u64>)> {
+    pub(super) fn used(&mut self, request: &mut Request, place: usize) -> Option<(bool, Option<u64>)> {
         let (mut goes_on, mut since) = (false, None);
-        for cursor in mongodb::cursors(text, &request.parameters) {
+        for cursor in command(&request.parameters)?.cursors() {
             let opened = self.0.get_mut(&cursor)?;
             goes_on |= opened.place != place;
             opened.is_shared |= opened.place != place;
@@ -81,78 +78,67 @@ impl Recorded {
 
 /// Fields that store what a command reads, or have the server execute a program.
 const STORES: [&str; 5] = ["$out", "$merge", "$function", "$accumulator", "$where"];
-/// Types of values that have fields themselves, or are a program: documents, lists, JavaScript, and that with variables.
-const HIDING: [u32; 4] = [3, 4, 13, 15];
 
-/// Why a command may change something.
-pub(super) fn writes(text: &str) -> Option<String> {
-    let (command, _, fields) = mongodb::fields(text);
-    let stores = fields.iter().any(|field| STORES.contains(&field.name.as_ref()));
-    (!commands::is(PROTOCOL, "reads", command) || stores).then(|| format!("{command} may change documents"))
+/// Whether a field of a command has one of these names, at any depth.
+fn has(command: &Command<'_>, names: &[&str]) -> bool {
+    command.any(&mut |field| names.iter().any(|name| field.name == name.as_bytes()))
 }
 
-/// Why a request may change something, by its values: those of a recorder have no fields, which are in the text.
-pub(super) fn hides(request: &Request) -> Option<String> {
-    let found = request.parameters.iter().any(|one| HIDING.contains(&one.kind));
-    found.then(|| "a value of it is a document or a program".to_owned())
+fn is(what: &str, command: &Command<'_>) -> bool {
+    commands::is(PROTOCOL, what, &command.name())
 }
 
-/// Whether a command is not sent again. Of a transaction no request is: on the server it belongs to a session, whose requests may
+/// Why a request may change something. One whose command is not known is not sent.
+pub(super) fn writes(request: &Request) -> Option<String> {
+    let command = command(&request.parameters)?;
+    let mut is_program = |field: &Element<'_>| [CODE, CODE_WITH_SCOPE].contains(&field.kind);
+    let stores = has(&command, &STORES) || command.any(&mut is_program);
+    (!is("reads", &command) || stores).then(|| format!("{} may change documents", command.name()))
+}
+
+/// Whether a request is not sent again. Of a transaction no request is: on the server it belongs to a session, whose requests may
 /// have come over several connections. Of what waits for changes, or writes into another database, neither.
-pub(super) fn is_left_out(text: &str) -> bool {
-    let (command, collection, fields) = mongodb::fields(text);
-    let has = |name: &str| fields.iter().any(|field| field.name == name);
-    let is_own = |name: &str| ["autocommit", "awaitData", "tailable"].contains(&name);
-    !["reads", "writes"].iter().any(|what| commands::is(PROTOCOL, what, command))
-        || collection.is_some_and(|name| name.starts_with("system."))
-        || fields.iter().any(|field| field.depth == 1 && is_own(&field.name))
-        || has("$changeStream")
-        || has("db") && (has("$out") || has("$merge"))
+pub(super) fn is_left_out(request: &Request) -> bool {
+    command(&request.parameters).is_none_or(|command| {
+        !is("reads", &command) && !is("writes", &command)
+            || command.collection().is_some_and(|name| name.starts_with("system."))
+            || GOES_ON.iter().any(|name| command.field(name).is_some())
+            || has(&command, &["$changeStream"])
+            || has(&command, &["db"]) && has(&command, &["$out", "$merge"])
+    })
 }
 
-/// Whether a request has no answer.
-pub(super) fn is_quiet(text: &str) -> bool {
-    text.ends_with(QUIET)
+/// The database of a command.
+pub(super) fn database(request: &Request) -> Option<String> {
+    command(&request.parameters)?.database()
 }
 
-/// The collection of a command.
-pub(super) fn tables(text: &str) -> Vec<String> {
-    mongodb::fields(text).1.map(std::borrow::Cow::into_owned).into_iter().collect()
-}
-
-/// Other collections, which are among the values of an `aggregate`.
-pub(super) fn others(text: &str, sent: &Sent) -> Vec<String> {
-    let (command, _, fields) = mongodb::fields(text);
-    let values = fields
-        .iter()
-        .filter(|_| command == "aggregate")
-        .filter(|field| COLLECTIONS.contains(&field.name.as_ref()));
-    values
-        .filter_map(|field| sent.request.parameters.get(field.value?)?.bytes())
-        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-        .collect()
+/// The collection of a command, and others that an `aggregate` names.
+pub(super) fn collections(sent: &Sent) -> Vec<String> {
+    let Some(command) = command(&sent.request.parameters) else { return Vec::new() };
+    let mut found: Vec<String> = command.collection().into_iter().collect();
+    if command.name() == "aggregate" {
+        command.any(&mut |field| {
+            let names = COLLECTIONS.iter().any(|name| field.name == name.as_bytes());
+            found.extend(field.text().filter(|_| names));
+            false
+        });
+    }
+    found
 }
 
 /// Why another answer may be right.
-pub(super) fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Option<Varies> {
-    let (command, _, fields) = mongodb::fields(text);
-    let has = |name: &str| fields.iter().any(|field| field.name == name);
-    if commands::is(PROTOCOL, "volatile", command) || VOLATILE_FIELDS.iter().any(|name| has(name)) {
+pub(super) fn varies(recorded: &Request, answer: &Exchange) -> Option<Varies> {
+    let command = command(&recorded.parameters)?;
+    if is("volatile", &command) || has(&command, &VOLATILE_FIELDS) {
         return Some(Varies::Volatile);
     }
     // At most one document has a key.
-    let mut parents = fields.iter().scan("", |parent, field| {
-        if field.depth == 1 {
-            *parent = &field.name;
-        }
-        Some((*parent, field))
-    });
-    let is_one = parents.any(|(parent, field)| {
-        parent == "filter" && field.depth == 2 && field.name == "_id" && field.value.is_some()
-    });
+    let key = command.field("filter").and_then(|filter| element(filter.document()?, "_id"));
+    let is_one = key.is_some_and(|key| ![DOCUMENT, ARRAY].contains(&key.kind));
     // Part of the documents, which have no order: those that a cursor gives at a time too.
-    let is_part = ["limit", "$limit", "skip", "$skip"].iter().any(|name| has(name))
-        || command == "getMore"
+    let is_part = has(&command, &["limit", "$limit", "skip", "$skip"])
+        || command.name() == "getMore"
         || cursor(&recorded.parameters).is_some();
     // The last answer of a cursor has the checksum of all documents: the server may not know yet that it is the last.
     let is_last = recorded.digest as u32 == COMPLETE && answer.digest as u32 == COMPLETE;
@@ -166,30 +152,31 @@ pub(super) fn varies(text: &str, recorded: &Request, answer: &Exchange) -> Optio
 /// Appends a request with this number.
 pub(super) fn push(
     out: &mut Vec<u8>,
-    text: &str,
     sent: &Sent,
     number: u32,
     database: &str,
     cursors: &Cursors,
 ) -> Result<()> {
-    let own = text.strip_suffix(QUIET).unwrap_or(text);
-    let message =
-        mongodb::message(own, &sent.request.parameters, number, database, &|cursor| cursors.get(cursor));
-    let mut message = message.ok_or_else(|| {
-        Error::usage(format!("the values of a request do not fit its text in the capture: {text}"))
-    })?;
-    if is_quiet(text)
-        && let Some(flags) = message.get_mut(NO_ANSWER.0)
-    {
-        *flags |= NO_ANSWER.1;
-    }
-    out.extend(message);
+    let request = &sent.request;
+    let message = command(&request.parameters).and_then(|command| {
+        command.message(number, database, is_quiet(&request.parameters), &|cursor| cursors.get(cursor))
+    });
+    out.extend(message.ok_or_else(|| Error::usage("a command of the capture is too long, or is none"))?);
     Ok(())
 }
 
-/// Appends a command without values.
-pub(super) fn push_plain(out: &mut Vec<u8>, text: &str, number: u32, database: &str) {
-    out.extend(mongodb::message(text, &[], number, database, &|cursor| cursor).unwrap_or_default());
+/// Appends a command on a collection, or on none, without other fields.
+pub(super) fn push_plain(
+    out: &mut Vec<u8>,
+    name: &str,
+    collection: Option<&str>,
+    number: u32,
+    database: &str,
+) {
+    let document = plain(name, collection);
+    let message =
+        Command::of(&document).and_then(|one| one.message(number, database, false, &|cursor| cursor));
+    out.extend(message.unwrap_or_default());
 }
 
 /// Whether the error of a removal is that there was nothing.
@@ -201,36 +188,79 @@ pub(super) fn is_missing(code: &str) -> bool {
 mod tests {
     use super::*;
 
+    use kurabe_capture::record::Parameter;
+    use kurabe_protocol::mongodb::bson::{BOOL, begin, end, push, push_text};
+
+    /// The document of these fields: `{` or `[` after a name begins one within, `}` ends it, `$where` has a program, all others `true`.
+    fn document(command: &str, collection: Option<&str>, fields: &str) -> Vec<u8> {
+        let mut out = plain(command, collection);
+        out.pop();
+        let mut open = vec![0];
+        for word in fields.split_whitespace() {
+            let (name, sign) = word.split_at(word.len() - 1);
+            match sign {
+                "{" => open.push(begin(&mut out, DOCUMENT, name.as_bytes())),
+                "[" => open.push(begin(&mut out, ARRAY, name.as_bytes())),
+                "}" => end(&mut out, open.pop().unwrap()),
+                _ if word == "program" => push(&mut out, CODE, b"f", b"\x01\0\0\0\0"),
+                _ if word.starts_with("coll=") => push_text(&mut out, b"coll", &word.as_bytes()[5..]),
+                _ => push(&mut out, BOOL, word.as_bytes(), &[1]),
+            }
+        }
+        end(&mut out, 0);
+        out
+    }
+
+    fn request(document: Vec<u8>) -> Request {
+        Request { parameters: vec![Parameter::of(DOCUMENT.into(), true, document)], ..Request::default() }
+    }
+
     #[test]
     fn commands_that_write_and_those_of_the_server_are_known() {
-        for (text, writes, left_out) in [
-            (r#"find items {"filter": {"autocommit": ?}}"#, false, false),
-            (r#"find items {"filter": {}, "tailable": ?}"#, false, true),
-            (r#"find system.users {"filter": {}}"#, false, true),
-            (r#"aggregate items {"pipeline": [{"$match": {"$out2": ?}}], "cursor": {}}"#, false, false),
-            (r#"aggregate items {"pipeline": [{"$match": {}}, {"$out": ?}], "cursor": {}}"#, true, false),
-            (r#"aggregate items {"pipeline": [{"$out": {"db": ?, "coll": ?}}]}"#, true, true),
-            (r#"aggregate {"pipeline": [{"$changeStream": {}}]}"#, false, true),
-            (r#"insert items {"documents": [{"_id": ?}]} noreply"#, true, false),
-            (
-                r#"insert items {"documents": [{"_id": ?}], "startTransaction": ?, "autocommit": ?}"#,
-                true,
-                true,
-            ),
-            ("drop items", true, false),
-            (r#"aggregate items {"pipeline": [{"$facet": {"a": [{"$merge": {"into": ?}}]}}]}"#, true, false),
-            (r#"aggregate items {"pipeline": [{"$set": {"a": {"$function": {"body": ?}}}}]}"#, true, false),
-            (r#"find items {"filter": {"$where": ?}}"#, true, false),
-            (r#"findAndModify items {"query": {}, "remove": ?}"#, true, false),
-            (r#"mapReduce items {"map": ?, "reduce": ?, "out": ?}"#, true, false),
-            (r#"explain of {"aggregate": ?, "pipeline": [{"$out": ?}]}"#, true, false),
-            (r#"distinct items {"key": ?}"#, false, false),
-            ("dropDatabase", true, true),
-            ("createUser", true, true),
-            ("ping", true, true),
-            ("getMore items ?", false, false),
+        for (command, collection, fields, writes, left_out) in [
+            ("find", "items", "filter{ autocommit }", false, false),
+            ("find", "items", "filter{ } tailable", false, true),
+            ("find", "system.users", "filter{ }", false, true),
+            ("aggregate", "items", "pipeline[ 0{ $match{ $out2 } } } cursor{ }", false, false),
+            ("aggregate", "items", "pipeline[ 0{ $match{ } } 1{ $out } }", true, false),
+            ("aggregate", "items", "pipeline[ 0{ $out{ db coll } } }", true, true),
+            ("aggregate", "", "pipeline[ 0{ $changeStream{ } } }", false, true),
+            ("insert", "items", "documents[ 0{ _id } }", true, false),
+            ("insert", "items", "documents[ 0{ _id } } startTransaction autocommit", true, true),
+            ("drop", "items", "", true, false),
+            ("aggregate", "items", "pipeline[ 0{ $facet{ a[ 0{ $merge{ into } } } } } }", true, false),
+            ("aggregate", "items", "pipeline[ 0{ $set{ a{ $function{ body } } } } }", true, false),
+            ("find", "items", "filter{ $where }", true, false),
+            ("find", "items", "filter{ a{ program } }", true, false),
+            ("findAndModify", "items", "query{ } remove", true, false),
+            ("mapReduce", "items", "map reduce out", true, false),
+            ("explain", "", "aggregate pipeline[ 0{ $out } }", true, false),
+            ("distinct", "items", "key", false, false),
+            ("dropDatabase", "", "", true, true),
+            ("createUser", "", "", true, true),
+            ("ping", "", "", true, true),
+            ("getMore", "items", "", false, false),
         ] {
-            assert_eq!((super::writes(text).is_some(), is_left_out(text)), (writes, left_out), "{text}");
+            let collection = Some(collection).filter(|name| !name.is_empty());
+            let request = request(document(command, collection, fields));
+            let found = (super::writes(&request).is_some(), is_left_out(&request));
+            assert_eq!(found, (writes, left_out), "{command} {fields}");
         }
+        // What is no whole command is not sent, whatever its text is.
+        let mut cut = document("find", Some("items"), "filter{ a }");
+        cut.pop();
+        assert!(is_left_out(&request(cut)) && is_left_out(&Request::default()));
+    }
+
+    #[test]
+    fn collections_of_an_aggregate_are_those_that_its_stages_name() {
+        let of = |command: &str| {
+            let document = document(command, Some("items"), "pipeline[ 0{ $merge{ into{ coll=sums } } } }");
+            collections(&Sent { request: request(document), ..Sent::default() })
+        };
+        assert_eq!(
+            (of("aggregate"), of("find")),
+            (vec!["items".to_owned(), "sums".to_owned()], vec!["items".to_owned()])
+        );
     }
 }

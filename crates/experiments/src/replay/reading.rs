@@ -11,7 +11,6 @@ use kurabe_capture::Values;
 use kurabe_capture::file::{self, About};
 use kurabe_capture::record::{Parameter, Record, Request};
 use kurabe_protocol::sql;
-use kurabe_wire::mongodb::database;
 use kurabe_wire::statement::{GAP, fingerprint, is_setup};
 use kurabe_wire::view::{Step, Transaction, uuid};
 use std::cmp::Reverse;
@@ -49,7 +48,13 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
         reading.keep_one_database();
     }
     if reading.requests == 0 {
-        return Err(wrong("it has no request with an answer"));
+        let error = wrong("it has no request with an answer that can be sent again");
+        let is_old = family == Family::Mongodb && reading.left_out > 0;
+        return Err(if is_old {
+            error.hint("captures of MongoDB by earlier builds have no commands: capture it again")
+        } else {
+            error
+        });
     }
     reading.complete = ending.complete;
     Ok(reading.end(about))
@@ -135,7 +140,7 @@ impl Reading {
         }
         let shown = template.replace(GAP, " ? ");
         let (writes, locks) = self.family.effects(&template, &shown);
-        let tables = self.family.tables(&template, &shown);
+        let tables = self.family.tables(&shown);
         let has_values_in_gaps = self.family.has_values_in_gaps(&template);
         let mut has_volatile_columns = false;
         if !self.family.has_commands() {
@@ -195,8 +200,7 @@ impl Reading {
             || self.family == Family::Postgres && postgres::is_of_protocol(text, &mut live.names);
         // A cursor that no request of the replay opens cannot be gone on with.
         let is_mongodb = self.family == Family::Mongodb;
-        let used =
-            if is_mongodb { self.cursors.used(text, &mut request, live.place) } else { Some((false, None)) };
+        let used = if is_mongodb { self.cursors.used(&mut request, live.place) } else { Some((false, None)) };
         let (goes_on, since) = used.unwrap_or_default();
         let key = (request.statement, request.literals.clone());
         let is_prepared = request.step != Step::Execute || live.prepared.contains_key(&key);
@@ -262,18 +266,18 @@ impl Reading {
 
     /// Leaves out what names another database than most requests do: a target is one database.
     fn keep_one_database(&mut self) {
-        let mut databases: HashMap<Option<&[u8]>, u64> = HashMap::new();
+        let mut databases: HashMap<Option<String>, u64> = HashMap::new();
         for sent in self.sent.iter().flatten() {
-            *databases.entry(database(&sent.request.parameters)).or_default() += 1;
+            *databases.entry(mongodb::database(&sent.request)).or_default() += 1;
         }
-        let own = |name: Option<&[u8]>| !matches!(name, Some(b"admin" | b"config" | b"local"));
-        let most = databases.into_iter().filter(|(name, _)| own(*name));
-        let most = most.max_by_key(|(name, count)| (*count, std::cmp::Reverse(*name)));
-        let most = most.and_then(|(name, _)| name).map(<[u8]>::to_vec);
+        let own = |name: &Option<String>| !matches!(name.as_deref(), Some("admin" | "config" | "local"));
+        let most = databases.into_iter().filter(|(name, _)| own(name));
+        let most = most.max_by_key(|(name, count)| (*count, std::cmp::Reverse(name.clone())));
+        let most = most.and_then(|(name, _)| name);
         let Self { sent, kinds, templates, requests, left_out, .. } = self;
         for sent in sent {
             sent.retain(|sent| {
-                let stays = database(&sent.request.parameters) == most.as_deref();
+                let stays = mongodb::database(&sent.request) == most;
                 if !stays {
                     let kind = &mut kinds[templates[sent.template].kind];
                     kind.calls -= 1;
@@ -306,7 +310,7 @@ impl Reading {
                     let Request { at, time, transaction, step, .. } = one.request;
                     unit.at = if unit.requests.is_empty() { at } else { unit.at };
                     unit.end = unit.end.max(at.saturating_add(time.unwrap_or(0)));
-                    let is_quiet = family.is_quiet(&templates[one.template].text);
+                    let is_quiet = family.is_quiet(&templates[one.template].text, &one.request);
                     unit.goes_on |= one.goes_on;
                     since = since.or(one.since);
                     unit.requests.push(one);
@@ -443,6 +447,7 @@ fn lanes(connections: &[Connection]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_protocol::mongodb::bson;
     use kurabe_wire::view::COMPLETE;
 
     fn unit(reading: &mut Reading, connection: u64, text: &str, [at, end]: [u64; 2], state: Transaction) {
@@ -556,28 +561,41 @@ mod tests {
 
     #[test]
     fn cursors_of_mongodb_are_gone_on_with_after_they_are_open_and_other_databases_left_out() {
-        // As the view records them: a number, a database, a cursor that the answer opened.
-        let value = |kind, bytes: &[u8]| Parameter::of(kind, true, bytes);
-        let (long, shop, opened) = (
-            |cursor: i64| value(18, &cursor.to_le_bytes()),
-            value(256, b"shop"),
-            |cursor: i64| value(257, &cursor.to_le_bytes()),
-        );
+        let field = |kind: u8, name: &[u8], value: &[u8]| {
+            let mut out = Vec::new();
+            bson::push(&mut out, kind, name, value);
+            out
+        };
+        let long = |name: &[u8], number: i64| field(bson::INT64, name, &number.to_le_bytes());
+        let text = |name: &[u8], value: &str| {
+            let mut out = Vec::new();
+            bson::push_text(&mut out, name, value.as_bytes());
+            out
+        };
+        // As the view records it: the document, and a cursor that the answer opened.
+        let command = |fields: &[Vec<u8>], database: &str| {
+            let mut out = [&[0; 4], fields.concat().as_slice(), &text(b"$db", database)].concat();
+            bson::end(&mut out, 0);
+            Parameter::of(bson::DOCUMENT.into(), true, out)
+        };
+        let find = || vec![text(b"find", "items")];
+        let more = |cursor| vec![long(b"getMore", cursor), text(b"collection", "items")];
+        let opened = Parameter::of(257, true, &5_i64.to_le_bytes()[..]);
         let mut reading = Reading { family: Family::Mongodb, most: 1_000, ..Reading::default() };
         for connection in 0..3 {
             reading.take(Record::Open { connection, at: 0, said: Vec::new() });
         }
-        for (connection, text, [at, end], parameters) in [
-            (0, "find items {}", [1, 2], vec![shop.clone(), opened(5)]),
-            (2, "find items {}", [1, 9], vec![shop.clone()]),
-            (1, "getMore items ?", [3, 4], vec![long(5), shop.clone()]),
-            (1, "getMore items ?", [5, 6], vec![long(6), shop.clone()]),
-            (0, "getMore items ?", [7, 8], vec![long(5), shop.clone()]),
-            (1, "find items {}", [7, 8], vec![value(256, b"other")]),
-            (1, "ping", [9, 9], vec![shop]),
+        for (connection, template, [at, end], parameters) in [
+            (0, "find items", [1, 2], vec![command(&find(), "shop"), opened]),
+            (2, "find items", [1, 9], vec![command(&find(), "shop")]),
+            (1, "getMore items ?", [3, 4], vec![command(&more(5), "shop")]),
+            (1, "getMore items ?", [5, 6], vec![command(&more(6), "shop")]),
+            (0, "getMore items ?", [7, 8], vec![command(&more(5), "shop")]),
+            (1, "find items", [7, 8], vec![command(&find(), "other")]),
+            (1, "ping", [9, 9], Vec::new()),
         ] {
             let number = reading.numbers.len() as u64;
-            reading.take(Record::Statement { number, template: text.to_owned() });
+            reading.take(Record::Statement { number, template: template.to_owned() });
             let time = Some(end - at);
             let (statement, digest) = (number, u64::from(COMPLETE));
             let request =

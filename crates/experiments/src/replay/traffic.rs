@@ -63,7 +63,7 @@ pub(super) struct Template {
     pub(super) is_setup: bool,
     /// Whether time or chance makes the values of columns of its answers, and it is known of which.
     pub(super) has_volatile_columns: bool,
-    /// Tables or collections that it names.
+    /// Tables that it names.
     pub(super) tables: Vec<String>,
     /// The protocol: parameters of commands may be keys.
     pub(super) family: Family,
@@ -267,9 +267,7 @@ pub(super) fn names(template: &Template, sent: &Sent, changes: bool) -> Vec<Stri
         Family::Redis => redis::keys(sent).collect(),
         Family::Memcached => memcached::keys(&template.text, sent).collect(),
         Family::Http => http::names(&template.filled(&sent.request), changes),
-        Family::Mongodb => {
-            template.tables.iter().cloned().chain(mongodb::others(&template.text, sent)).collect()
-        }
+        Family::Mongodb => mongodb::collections(sent),
         _ => template.tables.clone(),
     }
 }

@@ -1,5 +1,6 @@
 //! `kurabe capture`: records what passes between an application and its server, and shows it.
 
+mod catalogue;
 mod page;
 
 use super::files::write_private;
@@ -140,6 +141,13 @@ fn recorded(totals: &Totals, refused: u64, path: &Path, output: &Output) -> Resu
     if totals.cut > 0 {
         output.note(&show::left_out(totals.cut, totals.requests));
     }
+    if let Some(why) = &totals.columns_unknown {
+        output.note(&format!(
+            "{} has rows that were written without a list of columns, and these are not known ({why}): a secret in them is left out \
+             only if the table's name, or another statement, speaks for one",
+            path.display()
+        ));
+    }
     if totals.suspect > 0 {
         output.note(&format!(
             "{} has {} requests with values that look like keys or tokens, which nothing beside them says: they are recorded; \
@@ -168,6 +176,9 @@ fn record(
     let about = about(options, url);
     let ending = terminated.as_ref().map(|terminated| terminated.ending(relayed, output));
     let recorder = Recorder::start(listen, server, protocol, path, &about, ending)?;
+    if let Some(catalogue) = catalogue::of(url, &about.protocol).filter(|_| about.values == Values::Keep) {
+        recorder.know_tables_by(catalogue);
+    }
     let (at, mut strangers) = (recorder.at(), Strangers::default());
     if let Some(terminated) = &terminated {
         terminated.note(relayed, output);

@@ -1,6 +1,7 @@
 //! BSON documents, as far as commands need it (bsonspec.org, version 1.1).
 
 use crate::bytes::{until_zero, word};
+use std::borrow::Cow;
 
 pub const DOUBLE: u8 = 0x01;
 pub const TEXT: u8 = 0x02;
@@ -16,9 +17,10 @@ pub const NULL: u8 = 0x0a;
 /// A regular expression: two texts, which end with a zero byte each.
 pub const REGEX: u8 = 0x0b;
 const POINTER: u8 = 0x0c;
-const CODE: u8 = 0x0d;
+pub const CODE: u8 = 0x0d;
 const SYMBOL: u8 = 0x0e;
-const CODE_WITH_SCOPE: u8 = 0x0f;
+/// A program with a document of variables.
+pub const CODE_WITH_SCOPE: u8 = 0x0f;
 pub const INT32: u8 = 0x10;
 /// Of a log.
 const TIMESTAMP: u8 = 0x11;
@@ -28,6 +30,7 @@ const MAX_KEY: u8 = 0x7f;
 const MIN_KEY: u8 = 0xff;
 
 /// An element: its type, its name and its value's bytes.
+#[derive(Clone, Copy, Debug)]
 pub struct Element<'a> {
     pub kind: u8,
     pub name: &'a [u8],
@@ -37,6 +40,10 @@ pub struct Element<'a> {
 }
 
 impl<'a> Element<'a> {
+    pub fn name(&self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.name)
+    }
+
     pub fn text(&self) -> Option<String> {
         let length = (word(self.value, 0) as usize).checked_sub(1)?;
         let text = self.value.get(4..4_usize.checked_add(length)?)?;
@@ -144,4 +151,32 @@ pub fn elements(document: &[u8]) -> Elements<'_> {
 
 pub fn element<'a>(document: &'a [u8], name: &str) -> Option<Element<'a>> {
     elements(document).find(|element| element.name == name.as_bytes())
+}
+
+/// Appends an element.
+pub fn push(out: &mut Vec<u8>, kind: u8, name: &[u8], value: &[u8]) {
+    out.push(kind);
+    out.extend_from_slice(name);
+    out.push(0);
+    out.extend_from_slice(value);
+}
+
+/// Appends a text.
+pub fn push_text(out: &mut Vec<u8>, name: &[u8], text: &[u8]) {
+    push(out, TEXT, name, &(text.len() as u32 + 1).to_le_bytes());
+    out.extend_from_slice(text);
+    out.push(0);
+}
+
+/// Begins a document or a list within another one. Returns where it starts.
+pub fn begin(out: &mut Vec<u8>, kind: u8, name: &[u8]) -> usize {
+    push(out, kind, name, &[0; 4]);
+    out.len() - 4
+}
+
+/// Ends a document, whose length is at `start`.
+pub fn end(out: &mut Vec<u8>, start: usize) {
+    out.push(0);
+    let length = (out.len() - start) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }

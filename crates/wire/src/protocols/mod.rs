@@ -8,8 +8,6 @@ mod http_request;
 pub(crate) mod memcached;
 pub(crate) mod mongodb;
 mod mongodb_answer;
-pub(crate) mod mongodb_message;
-pub(crate) mod mongodb_shape;
 pub(crate) mod mysql;
 pub(crate) mod mysql_tls;
 pub(crate) mod postgres;

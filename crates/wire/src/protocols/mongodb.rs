@@ -1,14 +1,13 @@
 //! What a recorder learns from MongoDB's protocol: <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>.
 //!
-//! A request is a command, whose text has its collection and the names of its fields, with `?` in place of values; these are its
-//! parameters. Of an answer, the documents of a cursor are its rows.
+//! A request is a command, whose document is its first parameter; its text is for people. Of an answer, the documents of a cursor are
+//! its rows.
 
 use super::mongodb_answer::{Answer, COMPRESSED, NO_SERVER};
-use super::mongodb_message::{Field, fields};
-use super::mongodb_shape::{CURSOR, QUIET, SETUP, Shape};
 use crate::frames::{Framed, Frames, Piece};
 use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Stop, Transaction, Waiting};
-use kurabe_protocol::mongodb::bson::{self, INT64};
+use kurabe_protocol::mongodb::bson::{self, DOCUMENT};
+use kurabe_protocol::mongodb::command::{Command, merged};
 use kurabe_protocol::mongodb::frame::{Message, Msg, OP_COMPRESSED, OP_MSG, OP_QUERY, driver, flag, query};
 use std::collections::HashMap;
 use std::time::Instant;
@@ -19,6 +18,39 @@ const CURSORS: usize = 10_000;
 /// Fields of a command whose answer is some of the documents, or differs each time.
 const PARTIAL: [&str; 9] =
     ["limit", "skip", "$collStats", "$currentDate", "$indexStats", "$limit", "$rand", "$sample", "$skip"];
+
+/// Commands by which drivers set up a connection or ask about the server.
+pub(crate) const SETUP: [&str; 18] = [
+    "authenticate", "atlasVersion", "buildInfo", "buildinfo", "connectionStatus", "endSessions",
+    "getCmdLineOpts", "getLog", "getParameter", "getnonce", "hello", "hostInfo", "isMaster", "ismaster",
+    "logout", "ping", "saslContinue", "saslStart",
+];
+/// Commands whose values may be passwords, beside those.
+const SECRET: [&str; 6] =
+    ["copydb", "copydbgetnonce", "copydbsaslstart", "createUser", "setParameter", "updateUser"];
+
+/// Kinds of parameters that are no types of BSON: the number of the cursor that the answer opened, and that there is no answer.
+const CURSOR: u32 = 257;
+const QUIET: u32 = 258;
+/// What ends the text of a request that has no answer.
+const NO_REPLY: &str = " noreply";
+
+/// The command of a request; `None` if its document was not kept.
+pub fn command(parameters: &[Parameter]) -> Option<Command<'_>> {
+    let document = parameters.first().filter(|one| one.kind == u32::from(DOCUMENT));
+    Command::of(document?.bytes()?)
+}
+
+/// The cursor that an answer opened.
+pub fn cursor(parameters: &[Parameter]) -> Option<i64> {
+    let cursor = parameters.iter().find(|one| one.kind == CURSOR)?;
+    cursor.bytes()?.try_into().ok().map(i64::from_le_bytes)
+}
+
+/// Whether a request has no answer.
+pub fn is_quiet(parameters: &[Parameter]) -> bool {
+    parameters.iter().any(|one| one.kind == QUIET)
+}
 
 const NOT_MONGODB: &str = "the client does not speak MongoDB's protocol";
 /// Why requests of older drivers are not recorded.
@@ -56,12 +88,18 @@ enum Documents {
 
 /// What is known of a request while it waits.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Pending {
     number: u32,
     /// Whether it is an `OP_QUERY`.
     is_old: bool,
     documents: Documents,
     in_transaction: bool,
+    /// Whether it ends a transaction, sets up a connection, counts documents, or has no answer.
+    ends: bool,
+    is_setup: bool,
+    is_count: bool,
+    is_quiet: bool,
     /// The cursor that it goes on with.
     cursor: Option<i64>,
 }
@@ -145,12 +183,13 @@ impl Mongodb {
         // With a read preference, the command is within.
         let inner = document.and_then(|document| bson::element(document, "$query")?.document());
         let document = inner.or(document);
-        let shape = document.filter(|_| collection.ends_with(b".$cmd"));
-        let shape = shape.and_then(|document| Shape::of(document, &[]));
-        let shape = shape.filter(|shape| SETUP.contains(&shape.text.as_str())).ok_or(TOO_OLD)?;
+        let name = document.filter(|_| collection.ends_with(b".$cmd")).and_then(name);
+        let text = name.filter(|name| SETUP.contains(&name.as_str())).ok_or(TOO_OLD)?;
         self.begin(document, events);
-        let asked = Pending { number: message.header.number, is_old: true, ..Pending::default() };
-        self.request(shape, asked, (began, message.at))
+        let number = message.header.number;
+        let asked = Pending { number, is_old: true, is_setup: true, ..Pending::default() };
+        let request = Exchange { text, at: message.at, began: Some(began), ..Exchange::default() };
+        self.request(asked, request)
     }
 
     /// An `OP_MSG`.
@@ -166,29 +205,30 @@ impl Mongodb {
         let (document, sequences) = content.parts().ok_or(NOT_MONGODB)?;
         // What is cut off may be the command itself, if documents precede it.
         let why = if is_cut { "a request is too long" } else { NOT_MONGODB };
-        let mut shape = document.and_then(|document| Shape::of(document, &sequences)).ok_or(why)?;
+        let (own, is_whole) = merged(document.ok_or(why)?, &sequences);
+        let name = name(&own).ok_or(why)?;
         self.begin(document, events);
-        shape.cut |= is_cut;
-        let (command, _, named) = fields(&shape.text);
-        let has = |name: &str| named.iter().any(|field| field.depth == 1 && field.name == name);
-        let is_part = |field: &Field<'_>| PARTIAL.contains(&field.name.as_ref());
-        let documents = if has("sort") || named.iter().any(|field| field.name == "$sort") {
-            Documents::Ordered
-        } else if !["find", "aggregate"].contains(&command) || named.iter().any(is_part) {
-            Documents::Some
+        let is_quiet = content.flags & flag::MORE_TO_COME != 0;
+        let is_setup = SETUP.contains(&name.as_str());
+        let mut asked = Pending { number, is_setup, is_quiet, ..Pending::default() };
+        let (at, began) = (message.at, Some(began));
+        let mut request = Exchange { text: name.clone(), at, began, ..Exchange::default() };
+        request.cut = SECRET.contains(&name.as_str());
+        if let Some(command) = Command::of(&own).filter(|_| !is_setup && !request.cut) {
+            asked.know(&name, &command);
+            request.text = command.text();
+            request.cut = is_cut || !is_whole;
         } else {
-            Documents::All
-        };
-        let mut asked =
-            Pending { number, is_old: false, documents, in_transaction: has("autocommit"), cursor: None };
-        if command == "getMore" {
-            let first = document.and_then(|document| bson::elements(document).next());
-            asked.cursor = first.filter(|first| first.kind == INT64).and_then(|first| first.number());
+            request.cut |= !is_setup;
         }
-        if content.flags & flag::MORE_TO_COME != 0 {
-            shape.text.push_str(QUIET);
+        if !request.cut && !is_setup {
+            request.parameters.push(Parameter::of(DOCUMENT.into(), true, own));
         }
-        self.request(shape, asked, (began, message.at))?;
+        if is_quiet {
+            request.text.push_str(NO_REPLY);
+            request.parameters.push(Parameter { kind: QUIET, ..Parameter::default() });
+        }
+        self.request(asked, request)?;
         self.give_quiet(now, events);
         Ok(())
     }
@@ -202,22 +242,14 @@ impl Mongodb {
         events.push(Event::Client(name.into_iter().collect()));
     }
 
-    fn request(&mut self, mut shape: Shape, asked: Pending, (began, at): (Instant, u64)) -> Result<(), Stop> {
-        let request = Exchange {
-            parameters: shape.parameters(),
-            text: shape.text,
-            cut: shape.cut,
-            pipelined: !self.waiting.is_empty(),
-            at,
-            began: Some(began),
-            ..Exchange::default()
-        };
+    fn request(&mut self, asked: Pending, mut request: Exchange) -> Result<(), Stop> {
+        request.pipelined = !self.waiting.is_empty();
         self.waiting.push(asked, request)
     }
 
     /// Gives the requests that have no answer, once all before them have theirs.
     fn give_quiet(&mut self, now: Instant, events: &mut Vec<Event>) {
-        while self.waiting.first().is_some_and(|request| request.text.ends_with(QUIET)) {
+        while self.waiting.known().next().is_some_and(|asked| asked.is_quiet) {
             let Some((_, mut request)) = self.waiting.pop() else { return };
             (request.ended, request.transaction) = (Some(now), Transaction::None);
             events.push(Event::Exchange(Box::new(request)));
@@ -236,9 +268,7 @@ impl Mongodb {
             return Err("the server answered another request".into());
         }
         let Some((asked, mut request)) = self.waiting.pop() else { return Ok(()) };
-        let command = request.text.split(' ').next().unwrap_or_default();
-        let is_setup = SETUP.contains(&command);
-        if command == "count" {
+        if asked.is_count {
             answer.digest.push(&answer.found.take().unwrap_or(0).to_le_bytes());
             answer.digest.end_row();
         } else if let (Some(found), Some(_)) = (answer.found, answer.modified) {
@@ -250,7 +280,7 @@ impl Mongodb {
         if is_whole && answer.cursor == 0 && answer.error().is_none() {
             answer.digest.complete();
         }
-        if !is_setup {
+        if !asked.is_setup {
             let affected = answer.modified.map_or(answer.found, |modified| Some(modified + answer.upserted));
             request.affected = affected.unwrap_or(0).max(0).unsigned_abs();
             (request.rows, request.digest) = (answer.rows, answer.digest.value());
@@ -259,13 +289,13 @@ impl Mongodb {
         request.ended = Some(now);
         request.error = answer.error();
         request.transaction = match (asked.in_transaction, &request.error) {
-            (true, _) if is_end(&request.text) => Transaction::None,
+            (true, _) if asked.ends => Transaction::None,
             (true, None) => Transaction::Open,
             (true, Some(_)) => Transaction::Failed,
             (false, _) => Transaction::None,
         };
         events.push(Event::Exchange(Box::new(request)));
-        if self.streams && !is_setup {
+        if self.streams && !asked.is_setup {
             return Err("it reads a cursor without asking for each part, which is not recorded".into());
         }
         self.give_quiet(now, events);
@@ -292,9 +322,28 @@ impl Mongodb {
     }
 }
 
-/// Whether a command ends a transaction.
-fn is_end(text: &str) -> bool {
-    ["commitTransaction", "abortTransaction"].contains(&text.split(' ').next().unwrap_or_default())
+impl Pending {
+    /// Learns from a command what its answer has.
+    fn know(&mut self, name: &str, command: &Command<'_>) {
+        let has =
+            |names: &[&str]| command.any(&mut |field| names.iter().any(|one| field.name == one.as_bytes()));
+        self.documents = if command.field("sort").is_some() || has(&["$sort"]) {
+            Documents::Ordered
+        } else if !["find", "aggregate"].contains(&name) || has(&PARTIAL) {
+            Documents::Some
+        } else {
+            Documents::All
+        };
+        self.in_transaction = command.field("autocommit").is_some();
+        self.ends = ["commitTransaction", "abortTransaction"].contains(&name);
+        self.is_count = name == "count";
+        self.cursor = command.cursors().first().copied().filter(|_| name == "getMore");
+    }
+}
+
+/// Name of a document's command.
+fn name(document: &[u8]) -> Option<String> {
+    bson::elements(document).next().map(|first| first.name().into_owned())
 }
 
 #[cfg(test)]

@@ -39,8 +39,8 @@ pub(crate) struct Postgres {
     /// When and where the first message of the next execution began.
     began: Option<(Instant, u64)>,
     waiting: Waiting<Expected>,
-    /// Answered requests until the server says whether a transaction is open.
-    done: Vec<Event>,
+    /// The last answered request, until the server says whether a transaction is open, or that what Sync commits failed.
+    done: Option<Box<Exchange>>,
     digest: Option<Digest>,
     watch: Option<Watch>,
     /// The names of the columns of answers that have an order, by statement.
@@ -108,7 +108,7 @@ impl ReadExchanges for Postgres {
                 None => return Ok(()),
                 Some(Piece::Part(_, data)) => {
                     // What was answered before belongs before it.
-                    events.append(&mut self.done);
+                    events.extend(self.done.take().map(Event::Exchange));
                     push_data(data, self.waiting.last(Expected::is_request), events);
                 }
                 Some(Piece::PartsEnd(_)) => {}
@@ -167,7 +167,7 @@ impl ReadExchanges for Postgres {
     }
 
     fn end(&mut self, events: &mut Vec<Event>) {
-        events.append(&mut self.done);
+        self.give(events);
         self.waiting.end(Expected::is_request, events);
     }
 }
@@ -325,16 +325,16 @@ impl Postgres {
                 if is_text(exchange) {
                     exchange.ended = Some(now);
                 } else {
-                    drop(self.complete(now));
+                    drop(self.complete(now, events));
                 }
             }
             (backend::EMPTY_QUERY_RESPONSE | backend::PORTAL_SUSPENDED, Some((Request, exchange)))
                 if !is_text(exchange) =>
             {
-                drop(self.complete(now));
+                drop(self.complete(now, events));
             }
             // Of a named statement.
-            (backend::PARSE_COMPLETE, Some((Prepare(_), _))) => drop(self.complete(now)),
+            (backend::PARSE_COMPLETE, Some((Prepare(_), _))) => drop(self.complete(now, events)),
             // The types that the server has chosen.
             (backend::PARAMETER_DESCRIPTION, Some((Describe(Some(name)), _))) => {
                 if let Some(statement) = self.statements.get(name) {
@@ -347,7 +347,7 @@ impl Postgres {
             | (backend::ROW_DESCRIPTION | backend::NO_DATA, Some((Describe(_), _))) => {
                 self.waiting.pop();
             }
-            (backend::ERROR_RESPONSE, Some(_)) => self.failed(body, now),
+            (backend::ERROR_RESPONSE, Some(_)) => self.failed(body, now, events),
             (backend::READY_FOR_QUERY, _) => self.ready(body, now, events)?,
             // The server passes over what was sent with it to end it.
             (backend::COPY_IN_RESPONSE, Some((Request, exchange))) => {
@@ -398,20 +398,26 @@ impl Postgres {
         }
     }
 
+    /// Gives the last answered request.
+    fn give(&mut self, events: &mut Vec<Event>) {
+        events.extend(self.done.take().map(Event::Exchange));
+    }
+
     /// The oldest request has its answer.
-    fn complete(&mut self, now: Instant) -> Option<Expected> {
+    fn complete(&mut self, now: Instant, events: &mut Vec<Event>) -> Option<Expected> {
         let digest = self.digest.take();
         let (expected, mut exchange) = self.waiting.pop()?;
         exchange.ended = Some(now);
         if let Some(digest) = digest {
             digest.end(&mut exchange);
         }
-        self.done.push(Event::Exchange(Box::new(exchange)));
+        self.give(events);
+        self.done = Some(Box::new(exchange));
         Some(expected)
     }
 
     /// An error. The server passes over all messages until Sync, unless they are one text.
-    fn failed(&mut self, body: &[u8], now: Instant) {
+    fn failed(&mut self, body: &[u8], now: Instant, events: &mut Vec<Event>) {
         let code = message::error_field(body, b'C').unwrap_or(b"?");
         let mut code = Some(String::from_utf8_lossy(code).into_owned());
         if let Some((Expected::Request, exchange)) = self.waiting.first_mut()
@@ -420,9 +426,7 @@ impl Postgres {
             exchange.error = code;
             return;
         }
-        if let (Some((Expected::Sync, _)), Some(Event::Exchange(last))) =
-            (self.waiting.first_mut(), self.done.last_mut())
-        {
+        if let (Some((Expected::Sync, _)), Some(last)) = (self.waiting.first_mut(), &mut self.done) {
             // Sync commits what was executed before it.
             last.error = last.error.take().or(code.take());
         }
@@ -433,7 +437,7 @@ impl Postgres {
                 Expected::Request | Expected::Prepare(_) => {
                     // What is passed over has the code of no SQLSTATE.
                     exchange.error = Some(code.take().unwrap_or_else(|| "skipped".to_owned()));
-                    if let Some(Expected::Prepare(before)) = self.complete(now) {
+                    if let Some(Expected::Prepare(before)) = self.complete(now, events) {
                         undone.push(before);
                     }
                 }
@@ -456,20 +460,22 @@ impl Postgres {
     /// `ReadyForQuery`: the end of a text, or of what Sync ends.
     fn ready(&mut self, body: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         match self.waiting.first_mut() {
-            Some((Expected::Request, exchange)) if exchange.step == Step::Text => drop(self.complete(now)),
+            Some((Expected::Request, exchange)) if exchange.step == Step::Text => {
+                drop(self.complete(now, events));
+            }
             Some((Expected::Sync, _)) => drop(self.waiting.pop()),
             // After the login.
             None => {}
             Some(_) => return Err(NO_REQUEST.into()),
         }
-        if let Some(Event::Exchange(last)) = self.done.last_mut() {
+        if let Some(last) = &mut self.done {
             last.transaction = match body.first() {
                 Some(b'I') => Transaction::None,
                 Some(b'T') => Transaction::Open,
                 _ => Transaction::Failed,
             };
         }
-        events.append(&mut self.done);
+        self.give(events);
         Ok(())
     }
 }

@@ -1,10 +1,8 @@
 //! Any commands, and any bytes.
 
-use super::tests::{V, bytes, int, op_msg, seen, text};
+use super::tests::{V, bytes, int, of, op_msg, seen, text};
 use super::*;
-use crate::mongodb::{cursors, message};
 use crate::view::tests::exchanges;
-use kurabe_protocol::mongodb::frame::LONGEST;
 use proptest::prelude::*;
 
 /// Any value of a command.
@@ -34,10 +32,11 @@ fn any_value() -> impl Strategy<Value = V> {
 
 proptest! {
     #[test]
-    fn message_made_of_text_and_values_is_the_one_that_was_sent(
+    fn message_made_of_a_recorded_command_is_the_one_that_was_sent(
         collection in prop_oneof!["(of|noreply)", "[a-c {?\"]{0,4}"],
         own in any_value(),
         values in prop::collection::vec(any_value(), 0..5),
+        is_quiet in any::<bool>(),
     ) {
         let named = |first: V| {
             let mut all = vec![("find".to_owned(), first)];
@@ -45,27 +44,35 @@ proptest! {
             all.push(("$db".to_owned(), text("shop")));
             bytes(&V::Document(all))
         };
-        for command in [named(V::Text(collection.clone())), named(own.clone()), named(int(1))] {
-            let request = op_msg(5, 0, 0, &[&[0], &command]);
+        for document in [named(V::Text(collection)), named(own), named(int(1))] {
+            let flags = if is_quiet { flag::MORE_TO_COME } else { 0 };
+            let request = op_msg(5, 0, flags, &[&[0], &document]);
             let events = seen(&[(true, request.clone())], usize::MAX >> 1);
             let one = exchanges(&events)[0];
             prop_assert!(!one.cut, "{}", one.text);
-            let again = message(&one.text, &one.parameters, 5, "shop", &|cursor| cursor);
-            // A number that is 1 is written as one of 32 bits.
-            let is_one = matches!(own, V::Int(1) | V::Long(1) | V::Bool(true)) || matches!(own, V::Double(one) if one as i64 == 1);
-            prop_assert!(is_one || again.as_ref() == Some(&request), "{}\n{again:?}\n{request:?}", one.text);
+            let command = command(&one.parameters).unwrap();
+            let again = command.message(5, "shop", crate::mongodb::is_quiet(&one.parameters), &|cursor| cursor);
+            prop_assert_eq!(again.as_ref(), Some(&request), "{}", one.text);
+            let gaps = one.text.split('"').step_by(2).map(|part| part.matches('?').count()).sum::<usize>();
+            prop_assert_eq!(command.values().len(), gaps, "{}", one.text);
         }
     }
 
     #[test]
-    fn message_of_any_text_and_values_is_bounded(
-        text in "(find|getMore|killCursors|\"a\")( a| \"b\"| of| )?[\\[\\]{}?\", a:]{0,20}",
-        values in prop::collection::vec((prop_oneof![Just(0_u32), 0_u32..260], prop::option::of("[0-9a]{0,20}")), 0..6),
+    fn any_bytes_are_a_command_that_is_sent_whole_or_none(
+        document in prop::collection::vec(any::<u8>(), 0..40),
+        (at, lie) in (any::<prop::sample::Index>(), any::<u8>()),
     ) {
-        let value = |(kind, value): (u32, Option<String>)| Parameter::of(kind, true, value.map(String::into_bytes));
-        let values: Vec<Parameter> = values.into_iter().map(value).collect();
-        let made = message(&text, &values, 1, "d", &|cursor| cursor);
-        prop_assert!(made.is_none_or(|made| made.len() <= LONGEST));
-        let _ = (fields(&text), cursors(&text, &values));
+        let mut near = bytes(&of(&[("getMore", V::Long(7)), ("a", of(&[("b", V::List(vec![int(1)]))]))]));
+        let at = at.index(near.len());
+        near[at] = lie;
+        for document in [document, near] {
+            let parameters = [Parameter::of(DOCUMENT.into(), true, document)];
+            let Some(command) = command(&parameters) else { continue };
+            let again = command.message(1, "d", false, &|cursor| cursor).unwrap();
+            let events = seen(&[(true, again)], usize::MAX >> 1);
+            let one = exchanges(&events)[0];
+            prop_assert!(one.cut || one.parameters.is_empty() || one.text == command.text(), "{:?}", one);
+        }
     }
 }

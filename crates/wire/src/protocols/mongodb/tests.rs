@@ -1,5 +1,4 @@
 use super::*;
-use crate::mongodb::{Field, cursor, cursors, database};
 use crate::statement::{Dialect, is_setup};
 use crate::view::tests::{exchanges, seen_of};
 
@@ -189,8 +188,17 @@ fn requests_have_their_shape_and_values_and_answers_their_rows() {
         all[11].cut && all[11].ended.is_none() && all[..11].iter().all(|one| !one.cut && one.ended.is_some())
     );
     assert!(is_setup(&all[0].text, Dialect::Mongodb) && !is_setup(&all[5].text, Dialect::Mongodb));
-    assert_eq!((cursor(&all[3].parameters), cursors(&all[4].text, &all[4].parameters)), (Some(77), vec![77]));
-    assert_eq!(database(&all[3].parameters), Some(&b"shop"[..]));
+    let [insert, find, more] = [2, 3, 4].map(|place: usize| command(&all[place].parameters).unwrap());
+    assert_eq!((cursor(&all[3].parameters), more.cursors()), (Some(77), vec![77]));
+    assert_eq!((find.database().as_deref(), find.collection().as_deref()), (Some("shop"), Some("items")));
+    assert_eq!(more.collection().as_deref(), Some("items"));
+    assert!(is_quiet(&all[9].parameters) && !is_quiet(&all[8].parameters));
+    // All documents of a sequence are part of the command, and nothing that the driver added.
+    let documents = insert.field("documents").unwrap();
+    assert_eq!(bson::elements(documents.value).count(), 6);
+    assert!(insert.field("lsid").is_none());
+    let concern = command(&all[10].parameters).unwrap().field("readConcern").unwrap();
+    assert_eq!(bson::elements(concern.value).count(), 1);
     // An answer's own code is an error only if it is no success.
     let modify = asks(1, &[("findAndModify", text("items")), ("new", V::Bool(true))]);
     let change = of(&[("n", int(1)), ("updatedExisting", V::Bool(true))]);
@@ -198,9 +206,6 @@ fn requests_have_their_shape_and_values_and_answers_their_rows() {
     let events = seen(&[modify, answer], 3);
     let one = exchanges(&events)[0];
     assert_eq!((one.rows, one.affected, &one.error), (1, 1, &None));
-    let (command, collection, named) = fields(&all[3].text);
-    assert_eq!((command, collection.as_deref(), named.len()), ("find", Some("items"), 7));
-    assert_eq!(named[6], Field { depth: 1, name: "batchSize".into(), value: Some(3) });
 }
 
 #[test]
@@ -348,8 +353,17 @@ fn long_requests_are_cut_and_have_the_text_of_short_ones() {
         assert_eq!((all.len(), all[1].text.as_str()), (2, "ping"));
         (all[0].text.clone(), all[0].cut, all[0].parameters.len())
     };
-    let (text, cut, _) = insert(3);
-    assert!(!cut);
-    let (long, cut, parameters) = insert(3_000);
-    assert!(cut && long == text && (2_000..2_200).contains(&parameters), "{long}: {parameters}");
+    let (text, cut, parameters) = insert(3);
+    assert_eq!((cut, parameters), (false, 1));
+    // Nothing is kept that could be taken for all of it.
+    assert_eq!(insert(3_000), (text, true, 0));
+}
+
+#[test]
+fn command_deeper_than_a_server_takes_is_cut() {
+    let nested = |depth: usize| (0..depth).fold(int(1), |inner, _| of(&[("a", inner)]));
+    for (depth, cut) in [(90, false), (120, true)] {
+        let events = seen(&[asked(1, &[("find", text("items")), ("filter", nested(depth))])], 1 << 20);
+        assert_eq!(exchanges(&events)[0].cut, cut, "{depth}");
+    }
 }

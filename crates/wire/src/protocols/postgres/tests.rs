@@ -171,6 +171,24 @@ fn error_that_comes_at_sync_is_that_of_the_last_request_before_it() {
 }
 
 #[test]
+fn answers_without_a_sync_are_given_as_they_come_but_for_the_last() {
+    let execute = [
+        message(b'P', b"\0SELECT 1\0\0\0"),
+        message(b'B', b"\0\0\0\0\0\0\0\0"),
+        message(b'E', b"\0\0\0\0\0"),
+    ];
+    let done = [message(b'1', b""), message(b'2', b""), message(b'C', b"SELECT 1\0")];
+    let (now, mut events) = (std::time::Instant::now(), Vec::new());
+    let mut view = Postgres::default();
+    view.let_in(0);
+    for n in 0..1_000 {
+        view.sent(&execute.concat(), now, &mut events).unwrap();
+        view.received(&done.concat(), now, &mut events).unwrap();
+        assert_eq!(exchanges(&events).len(), n);
+    }
+}
+
+#[test]
 fn name_that_is_refused_or_passed_over_keeps_its_statement() {
     let prepared =
         [message(b'1', b""), message(b'2', b""), message(b'C', b"SELECT 1\0"), ready(b'I')].concat();
