@@ -80,6 +80,8 @@ pub struct TargetFacts {
     pub types: Vec<String>,
     /// Which of the servers of one engine it is: `MySQL` or `MariaDB`.
     pub edition: String,
+    /// The encoding of its texts, if it may be another one than the source's; empty if all servers of the engine have one.
+    pub encoding: String,
     /// Whether the source's server is of the same engine and edition.
     pub same_server: bool,
     /// The setting by which it refuses tables without a primary key, if it does.

@@ -8,7 +8,7 @@ mod postgres;
 pub(crate) mod queries;
 mod sqlite;
 
-pub use engine::{Dialect, Engine, GAP, Side};
+pub use engine::{Dialect, Engine, GAP, Side, Sums};
 pub use facts::{Carried, Documents, Identity, Others, TargetFacts};
 use kurabe_core::{Error, Result};
 

@@ -76,7 +76,10 @@ fn default(side: &mut Side, declared: &str, sql: &str) -> Result<DefaultValue> {
 fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut Catalog) -> Result<Table> {
     let native = Native { create: sql.to_owned(), has_key: true, ..Native::default() };
     let mut table = Table { name: name.to_owned(), native: Some(native), ..Table::default() };
-    let of = literal(side.engine, name)?;
+    let of = match literal(side.engine, name) {
+        Ok(of) => of,
+        Err(why) => return Ok(Table { hides: Some(why.to_string()), ..table }),
+    };
     let definition = Definition::read(sql);
     let mut key: Vec<(u64, String)> = Vec::new();
     for row in side.rows(&format!(

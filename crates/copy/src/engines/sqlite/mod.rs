@@ -26,9 +26,8 @@ pub(super) static SQLITE: Engine = Engine {
     begin_reading: Some("BEGIN DEFERRED"),
     writing: &["PRAGMA foreign_keys = OFF"],
     has_one_writer: true,
-    storage_class: Some(|column| format!("typeof({column})")),
+    is_loose: true,
     read_key: Some(with_storage_class),
-    has_null_keys: true,
     octets: |column| format!("length(CAST({column} AS BLOB))"),
     characters: |column| format!("length({column})"),
     insert_limits: (250, 30_000),
@@ -272,6 +271,15 @@ impl Dialect for Sqlite {
             )),
             _ => Vec::new(),
         }
+    }
+
+    /// One with other bytes than those of ASCII, or with a zero, after which patterns see nothing.
+    fn maybe_not_utf8(&self, _: &mut Side) -> Result<Option<fn(&str) -> String>> {
+        Ok(Some(|x| {
+            let other =
+                format!("{x} GLOB '*[^' || char(1) || '-' || char(127) || ']*' OR instr({x}, char(0))");
+            format!("CASE WHEN typeof({x}) = 'text' AND ({other}) THEN CAST({x} AS BLOB) END")
+        }))
     }
 
     fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
