@@ -94,13 +94,12 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
             put(digits.parse().map_or(Cell::Bytes(digits.as_bytes()), Cell::Int))
         }
         Class::Decimal => put_text(&decimal(text).ok_or_else(|| wrong(text))?),
-        Class::Float32 => {
-            let number: f32 = text.trim().parse().map_err(|_| wrong(text))?;
-            put_text(&float(f64::from(number), || format!("{number:?}")))
-        }
-        Class::Float64 => {
-            let number: f64 = text.trim().parse().map_err(|_| wrong(text))?;
-            put_text(&float(number, || format!("{number:?}")))
+        Class::Float32 | Class::Float64 => {
+            let short = |number: &str| match class {
+                Class::Float32 => number.parse::<f32>().map(|number| format!("{number:?}")),
+                _ => number.parse::<f64>().map(|number| format!("{number:?}")),
+            };
+            put_text(&short(text.trim()).map_err(|_| wrong(text))?.replace("inf", "Infinity"))
         }
         Class::Char => put_text(text.trim_end_matches(' ')),
         Class::Date => put_text(text.strip_suffix(" 00:00:00").unwrap_or(text)),
@@ -126,15 +125,6 @@ fn truth(text: &str) -> Option<i64> {
         "t" | "true" | "1" | "TRUE" => Some(1),
         "f" | "false" | "0" | "FALSE" => Some(0),
         _ => None,
-    }
-}
-
-fn float(number: f64, finite: impl FnOnce() -> String) -> String {
-    match number {
-        number if number.is_nan() => "NaN".to_owned(),
-        f64::INFINITY => "Infinity".to_owned(),
-        f64::NEG_INFINITY => "-Infinity".to_owned(),
-        _ => finite(),
     }
 }
 

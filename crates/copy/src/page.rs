@@ -117,7 +117,16 @@ impl Page {
     }
 }
 
-impl Cell<'_> {
+impl<'a> Cell<'a> {
+    /// The value as a parameter: text, if it is UTF-8.
+    pub fn value(self) -> Value<'a> {
+        match self {
+            Cell::Null => Value::Null,
+            Cell::Int(number) => Value::Int(number),
+            Cell::Bytes(bytes) => str::from_utf8(bytes).map_or(Value::Bytes(bytes), Value::Text),
+        }
+    }
+
     /// The value as JSON; bytes that are no text become hexadecimal digits.
     pub fn json(&self) -> serde_json::Value {
         match self {

@@ -8,7 +8,6 @@ use crate::sql::{Row, text};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::driver::Session;
-use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
 
 /// The placeholder of a parameter in the texts of this crate. No SQL contains it otherwise.
@@ -50,6 +49,9 @@ impl Undo {
         error.server_code().is_some_and(|code| not_temporary.contains(&code))
     }
 }
+
+/// An expression of a column or a value.
+pub type Expression = fn(&str) -> String;
 
 /// A hash of 64 bits of a value, of which there are the type, the column, whether it may be null, and the hash of the values before it.
 pub type Hash = fn(&str, &str, bool, String) -> String;
@@ -333,11 +335,7 @@ pub trait Dialect: Sync {
     /// # Errors
     /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) if the engine's driver has no such value.
     fn as_read<'a>(&self, field: Cell<'a>) -> Result<Encoded<'a>> {
-        Ok(Encoded::Value(match field {
-            Cell::Null => Value::Null,
-            Cell::Int(number) => Value::Int(number),
-            Cell::Bytes(bytes) => std::str::from_utf8(bytes).map_or(Value::Bytes(bytes), Value::Text),
-        }))
+        Ok(Encoded::Value(field.value()))
     }
 
     /// A field as it was read, for messages.
@@ -368,7 +366,7 @@ pub trait Dialect: Sync {
     }
 
     /// The expression of a text that may be no UTF-8, and null if it is; `None` if all texts of the source are.
-    fn maybe_not_utf8(&self, source: &mut Side) -> Result<Option<fn(&str) -> String>> {
+    fn maybe_not_utf8(&self, source: &mut Side) -> Result<Option<Expression>> {
         Ok(None)
     }
 

@@ -64,7 +64,7 @@ pub struct Identity {
 /// Facts of a target's server.
 #[derive(Clone, Debug, Default)]
 pub struct TargetFacts {
-    /// The collation that compares text by bytes.
+    /// The collation that compares text by bytes, where a table has one.
     pub by_bytes: String,
     /// The names of all collations.
     pub collations: Vec<String>,

@@ -22,6 +22,7 @@ use crate::state::OfTable;
 use form::{Bare, Field, Shape, bare};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result, units};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -124,18 +125,7 @@ impl<'t> Checks<'t> {
         forms.bytes.clear();
         forms.ends.clear();
         for (at, field) in self.fields.iter().enumerate() {
-            let number;
-            let text = match value(at) {
-                Value::Null => None,
-                Value::Bytes(bytes) => Some(bytes),
-                Value::Text(text) => Some(text.as_bytes()),
-                Value::Int(whole) | Value::Time(whole) => {
-                    number = whole.to_string();
-                    Some(number.as_bytes())
-                }
-                Value::Bool(truth) => Some(if truth { &b"1"[..] } else { b"0" }),
-            };
-            form::push(field, text, &mut forms.bytes).map_err(|error| {
+            form::push(field, text_of(value(at)).as_deref(), &mut forms.bytes).map_err(|error| {
                 let column = &self.table.columns[at].name;
                 error.context(format!("{:?}, {}.{column}", self.of, self.table.name))
             })?;
@@ -202,10 +192,8 @@ impl<'t> Checks<'t> {
         let (mut kept, mut forms) = (Kept::default(), Forms::default());
         self.read(side, halt, &mut |reply, row| {
             if self.digests(reply, row, 0, &mut forms)?.0 == chunk && kept.bytes < KEPT {
-                let texts = (0..self.list.len()).map(|at| {
-                    let text = reply.field(row, at).filter(|value| *value != Value::Null)?;
-                    Some(reply.field_bytes(row, at).map_or_else(|| shown_value(text), <[u8]>::to_vec))
-                });
+                let texts =
+                    (0..self.list.len()).map(|at| text_of(reply.field(row, at)?).map(Cow::into_owned));
                 let key = self.key.iter().flat_map(|at| forms.of(*at)).copied().collect();
                 kept.rows.push((key, texts.collect()));
                 kept.bytes += forms.bytes.len();
@@ -329,10 +317,14 @@ fn digest<'b>(salt: u8, parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     hasher.finish()
 }
 
-fn shown_value(value: Value<'_>) -> Vec<u8> {
+/// The text of a field; nothing of null.
+fn text_of(value: Value<'_>) -> Option<Cow<'_, [u8]>> {
     match value {
-        Value::Int(number) | Value::Time(number) => number.to_string().into_bytes(),
-        other => format!("{other:?}").into_bytes(),
+        Value::Null => None,
+        Value::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
+        Value::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
+        Value::Int(number) | Value::Time(number) => Some(Cow::Owned(number.to_string().into_bytes())),
+        Value::Bool(truth) => Some(Cow::Borrowed(if truth { b"1" } else { b"0" })),
     }
 }
 

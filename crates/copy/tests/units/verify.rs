@@ -245,7 +245,9 @@ fn rows_below_the_keys_that_arrive_are_compared() {
         let digests = Digests::new(engine, engine, &table).unwrap();
         assert_eq!(digests.key.unwrap(), "id");
         let (send, receive) = channel();
-        keys.iter().for_each(|key| send.send(*key).unwrap());
+        for key in keys {
+            send.send(*key).unwrap();
+        }
         drop(send);
         let stop = AtomicBool::new(false);
         digests.follow(sides(&places), &receive, &Halt::new(&stop))

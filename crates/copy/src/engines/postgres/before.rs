@@ -15,13 +15,8 @@ pub(super) fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     }
     // One in a schema that is not searched has its name before the type's: the target may have the extension elsewhere.
     catalog.extension_types = texts(&side.catalogue(query("postgresql", "extension_types"))?, 0);
-    let collate = |own: &str, of: &str| {
-        format!(
-            "coalesce((SELECT ' COLLATE ' || CASE WHEN o.collnamespace = 'pg_catalog'::regnamespace THEN '' \
-             ELSE o.collnamespace::regnamespace || '.' END || quote_ident(o.collname) FROM pg_catalog.pg_collation o \
-             JOIN pg_catalog.pg_type b ON b.oid = {of} WHERE o.oid = {own} AND o.oid <> b.typcollation), '')"
-        )
-    };
+    let collate =
+        |own: &str, of: &str| query("postgresql", "collate_of").replace("{own}", own).replace("{of}", of);
     let sql = query("postgresql", "own_types");
     let sql = sql
         .replace("COLLATE_OF(t.typcollation, t.typbasetype)", &collate("t.typcollation", "t.typbasetype"))

@@ -5,7 +5,7 @@ mod catalog;
 mod later;
 mod renderings;
 
-use super::engine::{Backslash, Dialect, Engine, Sums};
+use super::engine::{Backslash, Dialect, Engine, Expression, Sums};
 use super::facts::{DocumentLimits, Documents, TargetFacts};
 use super::queries::query;
 use crate::catalog::{Catalog, Collation, Text};
@@ -241,7 +241,7 @@ impl Dialect for Postgres {
         }
     }
 
-    fn maybe_not_utf8(&self, source: &mut Side) -> Result<Option<fn(&str) -> String>> {
+    fn maybe_not_utf8(&self, source: &mut Side) -> Result<Option<Expression>> {
         let is_any = source.value("SELECT pg_catalog.getdatabaseencoding()")?.as_deref() == Some("SQL_ASCII");
         Ok(is_any.then_some(|x| {
             let text = written("%s", x);
@@ -284,7 +284,7 @@ impl Dialect for Postgres {
         let types = "SELECT pg_catalog.format_type(oid, NULL)::text FROM pg_catalog.pg_type";
         let types = texts(&side.catalogue(types)?, 0);
         let encoding = side.value("SELECT pg_catalog.getdatabaseencoding()")?.unwrap_or_default();
-        Ok(TargetFacts { by_bytes: "C".to_owned(), collations, types, encoding, ..TargetFacts::default() })
+        Ok(TargetFacts { collations, types, encoding, ..TargetFacts::default() })
     }
 
     /// Of an identity or a serial column. After the largest number there is no next one.
