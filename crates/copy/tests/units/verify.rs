@@ -11,7 +11,8 @@ use kurabe_copy::sql::Side;
 use kurabe_copy::state::{OfTable, Phase};
 use kurabe_copy::types::{Class, Kind, Mapped, UNLIMITED};
 use kurabe_copy::verify::servers::{Digests, digest};
-use kurabe_copy::verify::{Checks, Of, both, verify};
+use kurabe_copy::verify::{Checks, Forms, Of, both, verify};
+use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
@@ -22,7 +23,7 @@ fn kind(class: Class, declared: &str) -> Kind {
     Kind { class, n: UNLIMITED, s: 0, declared: declared.to_owned() }
 }
 
-fn column(name: &str, class: Class, nullable: bool) -> ColumnPlan {
+pub(super) fn column(name: &str, class: Class, nullable: bool) -> ColumnPlan {
     let of = kind(class, "");
     ColumnPlan {
         name: name.to_owned(),
@@ -40,7 +41,7 @@ fn column(name: &str, class: Class, nullable: bool) -> ColumnPlan {
 }
 
 /// A table `t` whose first column is its key.
-fn table(columns: Vec<ColumnPlan>) -> TablePlan {
+pub(super) fn table(columns: Vec<ColumnPlan>) -> TablePlan {
     TablePlan {
         name: "t".to_owned(),
         to: "t".to_owned(),
@@ -102,6 +103,13 @@ fn tables_whose_values_servers_write_in_different_ways_have_no_digest() {
     assert_eq!(of(&decimal(10, 2, 2)).as_deref(), Some("a"));
     assert_eq!(of(&decimal(10, 2, 3)), None);
     assert_eq!(of(&decimal(UNLIMITED, 2, 2)), None);
+    let text_of_decimal = |column: &mut ColumnPlan| {
+        decimal(10, 2, 2)(column);
+        column.mapped.stored.class = Class::Text;
+    };
+    assert_eq!(of(&text_of_decimal), None);
+    // Each side by its own type.
+    assert_eq!(of(&|column| column.kind.class = Class::Bool).as_deref(), Some("a::int"));
     assert_eq!(of(&|column| column.mapped.stored.class = Class::Blob), None);
     assert_eq!(of(&|column| column.kind.class = Class::Json), None);
     assert_eq!(of(&|column| column.mend = vec![(IssueKind::NulCharacter, Becomes::Usual)]), None);
@@ -235,6 +243,26 @@ fn digests_prove_nothing_where_rows_are_missing() {
     assert!(text.contains("199 rows were copied, and the target's server counts 200"), "{text}");
     // What was known of rows below a key was wrong: the table is compared as any other.
     assert_eq!(verified(&places, &table, [200, 0], Some((101, 99))).0.unwrap(), (200, false));
+}
+
+/// The rows that are missing are exactly those.
+#[test]
+fn rows_that_the_target_refused_are_taken_off_the_sources_sums() {
+    let (places, table) = files();
+    places[1].ask("DELETE FROM t WHERE id = 77");
+    let refused = |id: u32| {
+        let [mut source, mut target] = sides(&places);
+        let checks = Checks::new(source.engine, &table, Of::Source).unwrap();
+        let (mut reply, mut forms) = (Reply::new(), Forms::default());
+        let sql = format!("SELECT {} FROM t WHERE id = {id}", checks.list.join(", "));
+        source.execute(&sql, &[], &mut reply).unwrap();
+        let mut now = OfTable { rows: 199, ..OfTable::new(Phase::Copied) };
+        now.reject(checks.digests(&reply, 0, 0, &mut forms).unwrap());
+        let stop = AtomicBool::new(false);
+        verify(&mut source, &mut target, &table, &now, None, &Halt::new(&stop), &mut |_| {})
+    };
+    assert_eq!(refused(77).unwrap(), (199, false));
+    assert_eq!(refused(78).unwrap_err().kind(), ErrorKind::Mismatch);
 }
 
 #[test]
