@@ -296,6 +296,8 @@ fn model_of_a_session_store_has_its_mix_its_skew_and_its_sizes() {
     place.run(&["capture", "model", &path, "-o", "x.toml"]).exit_code(2).err_has("add --made");
     let (text, file) = modelled(&place, &path, "made.toml", &["--made"]);
     assert_planted(&text, 1.2, "90, 900", 0.75);
+    // A client that logs in and sends one command in a loop has no transaction of that many commands.
+    assert!(numbers(&text, "repeat = ").iter().all(|times| *times < 50.0), "{text}");
     assert!(text.contains("LPUSH ?: a list") && text.contains("[collection.user_visits]"), "{text}");
     // Numbers of keys as redis-benchmark writes them, without the zeros before them.
     let rows = numbers(&text[text.find("[collection.key]").unwrap()..], "int(");

@@ -150,13 +150,13 @@ pub(crate) fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
     match dialect {
         // Numbers of PostgreSQL's types are those of its catalogue: 16 bool, 20 int8, 21 int2, 23 int4, 26 oid; 18, 19, 25, 1042
         // and 1043 are texts.
-        Dialect::Postgres if parameter.binary => match (kind, bytes.as_slice()) {
+        Dialect::Postgres | Dialect::Commands if parameter.binary => match (kind, bytes.as_slice()) {
             (16, [truth]) => Value::Text(if *truth == 0 { "f" } else { "t" }.into()),
             (20 | 21 | 23 | 26, _) => big_endian(bytes).map_or(Value::Unknown, Value::Int),
             (18 | 19 | 25 | 1042 | 1043, _) => text(bytes),
             _ => Value::Unknown,
         },
-        Dialect::Postgres => match text(bytes) {
+        Dialect::Postgres | Dialect::Commands => match text(bytes) {
             Value::Text(text) if !matches!(kind, 18 | 19 | 25 | 1042 | 1043) => number(text),
             other => other,
         },

@@ -56,8 +56,6 @@ pub(crate) struct Shared {
     values: Values,
     hasher: Hasher,
     dialect: Dialect,
-    /// Whether requests are commands with words.
-    has_words: bool,
     /// Tables with secrets.
     tables: Tables,
     view: fn() -> Conversation,
@@ -98,7 +96,6 @@ impl Tape {
             values: about.values,
             hasher: Hasher::default(),
             dialect,
-            has_words: protocol.schemes.iter().any(|scheme| ["redis", "memcached"].contains(scheme)),
             tables: Tables::default(),
             view: protocol.view,
             state: Mutex::new(state),
@@ -332,7 +329,7 @@ impl Taped {
     fn keeps(&mut self, text: &str, values: Values) -> (String, Vec<String>, bool) {
         let Self { shared, secrets, .. } = self;
         let (template, literals, is_named) = kept(text, shared.dialect, values, &shared.hasher);
-        let is_sql = !shared.has_words && matches!(shared.dialect, Dialect::Postgres | Dialect::Mysql);
+        let is_sql = matches!(shared.dialect, Dialect::Postgres | Dialect::Mysql);
         if is_sql && secrets.hold(text, shared.dialect.sql(), is_named) {
             return (fingerprint(&template), Vec::new(), true);
         }
@@ -341,9 +338,9 @@ impl Taped {
 
     fn exchange(&mut self, exchange: Exchange) {
         let (template, literals, is_secret) = self.keeps(&exchange.text, self.shared.values);
-        let Shared { values, hasher, has_words, .. } = &*self.shared;
+        let Shared { values, hasher, dialect, .. } = &*self.shared;
         let given = || exchange.parameters.iter().filter_map(Parameter::bytes);
-        let is_secret = is_secret || *has_words && command_has_secret(given());
+        let is_secret = is_secret || *dialect == Dialect::Commands && command_has_secret(given());
         let literal = |literal: &String| looks_random(literal.trim_matches(['\'', '"']).as_bytes());
         let is_suspect = !is_secret
             && *values == Values::Keep

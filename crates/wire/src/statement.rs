@@ -16,6 +16,8 @@ pub enum Dialect {
     Mysql,
     /// Commands of MongoDB, which have no values in their text: `find items {"filter": {"_id": ?}}`.
     Mongodb,
+    /// Commands of Redis and memcached, whose values are beside their text: `SET ? ?`.
+    Commands,
     /// Method and path of HTTP.
     Http,
     /// Those of `CouchDB`.
@@ -23,13 +25,14 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// That of the requests of a protocol, by the scheme of its URLs. Commands are read as PostgreSQL's statements.
+    /// The dialect of a protocol's requests, by the scheme of its URLs.
     pub fn of_scheme(scheme: &str) -> Self {
         match scheme {
             "mysql" | "mariadb" => Self::Mysql,
             "http" => Self::Http,
             "couchdb" => Self::Couchdb,
             "mongodb" => Self::Mongodb,
+            "redis" | "valkey" | "memcached" => Self::Commands,
             _ => Self::Postgres,
         }
     }
@@ -37,7 +40,7 @@ impl Dialect {
     /// How its texts of SQL are read. What is no SQL is read as standard SQL is.
     pub fn sql(self) -> sql::Dialect {
         match self {
-            Self::Postgres => sql::Dialect::POSTGRES,
+            Self::Postgres | Self::Commands => sql::Dialect::POSTGRES,
             Self::Mysql => sql::Dialect::MYSQL,
             Self::Mongodb | Self::Http | Self::Couchdb => sql::Dialect::STANDARD,
         }
@@ -82,7 +85,8 @@ pub fn concealed(text: &str, template: &str, dialect: Dialect) -> Option<String>
     if shown == text.trim() {
         return None;
     }
-    if dialect == Dialect::Mongodb {
+    // Their values are beside the text, which says what the request is.
+    if matches!(dialect, Dialect::Mongodb | Dialect::Commands) {
         return Some(template.to_owned());
     }
     let first: String = template
@@ -219,6 +223,15 @@ mod tests {
         for text in ["ALTER ROLE u PASSWORD 'hunter2'", "SET my.password = hunter2", "hunter2 password"] {
             assert!(!kept(text).unwrap().contains("hunter2"), "{text}");
         }
+    }
+
+    #[test]
+    fn command_that_logs_in_keeps_its_name_and_loses_its_values() {
+        for text in ["AUTH ?", "AUTH ? ?", "CONFIG SET ? ?"] {
+            let shown = concealed(text, text, Dialect::Commands);
+            assert!(shown.is_none_or(|shown| shown == text) && is_setup_command(text), "{text}");
+        }
+        assert!(concealed("AUTH ?", "AUTH ?", Dialect::Commands).is_some());
     }
 
     proptest! {

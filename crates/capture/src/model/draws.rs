@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// The most repetitions of a loop.
-const REPEATS: u64 = 200;
+pub(super) const REPEATS: u64 = 200;
 /// The most numbers of repetitions that are told apart.
 const COUNTS: usize = 20;
 

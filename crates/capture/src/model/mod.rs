@@ -70,6 +70,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
         carried: BTreeSet::new(),
         writes: false,
         adds: false,
+        longest_loop: 0,
         names: BTreeSet::new(),
         codes: match family {
             _ if is_told => &["40001", "40P01", "1213", "1205"],
@@ -242,6 +243,7 @@ impl Writer<'_> {
                 What::Loop(body) => self.steps(body, number + 1, kind, plan, inner, writes),
             };
             if node.most > 1 && !body.is_empty() {
+                self.longest_loop = self.longest_loop.max(node.most);
                 let pad = " ".repeat(indent);
                 let counts = counts(kind, number);
                 let repeat = match counts.as_slice() {

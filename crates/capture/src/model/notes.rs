@@ -1,9 +1,11 @@
 //! What there is to say about a model: how much it has, and what it lacks.
 
+use super::draws::REPEATS;
 use super::writer::Writer;
 use crate::show::Shown;
 use kurabe_core::sort;
 use kurabe_core::text::printable;
+use kurabe_core::units::count;
 
 impl Writer<'_> {
     /// What is not in the model, by share of time.
@@ -64,6 +66,12 @@ impl Writer<'_> {
         if self.adds {
             notes
                 .push("Additions to a column write the value alone, as not every engine can add.".to_owned());
+        }
+        if self.longest_loop > REPEATS {
+            notes.push(format!(
+                "A loop repeats {REPEATS} times at most; the longest recorded loop has {} repetitions.",
+                count(self.longest_loop)
+            ));
         }
         let listed = lost.len().min(10);
         for (share, what) in lost.iter().take(listed) {

@@ -28,6 +28,8 @@ pub(super) struct Writer<'a> {
     pub(super) writes: bool,
     /// Whether additions to a column became writes.
     pub(super) adds: bool,
+    /// The most repetitions of a loop that is in the model, as recorded.
+    pub(super) longest_loop: u64,
     pub(super) names: BTreeSet<String>,
     pub(super) codes: &'static [&'static str],
 }

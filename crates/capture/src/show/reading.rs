@@ -173,8 +173,9 @@ impl Reading {
         }
         let place = self.shown.statements.len();
         // `SET` of Redis writes a value.
-        let is_command = ["redis", "valkey", "memcached"].contains(&about.protocol.as_str());
-        let setup = if is_command { commands::is_setup(&text) } else { is_setup(&text, dialect(about)) };
+        let dialect = dialect(about);
+        let setup =
+            if dialect == Dialect::Commands { commands::is_setup(&text) } else { is_setup(&text, dialect) };
         let lower = text.to_ascii_lowercase();
         let is_one_of = |words: &[&str]| setup && words.iter().any(|word| lower.starts_with(word));
         self.shown.statements.push(Statement {

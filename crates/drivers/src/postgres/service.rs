@@ -141,7 +141,8 @@ mod tests {
             let error = parse(format!("[shop]\n{line}\n").as_bytes(), "shop", "f").unwrap_err().to_string();
             assert!(error.contains(part) && error.contains("f, line 2"), "{error}");
         }
-        let ignored = b"[shop]\nkeepalives_idle=60\nclient_encoding=UTF8\ntcp_user_timeout=5\nuser=u\n";
+        let ignored = b"[shop]\nkeepalives_idle=60\nclient_encoding=UTF8\ntcp_user_timeout=5\nrequirepeer=\n\
+                         replication=false\nssl_max_protocol_version=TLSv1.3\nuser=u\n";
         assert_eq!(parse(ignored, "shop", "f").unwrap().unwrap().len(), 1);
         let error = parse(b"[shop]\nclient_encoding=latin1\n", "shop", "f").unwrap_err().to_string();
         assert!(error.contains("client_encoding") && error.contains("UTF-8"), "{error}");

@@ -278,7 +278,8 @@ impl Cost {
         let firsts = firsts.into_iter().map(|cell| (cell, true));
         for ((record, cell), is_aa_control) in plan.available().map(|cell| (cell, false)).chain(firsts) {
             let least = if Load::of(&record.axes) == Load::Highest { MIN_SEARCH } else { MIN_TRIAL };
-            let least = least.max(cell.min_time);
+            let (least_far, waiting) = latency::trial_time(&targets[record.target]);
+            let least = least.max(cell.min_time).max(least_far);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let throwaway = plan.spec.is_throwaway(record.target);
             let restart = cell.needs.contains(&Need::Restart) && throwaway;
@@ -288,7 +289,7 @@ impl Cost {
             let bytes = plan.loaded_bytes(cell) as f64;
             let fill = Duration::from_secs_f64(if is_filled { bytes / CACHED_PER_SECOND } else { 0.0 });
             let connect = targets[record.target].connect.unwrap_or(CONNECT);
-            let each = AROUND + connect * connections + restart + fill;
+            let each = AROUND + waiting + connect * connections + restart + fill;
             cost.trials += f64::from(times);
             cost.measured += least * times;
             cost.fixed += each * times;
@@ -299,8 +300,10 @@ impl Cost {
                 // A job loads many at once, and experiments without a size of requests load little.
                 let each = Some(cell.demand.request_bytes).filter(|bytes| *bytes > 0 && !cell.is_job());
                 let records = each.map_or(0.0, |each| bytes / each as f64);
+                let target = &targets[record.target];
                 let load = Duration::from_secs_f64(bytes / LOADED_PER_SECOND + records / RECORDS_PER_SECOND)
-                    + latency::load_time(plan, &targets[record.target], cell);
+                    + latency::load_time(plan, target, cell);
+                let load = if cell.creates_nothing() { load } else { load + latency::around(target) };
                 // Data is reloaded after each restart.
                 let again = load * if throwaway { plan.spec.restarts } else { 0 };
                 cost.fixed += load + again;

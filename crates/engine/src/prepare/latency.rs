@@ -2,20 +2,31 @@
 
 use crate::plan::Plan;
 use crate::prepare::target::Target;
+use kurabe_core::driver::Support;
+use kurabe_core::operation::Operation;
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::RunSpec;
 use kurabe_core::{Result, units};
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The share of the requests of a load that wait for an answer: the others are sent together, or are parts of one.
 const WAITING: f64 = 1.0 / 8.0;
-/// Round trips before and after a load: to create tables, to count and to read back.
-const AROUND: f64 = 24.0;
+/// Bytes of a request that reads back what was loaded.
+const READ_BACK_BYTES: f64 = 1e6;
+/// Round trips for each request of a load where rows are read back, listed and removed by their keys: Redis' were two.
+const BY_KEY: f64 = 2.0;
+/// Round trips before and after all loads: to claim tables, to create, mark, count and remove them. PostgreSQL's were 100.
+const AROUND: f64 = 100.0;
+/// Round trips of each trial besides its measured phase: facts before and after, and its warm-up.
+const OF_A_TRIAL: u32 = 8;
+/// Round trips of a measured phase: fewer are no distribution.
+const MEASURED: u32 = 10;
 /// A load may take this long before its default number of records is reduced.
 const MAX: Duration = Duration::from_secs(30);
 /// Numbers of records that are tried instead of the default one.
-const FEWER: [u64; 6] = [50_000, 20_000, 10_000, 5_000, 2_000, 1_000];
+const FEWER: [u64; 9] = [50_000, 20_000, 10_000, 5_000, 2_000, 1_000, 500, 200, 100];
 
 /// How long the data of a cell is waited for; zero if round trips are short.
 pub(crate) fn load_time(plan: &Plan, target: &Target, cell: &PlannedCell) -> Duration {
@@ -23,8 +34,30 @@ pub(crate) fn load_time(plan: &Plan, target: &Target, cell: &PlannedCell) -> Dur
     if cell.creates_nothing() {
         return Duration::ZERO;
     }
-    let requests = plan.loaded_bytes(cell) as f64 / cell.demand.request_bytes.max(1) as f64;
-    Duration::from_nanos(round_trip).mul_f64(requests * WAITING + AROUND)
+    let bytes = plan.loaded_bytes(cell) as f64;
+    let requests = bytes / cell.demand.request_bytes.max(1) as f64;
+    let read_back = if finds_ranges(target, cell) { bytes / READ_BACK_BYTES } else { requests * BY_KEY };
+    Duration::from_nanos(round_trip).mul_f64(requests * WAITING + read_back)
+}
+
+/// Whether the target gives the rows of a range of keys.
+fn finds_ranges(target: &Target, cell: &PlannedCell) -> bool {
+    let collection = cell.demand.operations.iter().find_map(|operation| operation.collection());
+    collection.is_none_or(|collection| {
+        let range = Operation::FindRange { collection: Arc::clone(collection), by: 0, fields: vec![0] };
+        target.driver.supports(&range) == Support::Native
+    })
+}
+
+/// How long a target is waited for besides its loads, when tables are claimed and removed.
+pub(crate) fn around(target: &Target) -> Duration {
+    Duration::from_nanos(target.facts.round_trip_ns.unwrap_or(0)).mul_f64(AROUND)
+}
+
+/// The minimum time of a trial's measured phase, and what it waits for besides; zero if round trips are short.
+pub(crate) fn trial_time(target: &Target) -> (Duration, Duration) {
+    let round_trip = Duration::from_nanos(target.facts.round_trip_ns.unwrap_or(0));
+    (round_trip * MEASURED, round_trip * OF_A_TRIAL)
 }
 
 /// The time of all loads of a run's first round, by target.
@@ -77,7 +110,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target]) -> Result<Vec<String>> {
         format!(
             "{}: a round trip takes {round_trip}, so that loading takes about {}{fewer}",
             target.name,
-            units::time(after)
+            units::time(after + around(target))
         )
     };
     Ok(far.filter(|(_, _, (before, _))| !before.is_zero()).map(line).collect())

@@ -83,7 +83,8 @@ impl Family {
             Self::Mysql => Dialect::Mysql,
             Self::Mongodb => Dialect::Mongodb,
             Self::Http => Dialect::Couchdb,
-            Self::Postgres | Self::Redis | Self::Memcached => Dialect::Postgres,
+            Self::Postgres => Dialect::Postgres,
+            Self::Redis | Self::Memcached => Dialect::Commands,
         }
     }
 

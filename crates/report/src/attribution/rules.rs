@@ -249,9 +249,9 @@ pub(super) fn waiting(facts: &Facts) -> Option<Judged> {
     // The server had the requests and used neither CPU nor storage, so it waited internally. Only the server could
     // report that it was for a lock.
     if let Some(judged) = Judged::by(locks, Confidence::Low, Rule::HeldRequests, wire.at_server, HELD) {
-        // Either it worked, or it was sampled and reports that it did not wait for locks.
-        let reported = facts.reported.as_ref().filter(|reported| reported.samples >= FEW_SAMPLES);
-        let denied = reported.is_some_and(|reported| reported.locks < UNLOCKED);
+        // Either it worked, or it reports that it did not wait for locks. One sample is enough to doubt: what holds the
+        // requests may be a tunnel to a far server, which is sampled as slowly as it answers.
+        let denied = facts.reported.as_ref().is_some_and(|reported| reported.locks < UNLOCKED);
         // A server that wrote may as well have waited for its log, which a fast disk shows in few samples.
         if rests && !denied && facts.disk.touched == Some(true) {
             return Some(Judged::new(Bottleneck::Unknown, Confidence::Low));
