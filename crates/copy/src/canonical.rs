@@ -46,83 +46,73 @@ pub fn push_mended(reading: Reading, mended: &[Mend], value: Value<'_>, out: &mu
 /// # Errors
 /// [`Protocol`](kurabe_core::ErrorKind::Protocol) for a text that is no value of the class.
 pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
+    let class = reading.class;
+    let wrong = |text: &str| wrong(class, text);
+    let mut put = |cell: Cell<'_>| {
+        out.push(cell);
+        Ok(())
+    };
     let text: Cow<'_, [u8]> = match value {
-        Value::Null => {
-            out.push(Cell::Null);
-            return Ok(());
-        }
-        Value::Int(number) => match reading.class {
-            class if reading.exact || class.is_whole() => {
-                out.push(Cell::Int(number));
-                return Ok(());
-            }
-            Class::Bool => {
-                out.push(Cell::Int(i64::from(number != 0)));
-                return Ok(());
-            }
+        Value::Null => return put(Cell::Null),
+        Value::Int(number) => match class {
+            class if reading.exact || class.is_whole() => return put(Cell::Int(number)),
+            Class::Bool => return put(Cell::Int(i64::from(number != 0))),
             Class::Float32 | Class::Float64 if number as f64 as i128 != i128::from(number) => {
-                return Err(wrong(reading.class, &number.to_string()));
+                return Err(wrong(&number.to_string()));
             }
             _ => Cow::Owned(number.to_string().into_bytes()),
         },
-        Value::Bool(truth) => {
-            out.push(Cell::Int(i64::from(truth)));
-            return Ok(());
-        }
+        Value::Bool(truth) => return put(Cell::Int(i64::from(truth))),
         Value::Time(micros) => Cow::Owned(DateTime::from_micros(micros)?.to_string().into_bytes()),
         Value::Text(text) => Cow::Borrowed(text.as_bytes()),
         Value::Bytes(bytes) => Cow::Borrowed(bytes),
     };
-    if reading.class.is_bytes() {
-        let bytes = if reading.hex {
-            Cow::Owned(from_hex(text.strip_prefix(b"\\x").unwrap_or(&text))?)
-        } else {
-            text
-        };
-        out.push(Cell::Bytes(&bytes));
-        return Ok(());
+    if class.is_bytes() && reading.hex {
+        return put(Cell::Bytes(&from_hex(text.strip_prefix(b"\\x").unwrap_or(&text))?));
     }
-    if reading.exact || matches!(reading.class, Class::Varchar | Class::Text | Class::Enum | Class::Native) {
-        out.push(Cell::Bytes(&text));
-        return Ok(());
+    if reading.exact
+        || class.is_bytes()
+        || matches!(class, Class::Varchar | Class::Text | Class::Enum | Class::Native)
+    {
+        return put(Cell::Bytes(&text));
     }
-    let text = std::str::from_utf8(&text).map_err(|_| wrong(reading.class, "is not UTF-8"))?;
-    match reading.class {
-        Class::Bool => out.push(Cell::Int(truth(text).ok_or_else(|| wrong(reading.class, text))?)),
+    let text = match std::str::from_utf8(&text) {
+        Ok(text) => text,
+        // The target decides, and a row that it refuses has a name.
+        Err(_) if matches!(class, Class::Char | Class::Json) => return put(Cell::Bytes(&text)),
+        Err(_) => return Err(wrong("is not UTF-8")),
+    };
+    let mut put_text = |text: &str| put(Cell::Bytes(text.as_bytes()));
+    match class {
+        Class::Bool => put(Cell::Int(truth(text).ok_or_else(|| wrong(text))?)),
         class if class.is_whole() => {
             // A boolean of the target, by the user's word.
             if let "t" | "true" | "f" | "false" = text {
-                out.push(Cell::Int(i64::from(text.starts_with('t'))));
-                return Ok(());
+                return put(Cell::Int(i64::from(text.starts_with('t'))));
             }
-            let digits = decimal(text).ok_or_else(|| wrong(class, text))?;
-            out.push(digits.parse().map_or(Cell::Bytes(digits.as_bytes()), Cell::Int));
+            let digits = decimal(text).ok_or_else(|| wrong(text))?;
+            put(digits.parse().map_or(Cell::Bytes(digits.as_bytes()), Cell::Int))
         }
-        Class::Decimal => {
-            let digits = decimal(text).ok_or_else(|| wrong(reading.class, text))?;
-            out.push(Cell::Bytes(digits.as_bytes()));
+        Class::Decimal => put_text(&decimal(text).ok_or_else(|| wrong(text))?),
+        Class::Float32 | Class::Float64 => {
+            let short = |number: &str| match class {
+                Class::Float32 => number.parse::<f32>().map(|number| format!("{number:?}")),
+                _ => number.parse::<f64>().map(|number| format!("{number:?}")),
+            };
+            put_text(&short(text.trim()).map_err(|_| wrong(text))?.replace("inf", "Infinity"))
         }
-        Class::Float32 => {
-            let number: f32 = text.trim().parse().map_err(|_| wrong(reading.class, text))?;
-            out.push(Cell::Bytes(float(f64::from(number), || format!("{number:?}")).as_bytes()));
-        }
-        Class::Float64 => {
-            let number: f64 = text.trim().parse().map_err(|_| wrong(reading.class, text))?;
-            out.push(Cell::Bytes(float(number, || format!("{number:?}")).as_bytes()));
-        }
-        Class::Char => out.push(Cell::Bytes(text.trim_end_matches(' ').as_bytes())),
-        Class::Date => out.push(Cell::Bytes(text.strip_suffix(" 00:00:00").unwrap_or(text).as_bytes())),
-        Class::Time => out.push(Cell::Bytes(without_zeros(text).as_bytes())),
-        Class::Timestamp | Class::TimestampTz => out.push(Cell::Bytes(timestamp(text).as_bytes())),
-        Class::Uuid => out.push(Cell::Bytes(text.to_ascii_lowercase().as_bytes())),
+        Class::Char => put_text(text.trim_end_matches(' ')),
+        Class::Date => put_text(text.strip_suffix(" 00:00:00").unwrap_or(text)),
+        Class::Time => put_text(without_zeros(text)),
+        Class::Timestamp | Class::TimestampTz => put_text(&timestamp(text)),
+        Class::Uuid => put_text(&text.to_ascii_lowercase()),
         Class::Json => {
             let _: serde::de::IgnoredAny =
-                serde_json::from_str(text).map_err(|error| wrong(reading.class, &error.to_string()))?;
-            out.push(Cell::Bytes(text.as_bytes()));
+                serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
+            put_text(text)
         }
-        _ => out.push(Cell::Bytes(text.as_bytes())),
+        _ => put_text(text),
     }
-    Ok(())
 }
 
 fn wrong(class: Class, text: &str) -> Error {
@@ -135,15 +125,6 @@ fn truth(text: &str) -> Option<i64> {
         "t" | "true" | "1" | "TRUE" => Some(1),
         "f" | "false" | "0" | "FALSE" => Some(0),
         _ => None,
-    }
-}
-
-fn float(number: f64, finite: impl FnOnce() -> String) -> String {
-    match number {
-        number if number.is_nan() => "NaN".to_owned(),
-        f64::INFINITY => "Infinity".to_owned(),
-        f64::NEG_INFINITY => "-Infinity".to_owned(),
-        _ => finite(),
     }
 }
 

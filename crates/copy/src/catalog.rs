@@ -1,7 +1,7 @@
 //! A schema, as the engines' catalogues describe it.
 
 use crate::issue::IssueKind;
-use crate::sql::{Row, text};
+use crate::sql::{Row, by_object, text, texts};
 
 /// What a database holds.
 #[derive(Clone, Debug, Default)]
@@ -53,8 +53,8 @@ pub enum Text {
     /// Words about it, which are no statement.
     Words(String),
     /// What the user says of a table or of an object in it: which kind of object it is on the source, the source's
-    /// statement or nothing, the column, and the words.
-    Remark { what: String, own: String, column: Option<String>, text: String },
+    /// statement or nothing, and the words.
+    Remark { what: String, own: String, text: String },
 }
 
 /// Something that cannot be copied.
@@ -179,6 +179,17 @@ pub struct ForeignKey {
     pub proven: bool,
 }
 
+impl ForeignKey {
+    /// The clauses of its actions, each with a leading space.
+    pub fn actions(&self) -> String {
+        let clause = |word: &str, action: &str| match action {
+            "NO ACTION" | "" => String::new(),
+            action => format!(" ON {word} {action}"),
+        };
+        clause("UPDATE", &self.on_update) + &clause("DELETE", &self.on_delete)
+    }
+}
+
 impl Catalog {
     pub fn table_mut(&mut self, name: &str) -> Option<&mut Table> {
         self.tables.iter_mut().find(|table| table.name == name)
@@ -201,34 +212,29 @@ impl Catalog {
         }
     }
 
-    /// Adds a column to an index of a table, which is added if the index is new.
-    pub fn add_to_index(&mut self, table: &str, name: &str, unique: bool, column: String) {
-        let Some(table) = self.table_mut(table) else { return };
-        match table.indexes.iter_mut().find(|index| index.name == name) {
-            Some(index) => index.columns.push(column),
-            None => table.indexes.push(Index { name: name.to_owned(), unique, columns: vec![column] }),
+    /// Adds an index of a table, or its primary key.
+    pub fn add_index(&mut self, table: &str, index: Index, is_primary: bool) {
+        match self.table_mut(table) {
+            None => {}
+            Some(table) if is_primary => table.primary = index.columns,
+            Some(table) => table.indexes.push(index),
         }
     }
 
     /// Adds the foreign keys of a query, each of whose rows is one of their columns: the table, the key's name, the column, the parent
     /// or nothing if it is elsewhere, its column, the actions, and whether the server vouches that each row has its parent.
     pub fn add_foreign_keys(&mut self, rows: &[Row]) {
-        for row in rows {
-            let field = |at: usize| text(row, at).to_owned();
-            let Some(table) = self.table_mut(text(row, 0)) else { continue };
-            if let Some(key) = table.foreign.iter_mut().find(|key| key.name == text(row, 1)) {
-                key.columns.push(field(2));
-                key.parent_columns.push(field(4));
-                continue;
-            }
+        for rows in by_object(rows) {
+            let field = |at: usize| text(&rows[0], at).to_owned();
+            let Some(table) = self.table_mut(text(&rows[0], 0)) else { continue };
             table.foreign.push(ForeignKey {
                 name: field(1),
-                columns: vec![field(2)],
+                columns: texts(rows, 2),
                 parent: field(3),
-                parent_columns: vec![field(4)],
+                parent_columns: texts(rows, 4),
                 on_update: field(5),
                 on_delete: field(6),
-                proven: text(row, 7) == "1",
+                proven: text(&rows[0], 7) == "1",
             });
         }
     }

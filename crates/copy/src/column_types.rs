@@ -100,9 +100,7 @@ fn long_decimals(
         }
         let name = quoted(engine, &column.name);
         let Some(condition) = engine.dialect.longer_decimal(&name, whole, part) else { continue };
-        let filter = table.filter.as_ref().map(|filter| format!(" AND ({filter})")).unwrap_or_default();
-        let sql = format!("SELECT COUNT(*) FROM {} WHERE ({condition}){filter}", engine.from(table));
-        if source.number(&sql)? > 0
+        if source.count(table, &condition)? > 0
             && let Some(text) = casts.longer(kind)
         {
             (types.mapped, types.is_longer) = (text, true);

@@ -11,7 +11,7 @@ use crate::issue::{Accepted, Becomes, Issue, IssueKind};
 use crate::names::Names;
 use crate::page::PageSize;
 use crate::plan::{ColumnPlan, Resume, TablePlan};
-use crate::scan::{ScannedColumn, scan};
+use crate::scan::scan;
 use crate::script::quoted;
 use crate::sql::Side;
 use crate::types::{Class, ColumnTypes, UNLIMITED};
@@ -62,21 +62,14 @@ impl OneTable<'_> {
             );
             return Err(Error::unsupported(what).hint("leave the table out with --exclude"));
         }
-        for (index, count) in &scanned.long_entries {
-            let (count, most) = (units::count(*count), self.target.longest_entry.unwrap_or_default());
-            let detail = format!(
-                "{count} rows have more than {most} bytes in this index, which {} may refuse",
-                self.target.name
-            );
-            let object = format!("{}.{index}", table.name);
-            self.issues.push(Issue::new(IssueKind::TextLength, object, detail));
-        }
-        let columns = table.columns.iter().zip(&types).zip(&scanned.columns);
-        let columns = columns.map(|((column, types), scanned)| match native {
-            Some(_) => Ok(self.native_column(column, types, scanned)),
-            None => self.column(column, types, scanned),
-        });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
+        self.issues.extend(scanned.issues);
+        let columns = table.columns.iter().zip(&types).zip(&scanned.unfit);
+        let columns: Vec<ColumnPlan> = columns
+            .map(|((column, types), unfit)| match native {
+                Some(_) => self.native_column(column, types),
+                None => self.column(column, types, unfit),
+            })
+            .collect();
         let key = key(table, &columns);
         let resume = match table.hidden {
             Some(hidden) => Resume::Hidden(hidden),
@@ -113,12 +106,6 @@ impl OneTable<'_> {
         differ_in_more_than_case(self.facts.folds_columns, &mut names, &format!("columns of table {table}"))
     }
 
-    /// The expression that reads a column.
-    fn read(&self, column: &Column, types: &ColumnTypes) -> String {
-        let engine = self.source.engine;
-        engine.dialect.read(&types.kind, &quoted(engine, &column.name))
-    }
-
     /// Whether a row has more bytes in its page: of a long value those of a pointer.
     fn has_long_row(&mut self, types: &[ColumnTypes], most: u64) -> Result<bool> {
         let engine = self.source.engine;
@@ -132,20 +119,22 @@ impl OneTable<'_> {
             }
         });
         let sizes = sizes.collect::<Vec<_>>().join(" + ");
-        let filter = self.table.filter.as_ref().map(|filter| format!(" AND ({filter})")).unwrap_or_default();
-        let sql = format!("SELECT COUNT(*) FROM {} WHERE {sizes} > {most}{filter}", engine.from(self.table));
-        Ok(self.source.number(&sql)? > 0)
+        Ok(self.source.count(self.table, &format!("{sizes} > {most}"))? > 0)
     }
 
     /// A column as the engine renders it.
-    fn native_column(&mut self, column: &Column, types: &ColumnTypes, scanned: &ScannedColumn) -> ColumnPlan {
-        self.list_refused(column, scanned);
+    fn native_column(&mut self, column: &Column, types: &ColumnTypes) -> ColumnPlan {
         if let Collation::Named(name) | Collation::Binary(name) = &column.collation
             && types.kind.class.is_text()
             && !self.facts.collations.contains(name)
         {
             self.list(column, IssueKind::Collation, format!("the target does not have {name}"));
         }
+        self.as_it_is(column, types)
+    }
+
+    fn as_it_is(&self, column: &Column, types: &ColumnTypes) -> ColumnPlan {
+        let engine = self.source.engine;
         ColumnPlan {
             name: column.name.clone(),
             kind: types.kind.clone(),
@@ -155,30 +144,24 @@ impl OneTable<'_> {
             exact: types.exact,
             mend: Vec::new(),
             identity: None,
-            read: self.read(column, types),
+            read: engine.dialect.read(&types.kind, &quoted(engine, &column.name)),
             rounds: false,
             written: column.generated.is_none(),
         }
     }
 
-    fn column(
-        &mut self,
-        column: &Column,
-        types: &ColumnTypes,
-        scanned: &ScannedColumn,
-    ) -> Result<ColumnPlan> {
+    fn column(&mut self, column: &Column, types: &ColumnTypes, unfit: &[(IssueKind, u64)]) -> ColumnPlan {
         let (table, target, same) = (self.table, self.target, self.source.engine == self.target);
         let (kind, mapped, exact) = (&types.kind, &types.mapped, types.exact);
         let mut identity =
             if column.identity { target.dialect.identity(table, column, mapped) } else { None };
         // Where the numbered column must be of a certain type, which may not reach as far as the numbers.
         if kind.class == Class::UInt64 && identity.is_some_and(|identity| identity.type_name.is_some()) {
-            let (name, from) = (self.source.quoted(&column.name), self.source.engine.from(table));
-            let sql = format!("SELECT COUNT(*) FROM {from} WHERE {name} > {}", i64::MAX);
-            identity = identity.filter(|_| self.source.number(&sql).is_ok_and(|large| large == 0));
+            let large = format!("{} > {}", self.source.quoted(&column.name), i64::MAX);
+            identity = identity.filter(|_| self.source.count(table, &large).is_ok_and(|large| large == 0));
         }
         let default = defaults::clause(exact, target, &column.default, kind, mapped);
-        self.list_types(column, types, scanned)?;
+        self.list_types(column, types);
         if let Some(expression) = &column.generated {
             self.list(column, IssueKind::Generated, expression.clone());
         }
@@ -189,11 +172,8 @@ impl OneTable<'_> {
             self.list(column, IssueKind::Collation, name.clone());
         }
         if column.identity && identity.is_none() {
-            self.list(
-                column,
-                IssueKind::Identity,
-                format!("{} cannot give numbers to this column", target.name),
-            );
+            let detail = format!("{} cannot give numbers to this column", target.name);
+            self.list(column, IssueKind::Identity, detail);
         }
         let documents = match mapped.stored.class {
             Class::Json if !exact => target.dialect.documents(&mapped.stored, &self.facts.edition),
@@ -207,8 +187,7 @@ impl OneTable<'_> {
         }
         let mut mend = Vec::new();
         let mut nullable = column.nullable;
-        self.list_refused(column, scanned);
-        for (unfit, count) in &scanned.unfit {
+        for (unfit, count) in unfit {
             self.list(column, *unfit, format!("{} values", units::count(*count)));
             let becomes = self.accepted.becomes(*unfit, &format!("{}.{}", table.name, column.name));
             let is_null = becomes == Becomes::Usual;
@@ -216,16 +195,6 @@ impl OneTable<'_> {
             if becomes != Becomes::Itself {
                 mend.push((*unfit, becomes));
             }
-        }
-        if scanned.nulls > 0 {
-            let why = format!(
-                "column {}.{}: the key has {} nulls, and {} allows none",
-                table.name,
-                column.name,
-                units::count(scanned.nulls),
-                target.name
-            );
-            return Err(Error::unsupported(why).hint("correct them, or leave the table out with --tables"));
         }
         let default = match default {
             _ if identity.is_some() => String::new(),
@@ -249,19 +218,8 @@ impl OneTable<'_> {
             quoted(target, &column.name),
             type_name.unwrap_or(&mapped.sql)
         );
-        Ok(ColumnPlan {
-            name: column.name.clone(),
-            kind: kind.clone(),
-            mapped: mapped.clone(),
-            nullable,
-            sql,
-            exact,
-            mend,
-            identity: identity.is_some().then(|| column.next.unwrap_or(1)),
-            read: self.read(column, types),
-            rounds,
-            written: true,
-        })
+        let identity = identity.is_some().then(|| column.next.unwrap_or(1));
+        ColumnPlan { nullable, sql, mend, identity, rounds, written: true, ..self.as_it_is(column, types) }
     }
 
     fn list(&mut self, column: &Column, kind: IssueKind, detail: String) {
@@ -269,14 +227,7 @@ impl OneTable<'_> {
         self.issues.push(Issue::new(kind, object, detail));
     }
 
-    /// Lists values that no acceptance changes, and that the target refuses.
-    fn list_refused(&mut self, column: &Column, scanned: &ScannedColumn) {
-        for (kind, what) in &scanned.refused {
-            self.list(column, *kind, format!("{what}: the target refuses them (--reject)"));
-        }
-    }
-
-    fn list_types(&mut self, column: &Column, types: &ColumnTypes, scanned: &ScannedColumn) -> Result<()> {
+    fn list_types(&mut self, column: &Column, types: &ColumnTypes) {
         let (kind, mapped, declared) = (&types.kind, &types.mapped, &column.declared);
         // A column without a type is one of the type that all its values have.
         if let Some((name, count)) = types.corrected.filter(|(_, count)| *count > 0) {
@@ -293,31 +244,19 @@ impl OneTable<'_> {
         // Those of SQLite are no limits.
         let is_limited = matches!(kind.class, Class::Char | Class::Varchar)
             && kind.n != UNLIMITED
-            && self.source.engine.storage_class.is_none();
+            && !self.source.engine.is_loose;
         let is_given = types.exact || self.casts.are_given(&self.table.name, column);
-        if is_limited && mapped.stored.class == Class::Text && !is_given && !types.is_widened {
-            let detail = format!("{declared} becomes {}: its text has no maximum length", mapped.sql);
-            self.list(column, IssueKind::TextLength, detail);
+        let is_free = is_limited && mapped.stored.class == Class::Text && !is_given && !types.is_widened;
+        for (_, why) in [
+            (is_free, ": its text has no maximum length"),
+            (types.is_widened, ": a row has a maximum length"),
+            (types.longest.is_some(), ", since it is indexed"),
+        ]
+        .into_iter()
+        .filter(|(is, _)| *is)
+        {
+            self.list(column, IssueKind::TextLength, format!("{declared} becomes {}{why}", mapped.sql));
         }
-        if types.is_widened {
-            let detail = format!("{declared} becomes {}: a row has a maximum length", mapped.sql);
-            self.list(column, IssueKind::TextLength, detail);
-        }
-        let Some(longest) = types.longest else { return Ok(()) };
-        if scanned.too_long > 0 {
-            let (count, name) = (units::count(scanned.too_long), self.target.name);
-            let why = format!(
-                "column {}.{}: {count} values are longer than {longest}, the longest in an index of {name}",
-                self.table.name, column.name
-            );
-            return Err(Error::unsupported(why).hint("leave the table out with --tables"));
-        }
-        self.list(
-            column,
-            IssueKind::TextLength,
-            format!("{declared} becomes {}, since it is indexed", mapped.sql),
-        );
-        Ok(())
     }
 }
 

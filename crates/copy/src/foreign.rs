@@ -112,22 +112,17 @@ fn why_not(
 /// The clause or the statement that makes a foreign key.
 fn statement(target: &Engine, table: &Table, key: &ForeignKey, taken: &mut Names) -> Named {
     let name = taken.of(&table.name, &key.name, true);
-    let action = |word: &str, action: &str| match action {
-        "NO ACTION" | "" => String::new(),
-        action => format!(" ON {word} {action}"),
-    };
     let parents = if key.parent_columns.is_empty() {
         String::new()
     } else {
         format!(" ({})", names(target, &key.parent_columns))
     };
     let clause = format!(
-        "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {}{parents}{}{}",
+        "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {}{parents}{}",
         quoted(target, &name),
         names(target, &key.columns),
         quoted(target, &key.parent),
-        action("UPDATE", &key.on_update),
-        action("DELETE", &key.on_delete),
+        key.actions(),
     );
     let sql = if target.foreign_keys_inline {
         clause

@@ -3,6 +3,7 @@
 use crate::catalog::{Catalog, Leftover, Named, Table, Text};
 use crate::engines::engine::{Backslash, Engine};
 use crate::issue::{Issue, IssueKind};
+use crate::names::ordered;
 use crate::plan::{Left, Plan};
 use crate::script::{comment, literal, quoted, statement};
 use crate::wanted::{Parts, Wanted};
@@ -52,16 +53,17 @@ fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Stri
         Text::InMode(mode, sql) if is_own => in_mode(target, mode, sql),
         Text::Remark { own, .. } if is_own && !own.is_empty() => statement(target, own),
         Text::Statement(text) | Text::InMode(_, text) | Text::Words(text) => comment(text),
-        Text::Remark { what, column, text, .. } => {
+        Text::Remark { what, text, .. } => {
             let written = || {
                 let table = plan.tables.iter().find(|table| Some(&table.name) == leftover.table.as_ref())?;
-                let of_column = match column {
-                    None if what != "TABLE" => return None,
-                    None => None,
-                    Some(name) => Some(table.columns.iter().find(|known| known.name == *name)?),
+                let mut columns = table.columns.iter();
+                let column = match what.as_str() {
+                    "TABLE" => None,
+                    "COLUMN" => Some(columns.find(|known| known.name == leftover.name)?),
+                    _ => return None,
                 };
-                let of_column = of_column.map(|column| (quoted(target, &column.name), column.sql.as_str()));
-                let of_column = of_column.as_ref().map(|(name, sql)| (name.as_str(), *sql));
+                let name = column.map(|column| quoted(target, &column.name));
+                let of_column = name.as_deref().zip(column.map(|column| column.sql.as_str()));
                 let literal = literal(target, text).ok()?;
                 target.dialect.comment(&quoted(target, &table.to), of_column, &literal)
             };
@@ -172,20 +174,10 @@ fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<&'i Issue> {
         IssueKind::Grant => 5,
         _ => 2,
     };
-    let mut ordered = Vec::new();
-    for wanted in 0..6 {
-        let of_rank = issues.iter().filter(|issue| rank(issue) == wanted && !issue.text.is_empty());
-        let mut rest: Vec<&Issue> = of_rank.collect();
-        while !rest.is_empty() {
-            let is_free = |issue: &&Issue| {
-                let has =
-                    |name: &str| issue.text.contains(name) || issue.text.contains(&quoted(target, name));
-                let names = |other: &&Issue| other.object != issue.object && has(&other.object);
-                issue.kind != IssueKind::View || !rest.iter().any(names)
-            };
-            let at = rest.iter().position(is_free).unwrap_or(0);
-            ordered.push(rest.remove(at));
-        }
-    }
-    ordered
+    let names = |issue: &&Issue, other: &&Issue| {
+        let has = |name: &str| issue.text.contains(name) || issue.text.contains(&quoted(target, name));
+        issue.kind == IssueKind::View && other.object != issue.object && has(&other.object)
+    };
+    let of_rank = |wanted| issues.iter().filter(move |issue| rank(issue) == wanted && !issue.text.is_empty());
+    (0..6).flat_map(|wanted| ordered(of_rank(wanted).collect(), names)).collect()
 }

@@ -25,7 +25,7 @@ pub mod engines;
 pub mod event;
 mod foreign;
 pub mod issue;
-mod leftovers;
+pub mod leftovers;
 mod make;
 pub mod names;
 mod needs;

@@ -34,6 +34,17 @@ pub fn differ<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<()> {
     })
 }
 
+/// Things, each after those that it waits for, where that is possible.
+pub fn ordered<T>(mut left: Vec<T>, waits: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    let mut ordered = Vec::new();
+    while !left.is_empty() {
+        let is_free = |one: &T| !left.iter().any(|other| waits(one, other));
+        let at = left.iter().position(is_free).unwrap_or(0);
+        ordered.push(left.remove(at));
+    }
+    ordered
+}
+
 /// Names of indexes and constraints on the target.
 pub struct Names {
     taken: HashSet<String>,

@@ -75,9 +75,9 @@ impl Page {
     /// The rows for which `keep` is true.
     #[must_use]
     pub fn with_rows(&self, keep: impl Fn(usize) -> bool) -> Self {
-        let mut page = Self::new(self.width);
+        let mut page = Self { is_lines: self.is_lines, ..Self::new(self.width) };
         for row in (0..self.rows()).filter(|row| keep(*row)) {
-            (0..self.width).for_each(|at| page.push(self.cell(row, at)));
+            (0..self.width).for_each(|at| page.push(self.at(row * self.width + at)));
         }
         page
     }
@@ -94,9 +94,18 @@ impl Page {
         self.at(self.slots.len().wrapping_sub(1))
     }
 
-    /// A value; null outside the page.
+    /// A value; null outside the page. Of a line, a whole number or the field as it stands there, in any encoding.
     pub fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        self.at(row * self.width + column)
+        match self.at(row * self.width) {
+            Cell::Bytes(line) if self.is_lines => {
+                let mut fields = line.strip_suffix(b"\n").unwrap_or(line).split(|byte| *byte == b'\t');
+                let whole = |field| str::from_utf8(field).ok()?.parse().ok();
+                fields
+                    .nth(column)
+                    .map_or(Cell::Null, |field| whole(field).map_or(Cell::Bytes(field), Cell::Int))
+            }
+            _ => self.at(row * self.width + column),
+        }
     }
 
     fn at(&self, at: usize) -> Cell<'_> {
@@ -108,7 +117,16 @@ impl Page {
     }
 }
 
-impl Cell<'_> {
+impl<'a> Cell<'a> {
+    /// The value as a parameter: text, if it is UTF-8.
+    pub fn value(self) -> Value<'a> {
+        match self {
+            Cell::Null => Value::Null,
+            Cell::Int(number) => Value::Int(number),
+            Cell::Bytes(bytes) => str::from_utf8(bytes).map_or(Value::Bytes(bytes), Value::Text),
+        }
+    }
+
     /// The value as JSON; bytes that are no text become hexadecimal digits.
     pub fn json(&self) -> serde_json::Value {
         match self {

@@ -8,7 +8,6 @@ use crate::script::comment;
 use crate::types::{Kind, Mapped};
 use crate::wanted::Parts;
 use kurabe_core::Error;
-use std::fmt::Write as _;
 
 /// A column of a new table.
 #[derive(Clone, Debug)]
@@ -137,20 +136,13 @@ impl Plan {
 
     /// The plan as text: its statements.
     pub fn statements(&self) -> String {
-        let mut text = String::new();
-        if self.parts == Parts::Data {
-            return text;
-        }
-        for named in &self.before {
-            let _ = writeln!(text, "{};", named.sql);
-        }
-        for table in &self.tables {
-            let _ = writeln!(text, "{};", table.create);
-        }
-        let later = self.tables.iter().flat_map(|table| table.indexes.iter());
-        for named in later.chain(self.tables.iter().flat_map(|table| table.foreign.iter())) {
-            let _ = writeln!(text, "{};", named.sql);
-        }
-        text
+        let before = self.before.iter().map(|named| named.sql.as_str());
+        let tables = self.tables.iter().map(|table| table.create.as_str());
+        let indexes = self.tables.iter().flat_map(|table| &table.indexes);
+        let later = indexes
+            .chain(self.tables.iter().flat_map(|table| &table.foreign))
+            .map(|named| named.sql.as_str());
+        let all = before.chain(tables).chain(later).filter(|_| self.parts != Parts::Data);
+        all.flat_map(|sql| [sql, ";\n"]).collect()
     }
 }

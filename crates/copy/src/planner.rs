@@ -7,17 +7,18 @@ use crate::engines::engine::Engine;
 use crate::engines::facts::{Carried, TargetFacts};
 use crate::engines::queries::others;
 use crate::foreign;
+use crate::issue::{Issue, IssueKind};
 use crate::leftovers;
-use crate::names::{Names, differ};
+use crate::names::{Names, differ, ordered};
 use crate::needs::{needed, types_exist};
-use crate::plan::{Left, Plan, TablePlan};
+use crate::plan::{Left, Plan};
+use crate::script::check;
 use crate::sql::{Side, text};
 use crate::state;
 use crate::wanted::{Parts, Wanted, chosen, existing, own, prepare};
 use kurabe_core::sort;
 use kurabe_core::{Error, Result};
 use kurabe_driver_common::ownership::MARKER;
-use std::collections::HashSet;
 
 /// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables. `there` is what exists
 /// on the target, if only rows are copied.
@@ -41,6 +42,13 @@ pub fn plan(
         |name: &&String| catalog.names.contains(name) && !tables.iter().any(|table| table.name == **name);
     plan.left = own.iter().filter(is_left).map(|name| Left::own(name)).collect();
     plan.issues = leftovers::without_columns(&mut tables, target, facts.same_server);
+    if !matches!(&*facts.encoding, "" | "UTF8") {
+        let detail = format!(
+            "its encoding is {}: it refuses texts that are too long in bytes, or have other characters (--reject)",
+            facts.encoding
+        );
+        plan.issues.push(Issue::new(IssueKind::StorageClass, "the target".to_owned(), detail));
+    }
     let mut casts = wanted.casts.clone();
     casts.check(&tables)?;
     if let Some(there) = there {
@@ -94,11 +102,15 @@ pub fn plan(
         let is_native = |name: &str| tables.iter().any(|table| table.name == name && table.native.is_some());
         plan.after
             .extend(comments.into_iter().filter(|made| is_native(&made.name) || all && made.name.is_empty()));
+        plan.before.iter().chain(&plan.after).try_for_each(|made| check(&made.sql))?;
     }
     leftovers::list(&mut plan, target, &catalog, &tables, wanted, facts.same_server);
     plan.leave_out(target, wanted, &catalog, facts.same_server)?;
     sort::by(&mut plan.issues, |a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
-    parents_first(&mut plan.tables, &tables);
+    plan.tables = ordered(plan.tables, |plan, other| {
+        let table = tables.iter().find(|table| table.name == plan.name && plan.name != other.name);
+        table.is_some_and(|table| table.foreign.iter().any(|key| key.parent == other.name))
+    });
     Ok(plan)
 }
 
@@ -111,13 +123,17 @@ fn check_table(
     made: &Table,
 ) -> Result<()> {
     let name = &made.name;
-    if let Some(why) = target.refuses_name(name) {
+    let native = table.native.iter().filter(|_| facts.same_server);
+    let texts = native.flat_map(|native| {
+        native.later.iter().chain(&native.foreign).map(|made| &made.sql).chain([&native.create])
+    });
+    let mut texts = table.columns.iter().map(|column| &column.name).chain([&table.name]).chain(texts);
+    texts.try_for_each(|text| check(text)).map_err(|error| error.context(format!("table {}", table.name)))?;
+    let is_own = [MARKER, state::NAME].iter().any(|own| own.eq_ignore_ascii_case(name));
+    let own = "the record of the copy has this name on the target while it is copied";
+    let own = Some(own.to_owned()).filter(|_| is_own && wanted.parts != Parts::Data);
+    if let Some(why) = target.refuses_name(name).or(own) {
         let why = format!("table {name}: {why}");
-        return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
-    }
-    if [MARKER, state::NAME].iter().any(|own| own.eq_ignore_ascii_case(name)) && wanted.parts != Parts::Data {
-        let why =
-            format!("table {name}: the record of the copy has this name on the target while it is copied");
         return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
     }
     match facts.requires_keys.filter(|_| made.primary.is_empty() && wanted.parts != Parts::Data) {
@@ -142,39 +158,19 @@ fn besides(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<N
         for row in source.catalogue(&others.sql)? {
             let table = row.first().and_then(Option::as_deref);
             let own = source.engine.dialect.own_text(source, others.kind, &row)?;
-            if same
-                && others.carried == Carried::ByText
+            let mut is_carried = !matches!(others.carried, Carried::No | Carried::Internal);
+            if others.carried == Carried::ByText
                 && let Text::Remark { own: sql, .. } | Text::Statement(sql) = &own
                 && !sql.is_empty()
             {
-                made.push(Named { name: table.unwrap_or_default().to_owned(), sql: sql.clone() });
+                is_carried = check(sql).is_ok();
+                let name = table.unwrap_or_default().to_owned();
+                made.extend((same && is_carried).then(|| Named { name, sql: sql.clone() }));
             }
             let left = catalog.leave_text(others.kind, table, text(&row, 1), own);
-            left.carried = !matches!(others.carried, Carried::No | Carried::Internal);
+            left.carried = is_carried;
             left.internal = others.carried == Carried::Internal;
         }
     }
     Ok(made)
-}
-
-/// Puts tables after those that they refer to, where that is possible.
-fn parents_first(plans: &mut Vec<TablePlan>, tables: &[Table]) {
-    let mut done: HashSet<String> = HashSet::new();
-    let mut ordered = Vec::new();
-    while !plans.is_empty() {
-        let ready = |plan: &TablePlan| {
-            let table = tables.iter().find(|table| table.name == plan.name);
-            table.is_none_or(|table| {
-                let waits = |parent: &String| {
-                    plans.iter().any(|other| other.name == *parent && other.name != plan.name)
-                };
-                !table.foreign.iter().any(|key| waits(&key.parent) && !done.contains(&key.parent))
-            })
-        };
-        let at = plans.iter().position(ready).unwrap_or(0);
-        let plan = plans.remove(at);
-        done.insert(plan.name.clone());
-        ordered.push(plan);
-    }
-    *plans = ordered;
 }

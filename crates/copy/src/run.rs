@@ -121,8 +121,13 @@ impl<'a> Copy<'a> {
         }
         self.holder = holder;
         let mut facts = self.target.engine.dialect.facts(&mut self.target)?;
-        facts.same_server =
-            engine == self.target.engine && engine.dialect.facts(&mut self.source)?.edition == facts.edition;
+        if engine == self.target.engine {
+            let own = engine.dialect.facts(&mut self.source)?;
+            facts.same_server = own.edition == facts.edition;
+            if own.encoding == facts.encoding {
+                facts.encoding.clear();
+            }
+        }
         let there = match wanted.parts {
             Parts::Data => Some(self.target.engine.dialect.catalog(&mut self.target)?),
             _ => None,

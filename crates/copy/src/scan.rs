@@ -4,13 +4,13 @@ use crate::catalog::Table;
 use crate::classes::kind_of;
 use crate::engines::engine::Engine;
 use crate::engines::facts::{DocumentLimits, TargetFacts};
-use crate::issue::IssueKind;
+use crate::issue::{Issue, IssueKind};
 use crate::page::PageSize;
 use crate::script::quoted;
 use crate::sql::{Side, text};
 use crate::types::{Class, ColumnTypes, Correction, Kind};
 use crate::verify::document::token;
-use kurabe_core::{ErrorKind, Result, units};
+use kurabe_core::{Error, ErrorKind, Result, units};
 
 /// All kinds of values that depend on the value, not on the type.
 const OF_VALUES: &[IssueKind] = &[
@@ -27,23 +27,10 @@ const OF_VALUES: &[IssueKind] = &[
 pub struct Scanned {
     /// The number of rows.
     pub rows: u64,
-    /// What it found in each column.
-    pub columns: Vec<ScannedColumn>,
-    /// Indexes that the target may refuse, and in how many rows their entries are too long.
-    pub long_entries: Vec<(String, u64)>,
-}
-
-/// What a pass found in a column.
-#[derive(Clone, Debug, Default)]
-pub struct ScannedColumn {
-    /// Kinds of values that the target cannot hold, and how many there are.
-    pub unfit: Vec<(IssueKind, u64)>,
-    /// Kinds of values that no acceptance changes and that the target refuses, with what is said of them.
-    pub refused: Vec<(IssueKind, String)>,
-    /// The number of values that are longer than a key may be.
-    pub too_long: u64,
-    /// The number of nulls in a column that has none on the target.
-    pub nulls: u64,
+    /// Kinds of values of each column that the target cannot hold, and how many there are.
+    pub unfit: Vec<Vec<(IssueKind, u64)>>,
+    /// Values and indexes that no acceptance changes, and that the target may refuse.
+    pub issues: Vec<Issue>,
 }
 
 /// What the values of columns are, on an engine whose columns hold values of any type. Passes: what is stored, whether
@@ -53,11 +40,13 @@ pub fn corrections(source: &mut Side, table: &Table, kinds: &[Kind]) -> Result<V
     let engine = source.engine;
     let mut found: Vec<Correction> = vec![None; kinds.len()];
     let mut of_type = Vec::new();
+    if !engine.is_loose {
+        return Ok(found);
+    }
     for column in &table.columns {
-        let Some(stored) = engine.storage_class.map(|class| class(&quoted(engine, &column.name))) else {
-            return Ok(found);
-        };
-        of_type.extend(["integer", "real", "text", "blob"].map(|class| format!("{stored} = '{class}'")));
+        let name = quoted(engine, &column.name);
+        of_type
+            .extend(["integer", "real", "text", "blob"].map(|class| format!("typeof({name}) = '{class}'")));
     }
     let counts = count(source, table, &of_type)?.1;
     for (at, counts) in counts.chunks(4).enumerate() {
@@ -128,12 +117,15 @@ fn stored(kind: &Kind, integers: u64, reals: u64, texts: u64, blobs: u64) -> Cor
 
 enum What {
     Unfit(IssueKind),
-    TooLong,
-    Nulls,
+    /// Values of which no copy is made, for this reason.
+    Never(String),
     LongEntry(String),
 }
 
 /// Counts a table's rows, and the values that will not map.
+///
+/// # Errors
+/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for values of which no copy is made.
 pub fn scan(
     source: &mut Side,
     target: &Engine,
@@ -161,11 +153,15 @@ pub fn scan(
         if let Some(longest) = types.longest {
             let length =
                 if kind.class.is_bytes() { (engine.octets)(&name) } else { (engine.characters)(&name) };
-            count(What::TooLong, format!("{length} > {longest}"));
+            let why = format!("values are longer than {longest}, the longest in an index of {}", target.name);
+            count(What::Never(why), format!("{length} > {longest}"));
         }
-        // Keys of some engines hold nulls.
-        if !types.exact && table.primary.contains(&column.name) && engine.has_null_keys {
-            count(What::Nulls, format!("{name} IS NULL"));
+        if let Some(condition) = engine.dialect.has_no_unicode(column, &name) {
+            count(What::Never("texts have characters that Unicode lacks".to_owned()), condition);
+        }
+        if !types.exact && table.primary.contains(&column.name) && engine.is_loose {
+            let why = format!("nulls are in the key, and {} allows none", target.name);
+            count(What::Never(why), format!("{name} IS NULL"));
         }
     }
     for (name, condition) in target.longest_entry.iter().flat_map(|most| entries(engine, table, types, *most))
@@ -174,23 +170,43 @@ pub fn scan(
         asked.push((0, What::LongEntry(name)));
     }
     let (rows, counts) = count(source, table, &conditions)?;
-    let columns = vec![ScannedColumn::default(); table.columns.len()];
-    let mut scanned = Scanned { rows, columns, long_entries: Vec::new() };
+    let mut scanned = Scanned { rows, unfit: vec![Vec::new(); table.columns.len()], issues: Vec::new() };
     for ((at, what), number) in asked.into_iter().zip(counts).filter(|(_, number)| *number > 0) {
-        let column = &mut scanned.columns[at];
+        let (column, count) = (&table.columns[at].name, units::count(number));
         match what {
             What::Unfit(IssueKind::Enum) => {
-                let what = format!("{} values are no word of the type", units::count(number));
-                column.refused.push((IssueKind::Enum, what));
+                let what = format!("{count} values are no word of the type");
+                scanned.issues.push(refused(table, column, IssueKind::Enum, &what));
             }
-            What::Unfit(kind) => column.unfit.push((kind, number)),
-            What::TooLong => column.too_long = number,
-            What::Nulls => column.nulls = number,
-            What::LongEntry(index) => scanned.long_entries.push((index, number)),
+            What::Unfit(kind) => scanned.unfit[at].push((kind, number)),
+            What::Never(why) => {
+                let what = format!("column {}.{column}: {count} {why}", table.name);
+                return Err(
+                    Error::unsupported(what).hint("correct them, or leave the table out with --exclude")
+                );
+            }
+            What::LongEntry(index) => {
+                let most = target.longest_entry.unwrap_or_default();
+                let detail = format!(
+                    "{count} rows have more than {most} bytes in this index, which {} may refuse",
+                    target.name
+                );
+                scanned.issues.push(Issue::new(
+                    IssueKind::TextLength,
+                    format!("{}.{index}", table.name),
+                    detail,
+                ));
+            }
         }
     }
-    refused(source, target, facts, table, types, &mut scanned.columns)?;
+    scanned.issues.extend(texts(source, target, facts, table, types)?);
     Ok(scanned)
+}
+
+/// Values of a column that the target refuses, of this kind.
+fn refused(table: &Table, column: &str, kind: IssueKind, what: &str) -> Issue {
+    let detail = format!("{what}: the target refuses them (--reject)");
+    Issue::new(kind, format!("{}.{column}", table.name), detail)
 }
 
 /// The indexes with text or bytes, which the target makes as they are, and the condition that a row's entry is longer than this.
@@ -209,43 +225,40 @@ fn entries(engine: &Engine, table: &Table, types: &[ColumnTypes], most: u64) -> 
 }
 
 /// Counts values that the target refuses, and of which only the bytes show it: texts that are not UTF-8, which SQLite has, and
-/// documents beyond the limits of the target's server.
-fn refused(
+/// databases of PostgreSQL without an encoding, and documents beyond the limits of the target's server.
+fn texts(
     source: &mut Side,
     target: &Engine,
     facts: &TargetFacts,
     table: &Table,
     types: &[ColumnTypes],
-    found: &mut [ScannedColumn],
-) -> Result<()> {
+) -> Result<Vec<Issue>> {
     let engine = source.engine;
     let (mut list, mut asked) = (Vec::new(), Vec::new());
+    let maybe_not_utf8 = engine.dialect.maybe_not_utf8(source)?;
+    let is_other = |types: &ColumnTypes| !types.exact || !facts.encoding.is_empty();
     for (at, (column, types)) in
-        table.columns.iter().zip(types).enumerate().filter(|(_, (_, types))| !types.exact)
+        table.columns.iter().zip(types).enumerate().filter(|(_, (_, types))| is_other(types))
     {
         let (name, stored) = (quoted(engine, &column.name), &types.mapped.stored);
+        let class = types.kind.class;
         let limits = target.dialect.document_limits(stored, &facts.edition);
-        let limits = limits.filter(|_| types.kind.class == Class::Json);
-        let is_loose = engine.storage_class.is_some() && !stored.class.is_bytes();
-        if limits.is_some() {
-            list.push(engine.dialect.read(&types.kind, &name));
-        } else if is_loose && (types.kind.class.is_text() || types.kind.class == Class::Json) {
-            // A text with other bytes than those of ASCII, or with a zero, after which patterns see nothing.
-            let other =
-                format!("{name} GLOB '*[^' || char(1) || '-' || char(127) || ']*' OR instr({name}, char(0))");
-            list.push(format!(
-                "CASE WHEN typeof({name}) = 'text' AND ({other}) THEN CAST({name} AS BLOB) END"
-            ));
-        } else {
+        let limits = limits.filter(|_| class == Class::Json && !types.exact);
+        let is_text = class.is_text() || matches!(class, Class::Json | Class::Native);
+        let text = maybe_not_utf8.filter(|_| is_text && !stored.class.is_bytes());
+        let Some(read) =
+            limits.map(|_| engine.dialect.read(&types.kind, &name)).or(text.map(|text| text(&name)))
+        else {
             continue;
-        }
+        };
+        list.push(read);
         asked.push((at, limits, [0_u64; 2]));
     }
+    let mut issues = Vec::new();
     if asked.is_empty() {
-        return Ok(());
+        return Ok(issues);
     }
-    let filter = table.filter.as_ref().map(|filter| format!(" WHERE ({filter})")).unwrap_or_default();
-    let sql = format!("SELECT {} FROM {}{filter}", list.join(", "), engine.from(table));
+    let sql = format!("SELECT {} FROM {}", list.join(", "), engine.rows(table, None));
     source.pages(&sql, &[], PageSize::default(), &mut |reply| {
         for row in 0..reply.rows() {
             for (at, (_, limits, counts)) in asked.iter_mut().enumerate() {
@@ -259,10 +272,11 @@ fn refused(
         Ok(())
     })?;
     for (at, limits, [texts, documents]) in asked {
-        let refused = &mut found[at].refused;
+        let mut refuse = |kind, what: &str| issues.push(refused(table, &table.columns[at].name, kind, what));
         if texts > 0 {
-            let what = format!("{} texts are not UTF-8 (--cast to a type of bytes)", units::count(texts));
-            refused.push((IssueKind::StorageClass, what));
+            let texts = units::count(texts);
+            let what = format!("{texts} texts are not UTF-8 (--cast to a type of bytes)");
+            refuse(IssueKind::StorageClass, &what);
         }
         if let Some(DocumentLimits { depth, has_doubles, has_zero }) = limits.filter(|_| documents > 0) {
             let numbers = if has_doubles { ", numbers beyond those of 64 bits" } else { "" };
@@ -271,10 +285,10 @@ fn refused(
             let what = format!(
                 "{documents} documents have half a surrogate pair{zero}{numbers} or more than {depth} levels"
             );
-            refused.push((IssueKind::Json, what));
+            refuse(IssueKind::Json, &what);
         }
     }
-    Ok(())
+    Ok(issues)
 }
 
 /// Whether a document, which is well formed, has what a server refuses.
@@ -313,8 +327,7 @@ fn count(source: &mut Side, table: &Table, conditions: &[String]) -> Result<(u64
     for chunk in chunks {
         let counted = chunk.iter().map(|condition| format!("COUNT(CASE WHEN {condition} THEN 1 END)"));
         let list: Vec<String> = ["COUNT(*)".to_owned()].into_iter().chain(counted).collect();
-        let filter = table.filter.as_ref().map(|filter| format!(" WHERE {filter}")).unwrap_or_default();
-        let sql = format!("SELECT {} FROM {}{filter}", list.join(", "), source.engine.from(table));
+        let sql = format!("SELECT {} FROM {}", list.join(", "), source.engine.rows(table, None));
         let found = source.rows(&sql).map_err(|error| match error.kind() {
             ErrorKind::NotPermitted => error.hint(format!("--exclude {} leaves the table out", table.name)),
             _ => error,

@@ -15,17 +15,29 @@ pub fn quoted(engine: &Engine, name: &str) -> String {
 /// A text literal. No setting of the server ends it early: a quote is two, and a backslash has a partner.
 ///
 /// # Errors
-/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for text with a zero character, which ends a statement.
+/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for text with a zero character, which ends a statement or stands for what is
+/// not UTF-8.
 pub fn literal(engine: &Engine, text: &str) -> Result<String> {
-    if text.contains('\0') && engine.backslash != Backslash::Escape {
-        return Err(Error::unsupported(format!("'{}' has a zero character", text.replace('\0', "\u{fffd}"))));
-    }
+    check(text)?;
     let doubled = text.replace('\'', "''");
     Ok(match engine.backslash {
-        Backslash::Escape => format!("'{}'", doubled.replace('\\', "\\\\").replace('\0', "\\0")),
+        Backslash::Escape => format!("'{}'", doubled.replace('\\', "\\\\")),
         Backslash::Marked if text.contains('\\') => format!("E'{}'", doubled.replace('\\', "\\\\")),
         Backslash::Marked | Backslash::Plain => format!("'{doubled}'"),
     })
+}
+
+/// Refuses a text of the source that no statement can have.
+///
+/// # Errors
+/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) if it has a zero character, which also stands for what is not UTF-8.
+pub fn check(text: &str) -> Result<()> {
+    if !text.contains('\0') {
+        return Ok(());
+    }
+    let shown: String = text.replace('\0', "\u{fffd}").chars().take(160).collect();
+    Err(Error::unsupported(format!("'{shown}' is not UTF-8, or has a zero character"))
+        .hint("correct it on the source, or leave it out with --exclude"))
 }
 
 /// A comment of one or more lines. What ends a line for any engine or its client begins another line of the comment.

@@ -51,6 +51,18 @@ impl Engine {
     pub fn from(&self, table: &Table) -> String {
         format!("{}{}", if table.inherited { self.only } else { "" }, quoted(self, &table.name))
     }
+
+    /// The rows of a table that are copied, and for which this condition holds.
+    pub fn rows(&self, table: &Table, condition: Option<&str>) -> String {
+        let conditions = condition.into_iter().chain(table.filter.as_deref());
+        format!("{}{}", self.from(table), all_of(conditions.map(|condition| format!("({condition})"))))
+    }
+}
+
+/// The clause of all of these conditions, with a leading space; empty without any.
+pub fn all_of(conditions: impl IntoIterator<Item = String>) -> String {
+    let all = conditions.into_iter().collect::<Vec<_>>().join(" AND ");
+    if all.is_empty() { all } else { format!(" WHERE {all}") }
 }
 
 impl Side {
@@ -133,6 +145,11 @@ impl Side {
         Ok(self.value(sql)?.and_then(|text| text.parse().ok()).unwrap_or(0))
     }
 
+    /// How many of a table's rows that are copied this condition holds for.
+    pub fn count(&mut self, table: &Table, condition: &str) -> Result<u64> {
+        self.number(&format!("SELECT COUNT(*) FROM {}", self.engine.rows(table, Some(condition))))
+    }
+
     /// Executes an operation without parameters.
     pub fn control(&mut self, operation: &Operation) -> Result<()> {
         let prepared = self.session.prepare(operation)?;
@@ -161,14 +178,18 @@ impl Side {
     }
 }
 
-/// The rows of a reply, as text.
+/// The rows of a reply, as text. A zero character, which no definition has, stands for what is not UTF-8.
 fn rows_of(reply: &Reply) -> Vec<Row> {
     let field = |row, column| match reply.field(row, column)? {
         Value::Null => None,
         Value::Int(number) | Value::Time(number) => Some(number.to_string()),
         Value::Bool(truth) => Some(u8::from(truth).to_string()),
         Value::Text(text) => Some(text.to_owned()),
-        Value::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Value::Bytes(bytes) => {
+            let chunks = bytes.utf8_chunks();
+            let parts = chunks.map(|part| [part.valid(), if part.invalid().is_empty() { "" } else { "\0" }]);
+            Some(parts.flatten().collect())
+        }
     };
     (0..reply.rows()).map(|row| (0..reply.width()).map(|at| field(row, at)).collect()).collect()
 }
@@ -198,6 +219,16 @@ pub(crate) fn only_refused(error: Error) -> Result<Error> {
         }
         _ => Ok(error),
     }
+}
+
+/// The rows of each object of a table: those whose first two fields, its table and its name, are the same.
+pub fn by_object(rows: &[Row]) -> impl Iterator<Item = &[Row]> {
+    rows.chunk_by(|a, b| a[..2] == b[..2])
+}
+
+/// One field of several rows.
+pub fn texts(rows: &[Row], at: usize) -> Vec<String> {
+    rows.iter().map(|row| text(row, at).to_owned()).collect()
 }
 
 /// A field of a row, or empty text.

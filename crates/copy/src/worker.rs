@@ -5,11 +5,12 @@ use crate::page::{Cell, Page};
 use crate::plan::TablePlan;
 use crate::pool::{Halt, Item, Pool};
 use crate::reject::Rejects;
-use crate::rows::{Read, Reader, Writer, refused_rows, stream};
+use crate::rows::{Read, Reader, Writer, refused_rows, stream, with_row};
 use crate::run::{Open, prepare};
 use crate::sql::{Side, in_transaction, only_refused};
 use crate::state::{OfTable, Phase, Range, State};
-use crate::verify::{Digests, Of, verify};
+use crate::verify::servers::Digests;
+use crate::verify::{Of, verify};
 use crate::wanted::Parts;
 use kurabe_core::{Error, Result};
 use std::sync::mpsc::channel;
@@ -105,9 +106,11 @@ impl<'d> Worker<'d, '_> {
                         })
                     };
                     if let Err(error) = insert(target, &page, &mut next) {
-                        let Some(file) = self.reject else { return Err(error) };
+                        let Some(file) = self.reject else {
+                            return Err(with_row(target, table, &page, error));
+                        };
                         only_refused(error)?;
-                        let refused = refused_rows(target, table, &page)?;
+                        let refused = refused_rows(target, table, &page, page.rows())?;
                         file.write(table, *range, &page, &refused)?;
                         for (row, _) in &refused {
                             next.reject(digests[*row]);

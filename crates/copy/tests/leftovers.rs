@@ -268,3 +268,28 @@ fn what_belongs_to_tables_that_are_not_asked_for_is_not_listed() {
     let (names, _) = planned(&|wanted| wanted.parts = Parts::Schema).unwrap();
     assert_eq!(names, "trigger v.of_v, view v");
 }
+
+/// A partition is not made, nor is a foreign table.
+#[test]
+fn what_belongs_to_a_table_that_is_not_made_is_no_statement() {
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask(
+        "CREATE TABLE pay (id int, day date, PRIMARY KEY (id, day)) PARTITION BY RANGE (day); \
+         CREATE TABLE pay_1 PARTITION OF pay FOR VALUES FROM ('2024-01-01') TO ('2024-07-01'); \
+         CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'; \
+         CREATE TRIGGER of_part BEFORE INSERT ON pay_1 FOR EACH ROW EXECUTE FUNCTION f(); \
+         CREATE TRIGGER of_all BEFORE UPDATE ON pay FOR EACH ROW EXECUTE FUNCTION f(); ALTER TABLE pay_1 DISABLE TRIGGER of_part; \
+         ALTER TABLE pay_1 ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON pay_1 USING (true); \
+         CREATE RULE quiet AS ON DELETE TO pay_1 DO INSTEAD NOTHING; INSERT INTO pay VALUES (1, '2024-02-01')",
+    );
+    let (plan, _) = crate::common::copy_all(&from, &to).unwrap();
+    let text = plan.left_text(to.engine());
+    for line in [
+        "\n-- CREATE TRIGGER of_part", "\n-- CREATE POLICY own", "\n-- CREATE RULE quiet",
+        "\nCREATE TRIGGER of_all",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let (done, _, error) = to.feed(&text);
+    assert!(done, "{error}");
+}

@@ -4,6 +4,7 @@
 mod choices;
 mod common;
 mod databases;
+mod encodings;
 mod faults;
 mod harm;
 mod keys;

@@ -8,7 +8,6 @@ use crate::sql::{Row, text};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::driver::Session;
-use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
 
 /// The placeholder of a parameter in the texts of this crate. No SQL contains it otherwise.
@@ -50,6 +49,9 @@ impl Undo {
         error.server_code().is_some_and(|code| not_temporary.contains(&code))
     }
 }
+
+/// An expression of a column or a value.
+pub type Expression = fn(&str) -> String;
 
 /// A hash of 64 bits of a value, of which there are the type, the column, whether it may be null, and the hash of the values before it.
 pub type Hash = fn(&str, &str, bool, String) -> String;
@@ -109,12 +111,10 @@ pub struct Engine {
     pub overriding: &'static str,
     /// Whether bytes are read and written as `\x` and hexadecimal digits.
     pub bytes_as_hex: bool,
-    /// The expression of a value's storage class, for engines whose columns hold values of any type.
-    pub storage_class: Option<fn(&str) -> String>,
+    /// Whether columns hold values of any type, and primary keys nulls.
+    pub is_loose: bool,
     /// The expression that reads a column of a key with its storage class; `None` if [`Dialect::read`] tells all.
     pub read_key: Option<fn(&str) -> String>,
-    /// Whether a primary key may hold nulls.
-    pub has_null_keys: bool,
     /// The length of a value in bytes.
     pub octets: fn(&str) -> String,
     /// The length of a text in characters.
@@ -205,9 +205,8 @@ impl Engine {
             longest_decimal: None,
             overriding: "",
             bytes_as_hex: false,
-            storage_class: None,
+            is_loose: false,
             read_key: None,
-            has_null_keys: false,
             octets: |column| format!("OCTET_LENGTH({column})"),
             characters: |column| format!("CHAR_LENGTH({column})"),
             insert_limits: (500, 20_000),
@@ -243,10 +242,10 @@ impl PartialEq for Engine {
 }
 
 /// What an engine does in its own way: statements and expressions that depend on more than a name.
+#[expect(unused_variables, reason = "parameters of what most engines do not have")]
 pub trait Dialect: Sync {
     /// The type that is like one that `casts/types.toml` does not have, if there is one.
     fn type_of_unknown(&self, declared: &Declared) -> Option<&'static str> {
-        let _ = declared;
         None
     }
 
@@ -257,7 +256,6 @@ pub trait Dialect: Sync {
 
     /// Gives a session these settings, but for those that its server lacks.
     fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
-        let _ = (side, settings);
         Ok(())
     }
 
@@ -267,14 +265,12 @@ pub trait Dialect: Sync {
 
     /// The tables that a transaction does not keep as they were when it began.
     fn without_transactions(&self, side: &mut Side) -> Result<Vec<String>> {
-        let _ = side;
         Ok(Vec::new())
     }
 
     /// Keeps others from changing these tables as long as this session, which does nothing else, is open. Returns those that
     /// the server does not lock, with its reason.
     fn hold(&self, side: &mut Side, tables: &[String]) -> Result<Vec<(String, String)>> {
-        let _ = (side, tables);
         Ok(Vec::new())
     }
 
@@ -287,13 +283,11 @@ pub trait Dialect: Sync {
 
     /// Begins a transaction of a further session, which reads the same rows as this one where the engine can do that.
     fn join(&self, side: &mut Side, further: &mut Side) -> Result<()> {
-        let _ = side;
         further.begin_reading()
     }
 
     /// The text of one of the other objects, of which the query gave this row.
     fn own_text(&self, side: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
-        let _ = (side, kind);
         Ok(Text::Statement(text(row, 2).to_owned()))
     }
 
@@ -318,25 +312,21 @@ pub trait Dialect: Sync {
     /// The text of a value that other servers write in the same way, without regard to the session's settings; `None` if they do not.
     /// `exact`: the other side is a server of this kind, and has the same type.
     fn agreed(&self, kind: &Kind, exact: bool, column: &str) -> Option<String> {
-        let _ = (kind, exact, column);
         None
     }
 
     /// What a copy does to the source's other users, a sentence; `None`: nothing.
     fn hinders(&self, source: &mut Side) -> Result<Option<&'static str>> {
-        let _ = source;
         Ok(None)
     }
 
     /// The expression of a value in an insert; [`GAP`] is the parameter.
     fn write(&self, stored: &Kind) -> String {
-        let _ = stored;
         GAP.to_string()
     }
 
     /// The expression of a field of a key, as it was read, that is compared with a column.
     fn compared(&self, kind: &Kind, field: Cell<'_>) -> String {
-        let _ = field;
         self.write(kind)
     }
 
@@ -345,11 +335,7 @@ pub trait Dialect: Sync {
     /// # Errors
     /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) if the engine's driver has no such value.
     fn as_read<'a>(&self, field: Cell<'a>) -> Result<Encoded<'a>> {
-        Ok(Encoded::Value(match field {
-            Cell::Null => Value::Null,
-            Cell::Int(number) => Value::Int(number),
-            Cell::Bytes(bytes) => std::str::from_utf8(bytes).map_or(Value::Bytes(bytes), Value::Text),
-        }))
+        Ok(Encoded::Value(field.value()))
     }
 
     /// A field as it was read, for messages.
@@ -359,7 +345,6 @@ pub trait Dialect: Sync {
 
     /// The expression of one value in an insert, if it is another one than [`Dialect::write`] for its column.
     fn write_alone(&self, stored: &Kind, cell: Cell<'_>) -> Option<String> {
-        let _ = (stored, cell);
         None
     }
 
@@ -377,25 +362,31 @@ pub trait Dialect: Sync {
     /// Conditions that a value of the right storage class has not the form of its column's class, and the type that the
     /// column then has. The first that holds for some value decides.
     fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, &'static str)> {
-        let _ = (kind, column);
         Vec::new()
+    }
+
+    /// The expression of a text that may be no UTF-8, and null if it is; `None` if all texts of the source are.
+    fn maybe_not_utf8(&self, source: &mut Side) -> Result<Option<Expression>> {
+        Ok(None)
+    }
+
+    /// The condition that a text of this column has characters that Unicode lacks, which are lost; `None` if it never has.
+    fn has_no_unicode(&self, column: &Column, name: &str) -> Option<String> {
+        None
     }
 
     /// The condition that a decimal number has more digits before or after its point; `None` if it never has.
     fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
-        let _ = (column, whole, part);
         None
     }
 
     /// How JSON documents of this type are stored by a server of this [edition](TargetFacts::edition).
     fn documents(&self, kind: &Kind, edition: &str) -> Documents {
-        let _ = (kind, edition);
         Documents::Kept
     }
 
     /// What a server of this edition refuses in documents of this type.
     fn document_limits(&self, stored: &Kind, edition: &str) -> Option<DocumentLimits> {
-        let _ = (stored, edition);
         None
     }
 
@@ -411,19 +402,16 @@ pub trait Dialect: Sync {
 
     /// What follows the column list of a table.
     fn table_options(&self, target: &TargetFacts) -> String {
-        let _ = target;
         String::new()
     }
 
     /// What the target's server says of itself that decides what is made.
     fn facts(&self, side: &mut Side) -> Result<TargetFacts> {
-        let _ = side;
         Ok(TargetFacts::default())
     }
 
     /// How a column of this new type is declared whose numbers the server gives. `None` if it cannot be one.
     fn identity(&self, table: &Table, column: &Column, mapped: &Mapped) -> Option<Identity> {
-        let _ = (table, column);
         // Integers only: an unsigned 64-bit integer of another engine has another type here.
         let is_integer = matches!(mapped.stored.class, Class::Int16 | Class::Int32 | Class::Int64);
         is_integer.then_some(Identity { before: " GENERATED BY DEFAULT AS IDENTITY", ..Identity::default() })
@@ -431,25 +419,21 @@ pub trait Dialect: Sync {
 
     /// Whether a column of this type can have a literal default.
     fn has_literal_default(&self, mapped: &Mapped) -> bool {
-        let _ = mapped;
         true
     }
 
     /// Whether foreign keys can have this action, on columns that can be null or not.
     fn has_action(&self, action: &str, nullable: bool) -> bool {
-        let _ = (action, nullable);
         true
     }
 
     /// The statement after which the server gives numbers from `next` on; `None` if it needs none.
     fn restart_identity(&self, table: &str, column: &str, next: i128) -> Option<String> {
-        let _ = (table, column, next);
         None
     }
 
     /// The default `CURRENT_TIMESTAMP` of a column.
     fn now(&self, stored: &Kind) -> String {
-        let _ = stored;
         "CURRENT_TIMESTAMP".to_owned()
     }
 }

@@ -64,7 +64,7 @@ pub struct Identity {
 /// Facts of a target's server.
 #[derive(Clone, Debug, Default)]
 pub struct TargetFacts {
-    /// The collation that compares text by bytes.
+    /// The collation that compares text by bytes, where a table has one.
     pub by_bytes: String,
     /// The names of all collations.
     pub collations: Vec<String>,
@@ -80,6 +80,8 @@ pub struct TargetFacts {
     pub types: Vec<String>,
     /// Which of the servers of one engine it is: `MySQL` or `MariaDB`.
     pub edition: String,
+    /// The encoding of its texts, if it may be another one than the source's; empty if all servers of the engine have one.
+    pub encoding: String,
     /// Whether the source's server is of the same engine and edition.
     pub same_server: bool,
     /// The setting by which it refuses tables without a primary key, if it does.

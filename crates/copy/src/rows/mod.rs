@@ -39,11 +39,28 @@ pub fn stream<T>(
     })
 }
 
-/// The rows of a page that the target refuses, each with the reason, found by halves. Nothing is changed.
-pub fn refused_rows(side: &mut Side, table: &TablePlan, page: &Page) -> Result<Vec<(usize, Error)>> {
+/// The error of a page that the target refused, with the name of the first row that it refuses.
+pub fn with_row(side: &mut Side, table: &TablePlan, page: &Page, error: Error) -> Error {
+    // A value that is no parameter has its row's name.
+    if matches!(error.kind(), ErrorKind::Mismatch | ErrorKind::Interrupted) {
+        return error;
+    }
+    match refused_rows(side, table, page, 1).unwrap_or_default().pop() {
+        Some((row, why)) => why.context(format!("{}{}", table.name, write::named(table, page, row))),
+        None => error,
+    }
+}
+
+/// The first rows of a page that the target refuses, so many at most, each with the reason, found by halves. Nothing is changed.
+pub fn refused_rows(
+    side: &mut Side,
+    table: &TablePlan,
+    page: &Page,
+    most: usize,
+) -> Result<Vec<(usize, Error)>> {
     let (mut taken, mut refused) = (Vec::new(), Vec::new());
     let mut halves: Vec<_> = std::iter::once(0..page.rows()).collect();
-    while let Some(range) = halves.pop() {
+    while let Some(range) = halves.pop().filter(|_| refused.len() < most) {
         // With those that were taken: two rows may not go together.
         let attempt = page.with_rows(|row| range.contains(&row) || taken.contains(&row));
         let mut writer = Writer::new(side.engine, table);

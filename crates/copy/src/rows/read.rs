@@ -6,7 +6,7 @@ use crate::engines::engine::Engine;
 use crate::page::{Cell, Encoded, Page};
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::script::quoted;
-use crate::sql::{GAP, ROWS, Side};
+use crate::sql::{GAP, ROWS, Side, all_of};
 use crate::state::Range;
 use crate::types::Kind;
 use crate::verify::{Checks, Forms, Of};
@@ -116,11 +116,9 @@ impl<'a> Reader<'a> {
             let terms: Vec<String> = terms.collect();
             conditions.push(format!("({})", terms.join(" OR ")));
         }
-        // Writing to a String cannot fail.
-        if !conditions.is_empty() {
-            let _ = write!(sql, " WHERE {}", conditions.join(" AND "));
-        }
+        sql.push_str(&all_of(conditions));
         if !fields.is_empty() {
+            // Writing to a String cannot fail.
             let by: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
             let _ = write!(sql, " ORDER BY {}", by.join(", "));
         }
@@ -147,7 +145,7 @@ impl<'a> Reader<'a> {
                 page.is_lines = true;
                 (0..reply.rows())
                     .for_each(|row| page.push(Cell::Bytes(reply.field_bytes(row, 0).unwrap_or_default())));
-                return each(Read { last: self.last_of_line(reply)?, page, digests: Vec::new() });
+                return each(Read { last: self.last_of_line(&page)?, page, digests: Vec::new() });
             }
             let mut page = Page::new(self.readings.len());
             for row in 0..reply.rows() {
@@ -177,21 +175,16 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// The key of the last line, whose other fields may be of any encoding.
-    fn last_of_line(&self, reply: &Reply) -> Result<Option<Page>> {
-        if self.key.is_empty() {
-            return Ok(None);
-        }
-        let line = reply.field_bytes(reply.rows() - 1, 0).unwrap_or_default();
-        let fields: Vec<&[u8]> =
-            line.strip_suffix(b"\n").unwrap_or(line).split(|byte| *byte == b'\t').collect();
+    /// The key of the last line.
+    fn last_of_line(&self, page: &Page) -> Result<Option<Page>> {
         let mut key = Page::new(self.key.len());
         for at in &self.key {
-            let field = fields.get(*at).and_then(|field| str::from_utf8(field).ok()?.parse().ok());
-            let missing = || Error::new(ErrorKind::Internal, "a line of COPY without its key");
-            key.push(Cell::Int(field.ok_or_else(missing)?));
+            let Cell::Int(field) = page.cell(page.rows() - 1, *at) else {
+                return Err(Error::new(ErrorKind::Internal, "a line of COPY without its key"));
+            };
+            key.push(Cell::Int(field));
         }
-        Ok(Some(key))
+        Ok(Some(key).filter(|_| !self.key.is_empty()))
     }
 
     fn named(&self, error: Error, column: usize) -> Error {

@@ -140,7 +140,7 @@ impl<'a> Writer<'a> {
                 if number > 0 {
                     text.push(b'\t');
                 }
-                push_text(&mut text, self.encode(side.engine, page, row, *at)?.value())?;
+                push_text(&mut text, self.encode(side.engine, page, row, *at)?.value());
             }
             text.push(b'\n');
         }
@@ -160,11 +160,17 @@ impl<'a> Writer<'a> {
 
     fn encode<'p>(&self, engine: &Engine, page: &'p Page, row: usize, column: usize) -> Result<Encoded<'p>> {
         let of = &self.table.columns[column];
-        encode(engine, of.mapped.stored.class, page.cell(row, column)).map_err(|error| {
-            let key =
-                self.table.key.iter().map(|at| page.cell(row, *at).shown()).collect::<Vec<_>>().join(", ");
-            let row = if key.is_empty() { String::new() } else { format!(", row {key}") };
-            error.context(format!("{}.{}{row}", self.table.name, of.name))
+        encode(engine, of.mapped.stored.class, page.cell(row, column)).or_else(|error| {
+            match page.cell(row, column) {
+                // The server knows what its own encoding is.
+                Cell::Bytes(bytes) if of.exact => Ok(Encoded::Value(Value::Bytes(bytes))),
+                _ => Err(error.context(format!(
+                    "{}.{}{}",
+                    self.table.name,
+                    of.name,
+                    named(self.table, page, row)
+                ))),
+            }
         })
     }
 
@@ -186,6 +192,12 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// The name of a row of a page, for messages: its key, after a comma; empty without one.
+pub(super) fn named(table: &TablePlan, page: &Page, row: usize) -> String {
+    let key = table.key.iter().map(|at| page.cell(row, *at).shown()).collect::<Vec<_>>().join(", ");
+    if key.is_empty() { key } else { format!(", row {key}") }
+}
+
 /// The quoted names of the columns that are inserted.
 fn names(engine: &Engine, table: &TablePlan) -> String {
     let written = table.columns.iter().filter(|column| column.written);
@@ -201,32 +213,27 @@ fn inserted(side: &Side, acknowledged: u64, rows: usize) -> Result<()> {
     Err(Error::new(ErrorKind::Mismatch, what))
 }
 
-/// Appends a value in the text format of PostgreSQL's `COPY` (manual, "COPY", "Text Format").
-///
-/// # Errors
-/// [`Internal`](ErrorKind::Internal) for bytes, which are digits there.
-pub fn push_text(out: &mut Vec<u8>, value: Value<'_>) -> Result<()> {
+/// Appends a value in the text format of PostgreSQL's `COPY` (manual, "COPY", "Text Format"). Bytes are a text in the server's own
+/// encoding.
+pub fn push_text(out: &mut Vec<u8>, value: Value<'_>) {
     match value {
         Value::Null => out.extend_from_slice(b"\\N"),
-        Value::Int(number) => {
+        Value::Int(number) | Value::Time(number) => {
             // Writing to a Vec cannot fail.
             let _ = write!(out, "{number}");
         }
         Value::Bool(truth) => out.push(if truth { b't' } else { b'f' }),
-        Value::Text(text) => {
-            for byte in text.bytes() {
+        Value::Text(text) => push_text(out, Value::Bytes(text.as_bytes())),
+        Value::Bytes(text) => {
+            for byte in text {
                 match byte {
                     b'\\' => out.extend_from_slice(b"\\\\"),
                     b'\n' => out.extend_from_slice(b"\\n"),
                     b'\r' => out.extend_from_slice(b"\\r"),
                     b'\t' => out.extend_from_slice(b"\\t"),
-                    byte => out.push(byte),
+                    byte => out.push(*byte),
                 }
             }
         }
-        Value::Bytes(_) | Value::Time(_) => {
-            return Err(Error::new(ErrorKind::Internal, "a value that is not text was to be loaded as text"));
-        }
     }
-    Ok(())
 }

@@ -126,7 +126,7 @@ fn form<'v>(field: &Field<'_>, text: &'v [u8]) -> Option<Cow<'v, [u8]>> {
         Class::Date | Class::Time | Class::Timestamp | Class::TimestampTz => owned(time(field, word()?)),
         Class::Uuid => owned(word()?.replace('-', "").to_ascii_lowercase()),
         Class::Json => {
-            let text = word()?;
+            let Some(text) = word() else { return Some(bytes) };
             let _: serde::de::IgnoredAny = serde_json::from_str(text).ok()?;
             owned(document(&mut &*text, field.rounds))
         }

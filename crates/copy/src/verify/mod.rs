@@ -8,7 +8,7 @@
 
 pub(crate) mod document;
 pub mod form;
-mod servers;
+pub mod servers;
 
 use crate::engines::engine::Engine;
 use crate::engines::facts::Documents;
@@ -22,7 +22,7 @@ use crate::state::OfTable;
 use form::{Bare, Field, Shape, bare};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result, units};
-pub(crate) use servers::Digests;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -125,18 +125,7 @@ impl<'t> Checks<'t> {
         forms.bytes.clear();
         forms.ends.clear();
         for (at, field) in self.fields.iter().enumerate() {
-            let number;
-            let text = match value(at) {
-                Value::Null => None,
-                Value::Bytes(bytes) => Some(bytes),
-                Value::Text(text) => Some(text.as_bytes()),
-                Value::Int(whole) | Value::Time(whole) => {
-                    number = whole.to_string();
-                    Some(number.as_bytes())
-                }
-                Value::Bool(truth) => Some(if truth { &b"1"[..] } else { b"0" }),
-            };
-            form::push(field, text, &mut forms.bytes).map_err(|error| {
+            form::push(field, text_of(value(at)).as_deref(), &mut forms.bytes).map_err(|error| {
                 let column = &self.table.columns[at].name;
                 error.context(format!("{:?}, {}.{column}", self.of, self.table.name))
             })?;
@@ -203,10 +192,8 @@ impl<'t> Checks<'t> {
         let (mut kept, mut forms) = (Kept::default(), Forms::default());
         self.read(side, halt, &mut |reply, row| {
             if self.digests(reply, row, 0, &mut forms)?.0 == chunk && kept.bytes < KEPT {
-                let texts = (0..self.list.len()).map(|at| {
-                    let text = reply.field(row, at).filter(|value| *value != Value::Null)?;
-                    Some(reply.field_bytes(row, at).map_or_else(|| shown_value(text), <[u8]>::to_vec))
-                });
+                let texts =
+                    (0..self.list.len()).map(|at| text_of(reply.field(row, at)?).map(Cow::into_owned));
                 let key = self.key.iter().flat_map(|at| forms.of(*at)).copied().collect();
                 kept.rows.push((key, texts.collect()));
                 kept.bytes += forms.bytes.len();
@@ -217,14 +204,11 @@ impl<'t> Checks<'t> {
     }
 
     /// A value for messages.
-    fn shown(&self, row: &Row, at: usize) -> String {
-        let Field { shape, class, .. } = self.fields[at];
+    pub fn shown(&self, row: &Row, at: usize) -> String {
+        let shape = self.fields[at].shape;
         let Some(text) = row.get(at).and_then(Option::as_deref) else { return "null".to_owned() };
-        let is_quoted = match shape {
-            Shape::Plain => class.is_text() || class.is_bytes(),
-            Shape::Tagged => !text.starts_with(b"#"),
-            _ => true,
-        };
+        // Servers write text and bytes in digits.
+        let is_quoted = shape == Shape::Hex || shape == Shape::Tagged && !text.starts_with(b"#");
         match bare(shape, text) {
             Some(Bare::Float(number)) => number.to_string(),
             Some(Bare::Bytes(bytes)) if is_quoted => Cell::Bytes(&bytes).shown(),
@@ -267,17 +251,10 @@ pub fn verify(
         [Checks::new(source.engine, table, Of::Source)?, Checks::new(target.engine, table, Of::Target)?];
     let [of_source, of_target] = &checks;
     let failed = AtomicBool::new(false);
-    // Both sides at the same time.
-    let [mut ours, theirs] = std::thread::scope(|scope| {
-        let ours = scope.spawn(|| of_source.sums(source, halt, &failed, &mut |_| {}));
-        let theirs = of_target.sums(target, halt, &failed, progress);
-        let ours = ours.join().map_err(|_| Error::new(ErrorKind::Internal, "the source's reader failed"))?;
-        // The error of the side that failed first.
-        match (ours, theirs) {
-            (Err(error), Err(other)) if error.kind() == ErrorKind::Interrupted => Err(other),
-            (ours, theirs) => Ok([ours?, theirs?]),
-        }
-    })?;
+    let [mut ours, theirs] = both(
+        || of_source.sums(source, halt, &failed, &mut |_| {}),
+        || of_target.sums(target, halt, &failed, progress),
+    )?;
     for (chunk, digests) in &now.sums {
         let sums = ours.sums.get_mut(*chunk).into_iter().flatten();
         sums.zip(digests).for_each(|(sum, digest)| *sum = sum.wrapping_sub(*digest));
@@ -307,6 +284,25 @@ pub fn verify(
         .hint("if the source has changed since the copy began, --no-resume copies it again"))
 }
 
+/// What both sides give at the same time.
+///
+/// # Errors
+/// That of the side that failed first: the other one is interrupted then.
+pub fn both<T: Send>(
+    source: impl FnOnce() -> Result<T> + Send,
+    target: impl FnOnce() -> Result<T>,
+) -> Result<[T; 2]> {
+    std::thread::scope(|scope| {
+        let ours = scope.spawn(source);
+        let theirs = target();
+        let ours = ours.join().map_err(|_| Error::new(ErrorKind::Internal, "the source's reader failed"))?;
+        match (ours, theirs) {
+            (Err(error), Err(other)) if error.kind() == ErrorKind::Interrupted => Err(other),
+            (ours, theirs) => Ok([ours?, theirs?]),
+        }
+    })
+}
+
 /// The sums of the digests of rows, by chunk.
 struct Sums {
     rows: u64,
@@ -321,15 +317,19 @@ fn digest<'b>(salt: u8, parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     hasher.finish()
 }
 
-fn shown_value(value: Value<'_>) -> Vec<u8> {
+/// The text of a field; nothing of null.
+fn text_of(value: Value<'_>) -> Option<Cow<'_, [u8]>> {
     match value {
-        Value::Int(number) | Value::Time(number) => number.to_string().into_bytes(),
-        other => format!("{other:?}").into_bytes(),
+        Value::Null => None,
+        Value::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
+        Value::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
+        Value::Int(number) | Value::Time(number) => Some(Cow::Owned(number.to_string().into_bytes())),
+        Value::Bool(truth) => Some(Cow::Borrowed(if truth { b"1" } else { b"0" })),
     }
 }
 
 /// The texts of a row's values.
-type Row = Vec<Option<Vec<u8>>>;
+pub type Row = Vec<Option<Vec<u8>>>;
 
 /// The rows of a chunk that differs, with their keys.
 #[derive(Default)]

@@ -4,16 +4,16 @@
 //! 56 bits of the SHA-256 of that text, or a hash of 64 bits that only servers of one kind have, and the digest of a range is the sum of those. Where two of them differ, the whole table is compared
 //! as any other: a text that servers write in different ways costs time, and is never called equal or different by itself.
 
-use super::Of;
+use super::{Of, both};
 use crate::engines::engine::Engine;
 use crate::plan::{Resume, TablePlan};
 use crate::pool::Halt;
 use crate::script::quoted;
 use crate::splits::splits;
-use crate::sql::{Row, Side};
+use crate::sql::{Side, all_of};
 use crate::state::Range;
 use crate::types::{Class, UNLIMITED};
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::Result;
 use std::sync::mpsc::Receiver;
 
 /// Pages of a range that is compared while rows are written, at most. A server reads all of a small table for a large range.
@@ -23,7 +23,7 @@ const PAGES: usize = 4;
 const ROWS_OF_RANGE: u64 = 800_000;
 
 /// The digest of a table's rows on one side, as an expression; `None` if the sides write its values in different ways.
-fn digest(engine: &Engine, table: &TablePlan, of: Of) -> Option<String> {
+pub fn digest(engine: &Engine, table: &TablePlan, of: Of) -> Option<String> {
     let sums = engine.sums.as_ref()?;
     let names = || table.columns.iter().map(|column| quoted(engine, &column.name));
     let is_exact = table.columns.iter().all(|column| column.exact);
@@ -41,7 +41,8 @@ fn digest(engine: &Engine, table: &TablePlan, of: Of) -> Option<String> {
         let (kind, stored) = (&column.kind, &column.mapped.stored);
         let of_side = if of == Of::Source { kind } else { stored };
         let is_scaled = kind.n != UNLIMITED && kind.s == stored.s && kind.class == stored.class;
-        if !column.mend.is_empty() || kind.class == Class::Decimal && !is_scaled {
+        let is_other = kind.class.is_bytes() != stored.class.is_bytes();
+        if !column.mend.is_empty() || is_other || kind.class == Class::Decimal && !is_scaled {
             return None;
         }
         let text = engine.dialect.agreed(of_side, column.exact, &name)?;
@@ -64,16 +65,16 @@ fn digest(engine: &Engine, table: &TablePlan, of: Of) -> Option<String> {
 }
 
 /// The digests of a table's ranges on both sides.
-pub(crate) struct Digests<'t> {
+pub struct Digests<'t> {
     table: &'t TablePlan,
     expressions: [String; 2],
     /// The first column of the target's key, if there is one.
-    pub(crate) key: Option<&'t String>,
+    pub key: Option<&'t String>,
 }
 
 impl<'t> Digests<'t> {
     /// `None` if the servers compute none that are the same.
-    pub(crate) fn new(source: &Engine, target: &Engine, table: &'t TablePlan) -> Option<Self> {
+    pub fn new(source: &Engine, target: &Engine, table: &'t TablePlan) -> Option<Self> {
         let expressions = [digest(source, table, Of::Source)?, digest(target, table, Of::Target)?];
         let key = match &table.resume {
             Resume::Columns(columns) if table.has_key => columns.first().map(|at| &table.columns[*at].name),
@@ -89,26 +90,19 @@ impl<'t> Digests<'t> {
             let filter = filter.map(|filter| format!("({filter})"));
             let lower = range.from.map(|from| format!("{key} >= {from}"));
             let upper = range.to.map(|to| format!("{key} < {to}"));
-            let conditions: Vec<String> = filter.into_iter().chain(lower).chain(upper).collect();
-            let before = if conditions.is_empty() { "" } else { " WHERE " };
-            format!("SELECT COUNT(*), {digest} FROM {from}{before}{}", conditions.join(" AND "))
+            let conditions = all_of(filter.into_iter().chain(lower).chain(upper));
+            format!("SELECT COUNT(*), {digest} FROM {from}{conditions}")
         };
         let ours = query(source.engine, &self.expressions[0], &self.table.from, self.table.filter.as_ref());
         let theirs = query(target.engine, &self.expressions[1], &quoted(target.engine, &self.table.to), None);
-        // Both at the same time.
-        let [ours, theirs]: [Vec<Row>; 2] = std::thread::scope(|scope| {
-            let ours = scope.spawn(|| source.rows(&ours));
-            let theirs = target.rows(&theirs);
-            let failed = || Error::new(ErrorKind::Internal, "the source's reader failed");
-            Ok::<_, Error>([ours.join().map_err(|_| failed())??, theirs?])
-        })?;
+        let [ours, theirs] = both(|| source.rows(&ours), || target.rows(&theirs))?;
         let rows = ours.first().and_then(|row| row.first()?.as_deref()?.parse().ok());
         Ok(rows.filter(|_| ours == theirs))
     }
 
     /// Compares, while rows are written by other sessions, those below each key that arrives. Returns the last key below which
     /// all are the same, and their number.
-    pub(crate) fn follow(
+    pub fn follow(
         &self,
         [mut source, mut target]: [Side; 2],
         keys: &Receiver<i64>,

@@ -1,8 +1,14 @@
 //! The file of `--leftovers` of a plan.
 
+use kurabe_copy::catalog::{Catalog, Table, Text};
 use kurabe_copy::engines::of_scheme;
 use kurabe_copy::issue::{Issue, IssueKind};
+use kurabe_copy::leftovers::list;
 use kurabe_copy::plan::{Left, Plan};
+use kurabe_copy::types::Class;
+use kurabe_copy::wanted::Wanted;
+
+use super::verify::{column, table};
 
 fn issue(kind: IssueKind, object: &str, text: &str) -> Issue {
     Issue { text: text.to_owned(), ..Issue::new(kind, object.to_owned(), String::new()) }
@@ -58,4 +64,45 @@ fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
     };
     let text = views([("v1", "v1 of v2"), ("v2", "v2 of v1")]).left_text(sqlite);
     assert!(text.find("v1 of").unwrap() < text.find("v2 of").unwrap(), "{text}");
+}
+
+/// The source's own statement for a server of its kind, one of the target's where it has such, and a comment otherwise.
+#[test]
+fn comments_are_written_for_their_reader() {
+    let written = |scheme: &str, text: Text, name: &str, same: bool| {
+        let mut catalog = Catalog::default();
+        let tables = [Table { name: "t".to_owned(), ..Table::default() }];
+        catalog.tables = tables.to_vec();
+        catalog.leave_text(IssueKind::Comment, Some("t"), name, text);
+        let mut plan =
+            Plan { tables: vec![table(vec![column("a", Class::Int64, false)])], ..Plan::default() };
+        list(&mut plan, of_scheme(scheme).unwrap(), &catalog, &tables, &Wanted::default(), same);
+        plan.issues[0].text.clone()
+    };
+    let remark = |what: &str, own: &str| Text::Remark {
+        what: what.to_owned(),
+        own: own.to_owned(),
+        text: "it's".to_owned(),
+    };
+    let own = || remark("TABLE", "COMMENT ON TABLE t IS 'own'");
+    assert_eq!(written("postgres", own(), "t", true), "COMMENT ON TABLE t IS 'own';");
+    assert_eq!(written("postgres", own(), "t", false), "COMMENT ON TABLE \"t\" IS 'it''s';");
+    assert_eq!(written("mysql", remark("TABLE", ""), "t", true), "ALTER TABLE `t` COMMENT 'it''s';");
+    assert_eq!(
+        written("postgres", remark("COLUMN", ""), "a", false),
+        "COMMENT ON COLUMN \"t\".\"a\" IS 'it''s';"
+    );
+    for (what, name) in [("INDEX", "a"), ("COLUMN", "other")] {
+        assert_eq!(written("postgres", remark(what, ""), name, false), "-- it's");
+    }
+    assert_eq!(written("sqlite", remark("TABLE", ""), "t", false), "-- it's");
+    // What is not UTF-8.
+    assert_eq!(
+        written("postgres", remark("TABLE", "COMMENT ON TABLE t IS '\0'"), "t", true),
+        "-- COMMENT ON TABLE t IS '\u{fffd}'"
+    );
+    let statement = || Text::Statement("CREATE VIEW v".to_owned());
+    assert_eq!(written("postgres", statement(), "v", true), "CREATE VIEW v;");
+    assert_eq!(written("postgres", statement(), "v", false), "-- CREATE VIEW v");
+    assert_eq!(written("postgres", Text::Words("words".to_owned()), "v", true), "-- words");
 }

@@ -11,4 +11,5 @@ mod names;
 mod rows;
 mod script;
 mod types;
+mod verify;
 mod verify_form;

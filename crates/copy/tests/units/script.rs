@@ -1,7 +1,7 @@
 //! [`kurabe_copy::script`]: what is written between quotes, after a comment's sign, and as a statement of a file.
 
 use kurabe_copy::engines::{Engine, of_scheme};
-use kurabe_copy::script::{comment, literal, mask, quoted, statement};
+use kurabe_copy::script::{check, comment, literal, mask, quoted, statement};
 
 fn engine(scheme: &str) -> &'static Engine {
     of_scheme(scheme).unwrap()
@@ -15,11 +15,12 @@ fn quotes_of_names_and_texts_are_doubled_by_the_rules_of_their_reader() {
     assert_eq!(literal(sqlite, "it's \\").unwrap(), "'it''s \\'");
     assert_eq!(literal(postgres, "it's").unwrap(), "'it''s'");
     assert_eq!(literal(postgres, "it's \\").unwrap(), "E'it''s \\\\'");
-    assert_eq!(literal(mysql, "it's \\\0").unwrap(), "'it''s \\\\\\0'");
-    for engine in [sqlite, postgres] {
+    assert_eq!(literal(mysql, "it's \\").unwrap(), "'it''s \\\\'");
+    for engine in [sqlite, postgres, mysql] {
         let error = literal(engine, "a\0b").unwrap_err();
-        assert!(error.to_string().contains("'a\u{fffd}b' has a zero character"), "{error}");
+        assert!(error.to_string().contains("'a\u{fffd}b' is not UTF-8, or has a zero character"), "{error}");
     }
+    assert!(check("a\u{fffd}\n").is_ok() && check("\0").is_err());
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use super::super::queries::query;
 use super::MYSQL;
 use crate::catalog::{
-    Catalog, Collation, Column, DefaultValue, Leftover, Named, Native, Table, Text, read_default,
+    Catalog, Collation, Column, DefaultValue, Index, Leftover, Named, Native, Table, Text, read_default,
 };
 use crate::issue::IssueKind;
 use crate::script::{literal, mask, quoted};
-use crate::sql::{Row, Side, only_refused, text};
+use crate::sql::{Row, Side, by_object, only_refused, text, texts};
 use kurabe_core::Result;
 
 /// Reads the schema of the session's database.
@@ -37,8 +37,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         let row = rows.into_iter().next().unwrap_or_default();
         table.native = Some(native(&name, text(&row, 1)));
         // MariaDB writes the bytes of a default as they are, which are no text then; and the database of a sequence.
-        let is_lossy =
-            |line: &str, bare: &str| line.contains('\u{fffd}') || bare.contains(" DEFAULT nextval(");
+        let is_lossy = |line: &str, bare: &str| line.contains('\0') || bare.contains(" DEFAULT nextval(");
         for (line, _) in lines(text(&row, 1)).iter().filter(|(line, bare)| is_lossy(line, bare)) {
             let name = quoted_name(line.trim());
             for column in table.columns.iter_mut().filter(|column| column.name == name) {
@@ -49,7 +48,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         }
     }
     for (table, column, line) in lossy {
-        let text = if line.contains('\u{fffd}') { "bytes that are no text" } else { &line };
+        let text = if line.contains('\0') { "bytes that are no text" } else { &line };
         catalog.leave(IssueKind::Default, Some(&table), &column, text);
     }
     for at in 0..catalog.tables.len() {
@@ -219,16 +218,12 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
 fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let rows = side.rows(query("mysql", "unread"))?;
     let read = query("mysql", "read_tables").split_whitespace();
-    let is_unread = |row: &&Row| !read.clone().any(|known| known.eq_ignore_ascii_case(text(row, 0)));
-    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
-    for row in rows.iter().filter(is_unread) {
-        match kinds.last_mut().filter(|(kind, _)| *kind == text(row, 0)) {
-            Some((_, columns)) => columns.push(text(row, 1)),
-            None => kinds.push((text(row, 0), vec![text(row, 1)])),
+    for rows in rows.chunk_by(|a, b| a[0] == b[0]) {
+        let (kind, columns) = (text(&rows[0], 0), texts(rows, 1));
+        if read.clone().any(|known| known.eq_ignore_ascii_case(kind)) {
+            continue;
         }
-    }
-    for (kind, columns) in kinds {
-        let is_schema = |column: &&&str| column.ends_with("_SCHEMA") || **column == "SCHEMA_NAME";
+        let is_schema = |column: &&String| column.ends_with("_SCHEMA") || *column == "SCHEMA_NAME";
         let Some(schema) = columns.iter().find(is_schema) else { continue };
         let stem = schema.trim_end_matches("_SCHEMA");
         let own = columns.iter().find(|column| column.strip_suffix("_NAME").is_some_and(|own| own == stem));
@@ -377,38 +372,23 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let sql = query("mysql", "indexes");
     let expression = if side.number(sql)? > 0 { "expression" } else { "CAST(NULL AS CHAR)" };
     let rows = side.rows(&query("mysql", "index_columns").replace("{expression}", expression))?;
-    let mut left = Vec::new();
-    for row in &rows {
-        let (table, name, kind) = (text(row, 0), text(row, 1), text(row, 5));
-        let special = !matches!(kind, "BTREE" | "HASH");
-        let what = special.then(|| (IssueKind::IndexType, kind.to_owned()));
-        let what = what
-            .or_else(|| row[6].as_ref().map(|text| (IssueKind::ExpressionIndex, text.clone())))
-            .or_else(|| {
-                row[4]
-                    .as_ref()
-                    .map(|n| (IssueKind::PrefixIndex, format!("the first {n} of {}", text(row, 3))))
-            });
-        if let Some((kind, detail)) = what {
-            left.push((table.to_owned(), name.to_owned(), kind, detail));
-        }
-    }
-    for row in &rows {
-        let (table, name) = (text(row, 0), text(row, 1));
-        if left.iter().any(|(of, index, ..)| of == table && index == name) {
-            continue;
-        }
-        if name == "PRIMARY" {
-            if let Some(table) = catalog.table_mut(table) {
-                table.primary.push(text(row, 3).to_owned());
+    for rows in by_object(&rows) {
+        let [table, name] = [0, 1].map(|at| text(&rows[0], at));
+        let what = |row: &Row| match (text(row, 5), &row[6], &row[4]) {
+            ("BTREE" | "HASH", None, None) => None,
+            ("BTREE" | "HASH", Some(text), _) => Some((IssueKind::ExpressionIndex, text.clone())),
+            ("BTREE" | "HASH", None, Some(n)) => {
+                Some((IssueKind::PrefixIndex, format!("the first {n} of {}", text(row, 3))))
             }
+            (kind, ..) => Some((IssueKind::IndexType, kind.to_owned())),
+        };
+        if let Some((kind, detail)) = rows.iter().find_map(what) {
+            catalog.leave_to_others(kind, table, name, &detail);
         } else {
-            catalog.add_to_index(table, name, text(row, 2) == "0", text(row, 3).to_owned());
+            let unique = text(&rows[0], 2) == "0";
+            let index = Index { name: name.to_owned(), unique, columns: texts(rows, 3) };
+            catalog.add_index(table, index, name == "PRIMARY");
         }
-    }
-    left.dedup_by(|a, b| (&a.0, &a.1) == (&b.0, &b.1));
-    for (table, name, kind, detail) in left {
-        catalog.leave_to_others(kind, &table, &name, &detail);
     }
     Ok(())
 }

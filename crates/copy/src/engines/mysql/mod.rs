@@ -4,11 +4,12 @@ mod catalog;
 
 use super::engine::{Backslash, Dialect, Engine, Sums, Undo};
 use super::facts::{DocumentLimits, Documents, Identity, TargetFacts};
+use super::queries::query;
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::script::{literal, quoted};
-use crate::sql::{GAP, Row, Side, only_refused, text};
+use crate::sql::{GAP, Row, Side, only_refused, text, texts};
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
@@ -48,19 +49,9 @@ pub(super) static MYSQL: Engine = Engine {
     }),
     // Without it, a TIMESTAMP of an older server is not null.
     nullable: " NULL",
-    elsewhere: Some(|literal| {
-        format!(
-            "SELECT DISTINCT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE \
-         WHERE REFERENCED_TABLE_SCHEMA = DATABASE() AND REFERENCED_TABLE_NAME = {literal} AND TABLE_SCHEMA <> DATABASE()"
-        )
-    }),
+    elsewhere: Some(|literal| query("mysql", "elsewhere").replace("{of}", literal)),
     // In seconds. A mark in the table's comment would be a change of the user's text.
-    identity_of: Some(|literal| {
-        format!(
-            "SELECT CAST(create_time AS CHAR) FROM information_schema.tables WHERE table_schema = DATABASE() \
-             AND table_name = {literal} ORDER BY BINARY table_name = {literal} DESC LIMIT 1"
-        )
-    }),
+    identity_of: Some(|literal| query("mysql", "identity_of").replace("{of}", literal)),
     identity_ends: Some("SELECT SLEEP(1.05 - MICROSECOND(NOW(6)) / 1e6)"),
     foreign_keys_have_one_type: true,
     undo: Undo::Drop {
@@ -107,12 +98,7 @@ impl Dialect for Mysql {
     }
 
     fn without_transactions(&self, side: &mut Side) -> Result<Vec<String>> {
-        let rows = side.rows(
-            "SELECT t.table_name FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine \
-             WHERE t.table_schema = DATABASE() AND t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') \
-             AND COALESCE(e.transactions, 'NO') <> 'YES' ORDER BY 1",
-        )?;
-        Ok(rows.iter().map(|row| text(row, 0).to_owned()).collect())
+        Ok(texts(&side.rows(query("mysql", "without_transactions"))?, 0))
     }
 
     fn hold(&self, side: &mut Side, tables: &[String]) -> Result<Vec<(String, String)>> {
@@ -151,13 +137,8 @@ impl Dialect for Mysql {
         let (table, name, what) = (text(row, 0), text(row, 1), text(row, 2));
         Ok(match kind {
             IssueKind::Comment => {
-                let column = Some(name.to_owned()).filter(|_| what == "COLUMN");
-                Text::Remark {
-                    what: what.to_owned(),
-                    own: String::new(),
-                    column,
-                    text: text(row, 3).to_owned(),
-                }
+                let [what, text] = [what, text(row, 3)].map(str::to_owned);
+                Text::Remark { what, own: String::new(), text }
             }
             // The server writes 'user'@'host', whatever is in the user's name.
             IssueKind::Grant => {
@@ -296,6 +277,15 @@ impl Dialect for Mysql {
         }
     }
 
+    /// Such a character becomes a question mark more.
+    fn has_no_unicode(&self, column: &Column, name: &str) -> Option<String> {
+        let (Collation::Named(rules) | Collation::Binary(rules)) = &column.collation else { return None };
+        let without = |text: &str| format!("CHAR_LENGTH(REPLACE({text}, '?', ''))");
+        let unicode = without(&format!("CONVERT({name} USING utf8mb4)"));
+        let is_unicode = ["utf", "ucs", "latin1", "ascii"].iter().any(|known| rules.starts_with(known));
+        (!is_unicode).then(|| format!("{unicode} < {}", without(name)))
+    }
+
     /// MariaDB's JSON is a text.
     fn documents(&self, kind: &Kind, edition: &str) -> Documents {
         if kind.declared == "json" && edition != "MariaDB" { Documents::Rounded } else { Documents::Kept }
@@ -328,8 +318,7 @@ impl Dialect for Mysql {
     }
 
     fn facts(&self, side: &mut Side) -> Result<TargetFacts> {
-        let rows = side.rows("SELECT collation_name FROM information_schema.collations")?;
-        let collations: Vec<String> = rows.iter().map(|row| text(row, 0).to_owned()).collect();
+        let collations = texts(&side.rows("SELECT collation_name FROM information_schema.collations")?, 0);
         let found = BY_BYTES.iter().find(|name| collations.iter().any(|known| known == *name));
         let by_bytes = (*found.unwrap_or(&BY_BYTES[2])).to_owned();
         let edition = if catalog::is_mariadb(side)? { "MariaDB" } else { "MySQL" }.to_owned();

@@ -3,7 +3,7 @@
 use super::super::queries::query;
 use crate::catalog::{Catalog, Named};
 use crate::issue::IssueKind;
-use crate::sql::{Side, text};
+use crate::sql::{Side, text, texts};
 use kurabe_core::Result;
 use std::collections::BTreeMap;
 
@@ -14,15 +14,9 @@ pub(super) fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
     }
     // One in a schema that is not searched has its name before the type's: the target may have the extension elsewhere.
-    let sql = query("postgresql", "extension_types");
-    catalog.extension_types = side.catalogue(sql)?.iter().map(|row| text(row, 0).to_owned()).collect();
-    let collate = |own: &str, of: &str| {
-        format!(
-            "coalesce((SELECT ' COLLATE ' || CASE WHEN o.collnamespace = 'pg_catalog'::regnamespace THEN '' \
-             ELSE o.collnamespace::regnamespace || '.' END || quote_ident(o.collname) FROM pg_catalog.pg_collation o \
-             JOIN pg_catalog.pg_type b ON b.oid = {of} WHERE o.oid = {own} AND o.oid <> b.typcollation), '')"
-        )
-    };
+    catalog.extension_types = texts(&side.catalogue(query("postgresql", "extension_types"))?, 0);
+    let collate =
+        |own: &str, of: &str| query("postgresql", "collate_of").replace("{own}", own).replace("{of}", of);
     let sql = query("postgresql", "own_types");
     let sql = sql
         .replace("COLLATE_OF(t.typcollation, t.typbasetype)", &collate("t.typcollation", "t.typbasetype"))
@@ -38,8 +32,7 @@ pub(super) type Positions = BTreeMap<String, (i128, bool)>;
 
 /// The view `pg_sequences` does not tell the position of a sequence that has given no number since it was set.
 pub(super) fn positions(side: &mut Side) -> Result<Positions> {
-    let sql = query("postgresql", "positions");
-    let queries: Vec<String> = side.catalogue(sql)?.iter().map(|row| text(row, 0).to_owned()).collect();
+    let queries = texts(&side.catalogue(query("postgresql", "positions"))?, 0);
     let mut positions = Positions::new();
     for some in queries.chunks(100) {
         for row in side.rows(&some.join(" UNION ALL "))? {

@@ -4,10 +4,10 @@ use super::super::queries::query;
 use super::before::{Positions, UNREADABLE, positions, sequences, types};
 use super::later;
 use super::renderings::{rendered, renderings};
-use crate::catalog::{Catalog, Collation, Column, DefaultValue, Named, Table, Text, read_default};
+use crate::catalog::{Catalog, Collation, Column, DefaultValue, Index, Named, Table, Text, read_default};
 use crate::issue::IssueKind;
 use crate::script::literal;
-use crate::sql::{Side, text};
+use crate::sql::{Side, by_object, text, texts};
 use kurabe_core::Result;
 
 /// Reads the first schema of the session's search path.
@@ -175,31 +175,20 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 }
 
 fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = query("postgresql", "indexes");
-    let mut last = (String::new(), String::new());
-    for row in side.catalogue(sql)? {
-        let (table, name, is) = (text(&row, 0), text(&row, 1), |at| text(&row, at) == "true");
-        let what = if is(4) {
-            Some(IssueKind::PartialIndex)
-        } else if is(5) {
-            Some(IssueKind::ExpressionIndex)
-        } else if text(&row, 6) != "btree" && text(&row, 6) != "hash" || is(9) {
-            Some(IssueKind::IndexType)
-        } else {
-            None
+    for rows in by_object(&side.catalogue(query("postgresql", "indexes"))?) {
+        let [table, name, method, sql] = [0, 1, 6, 8].map(|at| text(&rows[0], at));
+        let is = |at| text(&rows[0], at) == "true";
+        let what = match method {
+            _ if is(4) => Some(IssueKind::PartialIndex),
+            _ if is(5) => Some(IssueKind::ExpressionIndex),
+            "btree" | "hash" if !is(9) => None,
+            _ => Some(IssueKind::IndexType),
         };
         if let Some(kind) = what {
-            let this = (table.to_owned(), name.to_owned());
-            if last != this {
-                catalog.leave_to_others(kind, table, name, text(&row, 8)).with_statement(text(&row, 8));
-                last = this;
-            }
-        } else if is(3) {
-            if let Some(table) = catalog.table_mut(table) {
-                table.primary.push(text(&row, 7).to_owned());
-            }
+            catalog.leave_to_others(kind, table, name, sql).with_statement(sql);
         } else {
-            catalog.add_to_index(table, name, is(2), text(&row, 7).to_owned());
+            let index = Index { name: name.to_owned(), unique: is(2), columns: texts(rows, 7) };
+            catalog.add_index(table, index, is(3));
         }
     }
     Ok(())

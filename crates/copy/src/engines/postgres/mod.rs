@@ -5,12 +5,13 @@ mod catalog;
 mod later;
 mod renderings;
 
-use super::engine::{Backslash, Dialect, Engine, Sums};
+use super::engine::{Backslash, Dialect, Engine, Expression, Sums};
 use super::facts::{DocumentLimits, Documents, TargetFacts};
+use super::queries::query;
 use crate::catalog::{Catalog, Collation, Text};
 use crate::issue::IssueKind;
 use crate::script::{literal, quoted};
-use crate::sql::{Row, Side, text};
+use crate::sql::{Row, Side, text, texts};
 use crate::types::{Class, Kind};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
@@ -45,13 +46,7 @@ pub(super) static POSTGRES: Engine = Engine {
     // A third of a page holds 2,704 bytes, with the lengths of values.
     longest_entry: Some(2_690),
     names_collations: true,
-    elsewhere: Some(|literal| {
-        format!(
-            "SELECT k.conrelid::regclass::text FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
-         WHERE k.contype = 'f' AND k.confrelid = to_regclass({literal}) AND c.relnamespace <> current_schema()::regnamespace \
-         UNION SELECT inhrelid::regclass::text FROM pg_catalog.pg_inherits WHERE inhparent = to_regclass({literal})"
-        )
-    }),
+    elsewhere: Some(|literal| query("postgresql", "elsewhere").replace("{of}", literal)),
     identity_of: Some(|literal| format!("SELECT to_regclass({literal})::oid::text")),
     catalogue: Some(catalogue),
     sign,
@@ -114,11 +109,13 @@ fn hash(declared: &str, x: &str, nullable: bool, row: String) -> String {
 struct Postgres;
 
 impl Dialect for Postgres {
+    /// A server without an encoding sends all bytes only to a client without one.
     fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
         let values =
             settings.iter().map(|[name, value]| format!("('{name}', '{value}')")).collect::<Vec<_>>();
         side.run(&format!(
-            "SELECT pg_catalog.set_config(s.name, v.value, false) FROM (VALUES {}) AS v(name, value) \
+            "SELECT pg_catalog.set_config(s.name, v.value, false) FROM (VALUES {} UNION ALL SELECT 'client_encoding', \
+             'SQL_ASCII' WHERE pg_catalog.getdatabaseencoding() = 'SQL_ASCII') AS v(name, value) \
              JOIN pg_catalog.pg_settings s ON s.name = v.name",
             values.join(", ")
         ))
@@ -126,12 +123,7 @@ impl Dialect for Postgres {
 
     /// A standby is its primary. Two servers that are none may have the same identifier: one was restored from a backup.
     fn place(&self, side: &mut Side) -> Result<Option<[String; 2]>> {
-        let row = side.catalogue(
-            "SELECT pg_catalog.concat_ws(' ', (SELECT system_identifier FROM pg_catalog.pg_control_system()), d.oid, \
-             pg_catalog.current_schema()), CASE WHEN pg_catalog.pg_is_in_recovery() THEN '' \
-             ELSE pg_catalog.pg_postmaster_start_time()::text END FROM pg_catalog.pg_database d \
-             WHERE d.datname = pg_catalog.current_database()",
-        )?;
+        let row = side.catalogue(query("postgresql", "place"))?;
         Ok(row.first().map(|row| [0, 1].map(|at| text(row, at).to_owned())))
     }
 
@@ -149,13 +141,10 @@ impl Dialect for Postgres {
     }
 
     fn own_text(&self, _: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
-        let (name, own, what) = (text(row, 1), text(row, 2).to_owned(), text(row, 3));
+        let (own, what) = (text(row, 2).to_owned(), text(row, 3));
         Ok(match kind {
             IssueKind::Comment if what.is_empty() => Text::Words(text(row, 4).to_owned()),
-            IssueKind::Comment => {
-                let column = Some(name.to_owned()).filter(|_| what == "COLUMN");
-                Text::Remark { what: what.to_owned(), own, column, text: text(row, 4).to_owned() }
-            }
+            IssueKind::Comment => Text::Remark { what: what.to_owned(), own, text: text(row, 4).to_owned() },
             _ if own.is_empty() => Text::Words(what.to_owned()),
             _ => Text::Statement(own),
         })
@@ -252,6 +241,14 @@ impl Dialect for Postgres {
         }
     }
 
+    fn maybe_not_utf8(&self, source: &mut Side) -> Result<Option<Expression>> {
+        let is_any = source.value("SELECT pg_catalog.getdatabaseencoding()")?.as_deref() == Some("SQL_ASCII");
+        Ok(is_any.then_some(|x| {
+            let text = written("%s", x);
+            format!("CASE WHEN pg_catalog.textregexeq({text}, '[^\\x01-\\x7f]') THEN {text} END")
+        }))
+    }
+
     fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
         Some(format!(
             "{column}::text NOT IN ('NaN', 'Infinity', '-Infinity') \
@@ -280,15 +277,14 @@ impl Dialect for Postgres {
     }
 
     fn facts(&self, side: &mut Side) -> Result<TargetFacts> {
-        let rows = side.catalogue("SELECT collname::text FROM pg_catalog.pg_collation")?;
-        let mut collations: Vec<String> = rows.iter().map(|row| text(row, 0).to_owned()).collect();
+        let mut collations = texts(&side.catalogue("SELECT collname::text FROM pg_catalog.pg_collation")?, 0);
         if let Collation::Named(own) | Collation::Binary(own) = catalog::of_database(side)? {
             collations.push(own);
         }
-        let rows =
-            side.catalogue("SELECT pg_catalog.format_type(oid, NULL)::text FROM pg_catalog.pg_type")?;
-        let types = rows.iter().map(|row| text(row, 0).to_owned()).collect();
-        Ok(TargetFacts { by_bytes: "C".to_owned(), collations, types, ..TargetFacts::default() })
+        let types = "SELECT pg_catalog.format_type(oid, NULL)::text FROM pg_catalog.pg_type";
+        let types = texts(&side.catalogue(types)?, 0);
+        let encoding = side.value("SELECT pg_catalog.getdatabaseencoding()")?.unwrap_or_default();
+        Ok(TargetFacts { collations, types, encoding, ..TargetFacts::default() })
     }
 
     /// Of an identity or a serial column. After the largest number there is no next one.

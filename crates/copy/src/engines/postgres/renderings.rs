@@ -1,7 +1,7 @@
 //! PostgreSQL's own text of tables, their columns, indexes and constraints.
 
 use super::super::queries::query;
-use crate::catalog::{Catalog, Named};
+use crate::catalog::{Catalog, ForeignKey, Named};
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};
 use kurabe_core::Result;
@@ -57,15 +57,9 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         // Of these, another engine gets the columns and the actions.
         let is_plain = match kind {
             "f" => {
-                let key = catalog
-                    .table_mut(table)
-                    .and_then(|table| table.foreign.iter().find(|key| key.name == name).cloned());
-                let action = |word: &str, action: &str| match action {
-                    "NO ACTION" => String::new(),
-                    action => format!(" ON {word} {action}"),
-                };
-                let plain =
-                    key.map(|key| action("UPDATE", &key.on_update) + &action("DELETE", &key.on_delete));
+                let table = catalog.table_mut(table);
+                let key = table.and_then(|table| table.foreign.iter().find(|key| key.name == name));
+                let plain = key.map(ForeignKey::actions);
                 let rest = definition.split_once(" REFERENCES ").and_then(|(_, rest)| rest.split_once(')'));
                 rest.is_none_or(|(_, rest)| rest == plain.unwrap_or_default())
             }

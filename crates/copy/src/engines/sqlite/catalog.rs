@@ -76,7 +76,10 @@ fn default(side: &mut Side, declared: &str, sql: &str) -> Result<DefaultValue> {
 fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut Catalog) -> Result<Table> {
     let native = Native { create: sql.to_owned(), has_key: true, ..Native::default() };
     let mut table = Table { name: name.to_owned(), native: Some(native), ..Table::default() };
-    let of = literal(side.engine, name)?;
+    let of = match literal(side.engine, name) {
+        Ok(of) => of,
+        Err(why) => return Ok(Table { hides: Some(why.to_string()), ..table }),
+    };
     let definition = Definition::read(sql);
     let mut key: Vec<(u64, String)> = Vec::new();
     for row in side.rows(&format!(
@@ -119,7 +122,7 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
         table.hidden = ["rowid", "_rowid_", "oid"].into_iter().find(is_free);
     }
     // With AUTOINCREMENT, numbers of rows that were deleted are not given again.
-    if definition.has("AUTOINCREMENT") {
+    if !definition.parts_with(&["AUTOINCREMENT"]).is_empty() {
         let last = side.value(&format!("SELECT seq FROM sqlite_sequence WHERE name = {of}"))?;
         if let Some(last) = last.and_then(|text| text.parse::<i128>().ok()) {
             let numbered = table.columns.iter_mut().filter(|column| column.identity);
@@ -145,32 +148,28 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
     Ok(table)
 }
 
-/// The text of a `CREATE TABLE`, in words: the parts between the commas, and what follows the list.
+/// The text of a `CREATE TABLE`, in words: the parts between the commas.
 struct Definition {
     parts: Vec<Vec<String>>,
-    after: Vec<String>,
 }
 
 impl Definition {
     fn read(sql: &str) -> Self {
-        let (mut parts, mut after) = (vec![Vec::new()], Vec::new());
-        let (mut depth, mut ended) = (0, false);
+        let (mut parts, mut depth) = (vec![Vec::new()], 0);
         for word in words(sql) {
             match word.as_str() {
                 "(" => depth += 1,
                 ")" => depth -= 1,
                 _ => {}
             }
-            ended |= depth == 0 && word == ")";
             match (depth, word.as_str()) {
                 (1, "(") if parts.len() == 1 && parts[0].is_empty() => {}
                 (1, ",") => parts.push(Vec::new()),
                 (1.., _) => parts.iter_mut().next_back().into_iter().for_each(|part| part.push(word.clone())),
-                _ if ended && word != ")" => after.push(word),
                 _ => {}
             }
         }
-        Self { parts, after }
+        Self { parts }
     }
 
     /// The collation in a column's own part.
@@ -181,10 +180,6 @@ impl Definition {
         let part = self.parts.iter().find(of)?;
         let at = part.iter().position(|word| word.eq_ignore_ascii_case("COLLATE"))?;
         part.get(at + 1).map(|name| unquoted(name).to_ascii_uppercase())
-    }
-
-    fn has(&self, word: &str) -> bool {
-        self.parts.iter().flatten().chain(&self.after).any(|known| known.eq_ignore_ascii_case(word))
     }
 
     /// The parts with these words in a row, by their first word.

@@ -2,7 +2,7 @@
 
 mod catalog;
 
-use super::engine::{Dialect, Engine};
+use super::engine::{Dialect, Engine, Expression};
 use super::facts::{Identity, TargetFacts};
 use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
@@ -13,7 +13,7 @@ use crate::sql::{GAP, Side};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::value::Value;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, Result};
 
 /// What tells a table that a copy made from one that the user made anew: a comment in its text, which goes with it.
 const MARK: &str = "/* kurabe copy ";
@@ -26,9 +26,8 @@ pub(super) static SQLITE: Engine = Engine {
     begin_reading: Some("BEGIN DEFERRED"),
     writing: &["PRAGMA foreign_keys = OFF"],
     has_one_writer: true,
-    storage_class: Some(|column| format!("typeof({column})")),
+    is_loose: true,
     read_key: Some(with_storage_class),
-    has_null_keys: true,
     octets: |column| format!("length(CAST({column} AS BLOB))"),
     characters: |column| format!("length({column})"),
     insert_limits: (250, 30_000),
@@ -136,31 +135,15 @@ impl Dialect for Sqlite {
     }
 
     fn as_read<'a>(&self, field: Cell<'a>) -> Result<Encoded<'a>> {
-        let Cell::Bytes(bytes) = field else {
-            return Ok(Encoded::Value(if let Cell::Int(number) = field {
-                Value::Int(number)
-            } else {
-                Value::Null
-            }));
-        };
-        let utf8 = |bytes: &'a [u8]| {
-            std::str::from_utf8(bytes).map_err(|_| {
-                let what = format!("the text {} is not UTF-8", Cell::Bytes(bytes).shown());
-                Error::new(ErrorKind::Mismatch, what)
-                    .hint("correct it on the source, or leave the table out with --tables")
-            })
-        };
-        Ok(match bytes.split_first() {
+        Ok(Encoded::Value(match field {
             // Bytes that the statement makes a text of, where they are no UTF-8.
-            Some((b't', text)) => {
-                Encoded::Value(std::str::from_utf8(text).map_or(Value::Bytes(text), Value::Text))
-            }
-            Some((b'x', digits)) => Encoded::Bytes(from_hex(digits)?),
+            Cell::Bytes([b't', text @ ..]) => Cell::Bytes(text).value(),
+            Cell::Bytes([b'x', digits @ ..]) => return Ok(Encoded::Bytes(from_hex(digits)?)),
             // Infinity has no literal.
-            _ if bytes == b"inf" => Encoded::Value(Value::Text("9e999")),
-            _ if bytes == b"-inf" => Encoded::Value(Value::Text("-9e999")),
-            _ => Encoded::Value(Value::Text(utf8(bytes)?)),
-        })
+            Cell::Bytes(b"inf") => Value::Text("9e999"),
+            Cell::Bytes(b"-inf") => Value::Text("-9e999"),
+            field => field.value(),
+        }))
     }
 
     fn shown(&self, field: Cell<'_>) -> String {
@@ -274,6 +257,15 @@ impl Dialect for Sqlite {
         }
     }
 
+    /// One with other bytes than those of ASCII, or with a zero, after which patterns see nothing.
+    fn maybe_not_utf8(&self, _: &mut Side) -> Result<Option<Expression>> {
+        Ok(Some(|x| {
+            let other =
+                format!("{x} GLOB '*[^' || char(1) || '-' || char(127) || ']*' OR instr({x}, char(0))");
+            format!("CASE WHEN typeof({x}) = 'text' AND ({other}) THEN CAST({x} AS BLOB) END")
+        }))
+    }
+
     fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
         Some(format!(
             "(length(ltrim(substr({column}, 1, instr({column} || '.', '.') - 1), '-+0')) > {whole} \
@@ -290,14 +282,7 @@ impl Dialect for Sqlite {
 
     fn facts(&self, _: &mut Side) -> Result<TargetFacts> {
         let collations = ["NOCASE", "RTRIM"].map(str::to_owned).to_vec();
-        let by_bytes = "BINARY".to_owned();
-        Ok(TargetFacts {
-            by_bytes,
-            collations,
-            folds_tables: true,
-            folds_columns: true,
-            ..TargetFacts::default()
-        })
+        Ok(TargetFacts { collations, folds_tables: true, folds_columns: true, ..TargetFacts::default() })
     }
 
     /// Only `INTEGER PRIMARY KEY` is given numbers, and `INTEGER` is then the type's exact name.

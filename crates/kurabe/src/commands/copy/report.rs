@@ -5,6 +5,7 @@ use kurabe_copy::issue::{Accepted, Issue, IssueKind};
 use kurabe_copy::plan::Plan;
 use kurabe_copy::run::Copy;
 use kurabe_copy::wanted::{Parts, Wanted};
+use kurabe_core::text::printable;
 use kurabe_core::{Error, units};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -62,12 +63,12 @@ pub(super) fn described(
         many(rows as usize, "row")
     );
     let width = plan.tables.iter().map(|table| table.name.chars().count()).max().unwrap_or(0);
-    // Writing to a String cannot fail.
+    // Writing to a String cannot fail. A line break in a name ends no line.
     for table in &plan.tables {
         let key = match table.key.as_slice() {
             [] => "no key: not continued within the table".to_owned(),
             key => {
-                let names: Vec<&str> = key.iter().map(|at| table.columns[*at].name.as_str()).collect();
+                let names: Vec<_> = key.iter().map(|at| printable(&table.columns[*at].name)).collect();
                 format!("key {}", names.join(", "))
             }
         };
@@ -78,20 +79,20 @@ pub(super) fn described(
         if !table.foreign.is_empty() {
             parts.push(many(table.foreign.len(), "foreign key"));
         }
-        let _ = writeln!(text, "  {:<width$}  {}", table.name, parts.join(" · "));
+        let _ = writeln!(text, "  {:<width$}  {}", printable(&table.name), parts.join(" · "));
     }
     if !plan.issues.is_empty() {
         text.push_str("does not map:\n");
         for issue in &plan.issues {
             let (state, kind) = (state(issue, accepted), issue.kind.name());
-            let _ = writeln!(text, "  {state:<8} {kind:<17} {}: {}", issue.object, issue.detail);
+            let _ = writeln!(text, "  {state:<8} {kind:<17} {}: {}", printable(&issue.object), issue.detail);
         }
     }
     for left in &plan.left {
-        let _ = writeln!(text, "left out: {}", left.object);
+        let _ = writeln!(text, "left out: {}", printable(&left.object));
     }
     for (object, why) in tried.unwrap_or_default() {
-        let _ = writeln!(text, "the target refuses {object}: {why}");
+        let _ = writeln!(text, "the target refuses {}: {why}", printable(object));
     }
     if tried.is_some() {
         text.push_str(&plan.statements());

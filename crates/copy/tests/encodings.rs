@@ -1,0 +1,172 @@
+//! Texts in other encodings than UTF-8, and in none: carried, or named by column and row, and never made into other characters. What
+//! arrives is read by the engines' own programs where they can be asked.
+
+use crate::choices::{Done, all};
+use crate::common::{Place, assert_lists, copy_all, lists, planned, run, side};
+use kurabe_copy::plan::Plan;
+use kurabe_copy::reject::Rejects;
+use kurabe_copy::run::Copy;
+use kurabe_copy::wanted::Wanted;
+use std::sync::atomic::AtomicBool;
+
+/// A new database of a server of PostgreSQL.
+fn database(server: &Place, name: &str, encoding: &str) -> String {
+    server.ask(&format!(
+        "CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
+    ));
+    server.url().strip_suffix("/kurabe").unwrap().to_owned() + "/" + name
+}
+
+fn plan_of(from: &str, to: &str) -> Plan {
+    let stop = AtomicBool::new(false);
+    Copy::new(side(from), side(to), &stop).plan(&Wanted::default(), &mut []).unwrap()
+}
+
+#[test]
+fn bytes_of_a_database_without_an_encoding_are_carried_or_their_rows_are_named() {
+    let Some(server) = Place::new("postgres") else { return };
+    let from = database(&server, "any_bytes", "SQL_ASCII");
+    run(
+        &from,
+        &[
+            "CREATE TABLE t (id int PRIMARY KEY, x text, c char(6), j json, d text DEFAULT 'plain')",
+            "INSERT INTO t SELECT g, 'x' || g, 'c', '[]' FROM generate_series(1, 120) g",
+            "UPDATE t SET x = E'caf\\xe9' WHERE id = 70",
+            "UPDATE t SET c = E'\\xff', x = E'\\xc3\\xa9' WHERE id = 80",
+            "UPDATE t SET j = E'[\"\\xe9\"]' WHERE id = 90",
+            "CREATE TABLE k (w text PRIMARY KEY)",
+            "INSERT INTO k VALUES ('a'), (E'\\xe9')",
+        ],
+    );
+    let to = database(&server, "any_bytes_too", "SQL_ASCII");
+    assert!(plan_of(&from, &to).issues.is_empty());
+    Done::default().between(&from, &to, &all()).unwrap();
+    let sum = "SELECT md5(string_agg(t::text, ',' ORDER BY id)) || (SELECT string_agg(w, ',' ORDER BY w) FROM k) FROM t";
+    let bytes = |url: &str| {
+        side(url).value(&format!("SELECT encode(convert_to(s.s, 'SQL_ASCII'), 'hex') FROM ({sum}) AS s (s)"))
+    };
+    assert_eq!(bytes(&from).unwrap().unwrap(), bytes(&to).unwrap().unwrap());
+    for (engine, cast) in
+        [("postgres", "bytea"), ("sqlite", "blob"), ("mysql", "longblob"), ("mariadb", "longblob")]
+    {
+        let Some(to) = Place::new(engine) else { continue };
+        let listed = [
+            ("storage-class", "t.x 1 texts UTF-8 --reject"),
+            ("storage-class", "t.j 1 texts"),
+            ("storage-class", "k.w 1 texts"),
+        ];
+        assert_lists(&plan_of(&from, &to.url()), &listed);
+        assert_lists(&plan_of(&from, &to.url()), &[("storage-class", "t.c 1 texts")]);
+        let only_t = Wanted { tables: vec!["t".to_owned()], ..all() };
+        let error = Done::default().between(&from, &to.url(), &only_t).unwrap_err().to_string();
+        assert!(error.contains("row 70") && error.contains("UTF"), "{engine}: {error}");
+        let folder = tempfile::tempdir().unwrap();
+        let rejected = Some(Rejects::open(&folder.path().join("rows")).unwrap());
+        let done = Done { rejected, restart: true, ..Done::default() };
+        let (_, tables) = done.between(&from, &to.url(), &all()).unwrap();
+        assert_eq!(
+            tables.iter().map(|table| (table.rows, table.rejected)).collect::<Vec<_>>(),
+            [(1, 1), (117, 3)],
+            "{engine}"
+        );
+        let rows = std::fs::read_to_string(folder.path().join("rows")).unwrap();
+        assert!(rows.contains("\"x\":\"\\\\x636166e9\"") && rows.contains("\"id\":90"), "{rows}");
+        assert_eq!(to.ask("SELECT count(*), max(id) FROM t").replace('\t', "|"), "117|120");
+        // Bytes, which the server keeps.
+        let mut wanted = only_t;
+        for column in ["x", "c", "j"] {
+            wanted.casts.add(&format!("t.{column}={cast}")).unwrap();
+        }
+        let to = Place::new(engine).unwrap();
+        Done::default().between(&from, &to.url(), &wanted).unwrap();
+        let of = if engine == "postgres" { "encode(x, 'hex')" } else { "lower(hex(x))" };
+        assert_eq!(to.ask(&format!("SELECT {of} FROM t WHERE id IN (70, 80) ORDER BY id")), "636166e9\nc3a9");
+    }
+}
+
+#[test]
+fn characters_that_the_targets_encoding_lacks_are_known_before_they_are_refused() {
+    let Some(server) = Place::new("postgres") else { return };
+    let [latin, wide] =
+        [("latin", "LATIN1"), ("wide", "UTF8")].map(|(name, encoding)| database(&server, name, encoding));
+    let rows =
+        ["CREATE TABLE t (id int PRIMARY KEY, x varchar(5))", "INSERT INTO t VALUES (1, 'é'), (2, 'b')"];
+    run(&latin, &rows);
+    assert!(plan_of(&latin, &wide).issues.is_empty());
+    Done::default().between(&latin, &wide, &all()).unwrap();
+    run(&wide, &["INSERT INTO t VALUES (3, '€')"]);
+    let to = database(&server, "latin_too", "LATIN1");
+    assert_lists(&plan_of(&wide, &to), &[("storage-class", "the target LATIN1 (--reject)")]);
+    let error = Done::default().between(&wide, &to, &all()).unwrap_err().to_string();
+    assert!(error.contains("row 3") && error.contains("LATIN1"), "{error}");
+}
+
+/// A definition that is no text cannot be made: a default, a comment, a view.
+#[test]
+fn definitions_that_are_not_utf8_are_refused_or_listed() {
+    let file = Place::sqlite();
+    file.ask(
+        "CREATE TABLE d (id INTEGER PRIMARY KEY, x TEXT DEFAULT 'caf#'); CREATE TABLE t (id INTEGER PRIMARY KEY); \
+         CREATE VIEW v AS SELECT 'caf#'; CREATE TABLE \"n#\" (id INTEGER PRIMARY KEY); PRAGMA writable_schema = ON; \
+         UPDATE sqlite_schema SET sql = replace(sql, '#', CAST(x'e9' AS TEXT)), name = replace(name, '#', CAST(x'e9' AS TEXT)), \
+         tbl_name = replace(tbl_name, '#', CAST(x'e9' AS TEXT)); PRAGMA writable_schema = RESET",
+    );
+    let wanted =
+        |tables: &[&str]| Wanted { tables: tables.iter().map(|name| (*name).to_owned()).collect(), ..all() };
+    let to = Place::sqlite();
+    for tables in [&["d"][..], &[]] {
+        let error = Done::default().copy(&file, &to, &wanted(tables)).unwrap_err().to_string();
+        assert!(error.contains("is not UTF-8") && error.contains("--exclude"), "{error}");
+    }
+    Done::default().copy(&file, &to, &wanted(&["t"])).unwrap();
+    let Some(server) = Place::new("postgres") else { return };
+    let (plan, _) = Done::default().copy(&file, &server, &wanted(&["d"])).unwrap();
+    assert_lists(&plan, &[("default", "d.x caf")]);
+    assert_eq!(server.ask("SELECT count(*) FROM information_schema.columns WHERE table_name = 'd' AND column_default IS NOT NULL"), "0");
+    let from = database(&server, "old", "SQL_ASCII");
+    run(
+        &from,
+        &[
+            "CREATE TABLE d (id int PRIMARY KEY, x text)",
+            "COMMENT ON TABLE d IS E'caf\\xe9'",
+            "COMMENT ON COLUMN d.x IS 'plain'",
+            "DO $$ BEGIN EXECUTE E'CREATE VIEW v AS SELECT ''caf\\xe9''::text AS a'; END $$",
+        ],
+    );
+    let to = Place::new("postgres").unwrap();
+    let (plan, _) = Done::default().between(&from, &to.url(), &all()).unwrap();
+    assert_lists(&plan, &[("comment", "d caf"), ("view", "v caf")]);
+    assert!(!lists(&plan, "comment", "d.x"), "{:?}", plan.issues);
+    assert_eq!(
+        to.ask("SELECT objsubid, description FROM pg_description WHERE objoid = 'd'::regclass"),
+        "2|plain"
+    );
+    let text = plan.left_text(to.engine());
+    assert!(text.contains("\n-- CREATE VIEW v") && to.feed(&text).0, "{text}");
+    run(&from, &["DO $$ BEGIN EXECUTE E'ALTER TABLE d ALTER x SET DEFAULT ''caf\\xe9'''; END $$"]);
+    let error = Done::default().between(&from, &Place::new("postgres").unwrap().url(), &all()).unwrap_err();
+    assert!(error.to_string().contains("table d") && error.to_string().contains("not UTF-8"), "{error}");
+}
+
+/// The servers' connections are in Unicode: such a character would become a question mark on both sides.
+#[test]
+fn characters_that_unicode_lacks_are_refused_by_name() {
+    for engine in ["mysql", "mariadb"] {
+        let (Some(from), Some(to)) = (Place::new(engine), Place::new(engine)) else { continue };
+        from.ask(
+            "CREATE TABLE t (id int PRIMARY KEY, a varchar(9) CHARACTER SET cp1251, b varchar(9) CHARACTER SET latin1, \
+               c varchar(9) CHARACTER SET cp932, d varchar(9) CHARACTER SET ucs2, e enum('?', 'b') CHARACTER SET gbk); \
+             INSERT INTO t VALUES (1, _cp1251 x'3FC1', _latin1 x'818D3F', _cp932 x'87903F', '?é', '?'), (2, 'a?', '?', '?', '?', 'b')",
+        );
+        copy_all(&from, &to).unwrap();
+        assert_eq!(to.ask("SELECT HEX(a), HEX(b) FROM t WHERE id = 1"), "3FC1\t818D3F", "{engine}");
+        from.ask("INSERT INTO t (id, a) VALUES (3, _cp1251 x'3F98')");
+        for to in [Place::new(engine), Place::new("postgres"), Some(Place::sqlite())].iter().flatten() {
+            let error = planned(&from, to).unwrap_err().to_string();
+            assert!(
+                error.contains("column t.a: 1 texts have characters that Unicode lacks"),
+                "{engine}: {error}"
+            );
+        }
+    }
+}
