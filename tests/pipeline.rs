@@ -357,7 +357,7 @@ fn gate_of_a_migration_names_the_plan_that_changed_and_the_rows_that_it_examines
     let words = ["gate", &script, &main, &branch, "--requests", "150", "--rounds", "4", "--no-html"];
     let answer = place.run(&[&words[..], &files].concat()).exit_code(6);
     let text = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("The plan of browse changed: ") && text.contains("Seq Scan on orders"), "{text}");
+    assert!(text.contains("The plan of “browse” changed: ") && text.contains("Seq Scan on orders"), "{text}");
     assert!(text.contains("Rows examined per transaction: 1"), "{text}");
     assert!(text.contains("Worst is ") && answer.out.lines().count() <= 20, "{answer:?}");
     let compared: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
@@ -373,7 +373,7 @@ fn gate_of_a_migration_names_the_plan_that_changed_and_the_rows_that_it_examines
     let junit = std::fs::read_to_string(junit).unwrap();
     assert!(junit.contains("second ÷ first is 0.") && junit.contains(") worse"), "{junit}");
     answer.err_has("gate.html");
-    assert!(std::fs::read_to_string(page).unwrap().contains("The plan of browse changed"));
+    assert!(std::fs::read_to_string(page).unwrap().contains("The plan of “browse” changed"));
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn failed_gate_names_the_plan_that_changed_once() {
         gate::judge(&mut compared, &summary, &summary, Criteria { slower: Some(margin), p99: None });
         compare::pull_request(&compared)
     };
-    let wanted = "The plan of browse changed: Index Scan using k on orders → Seq Scan on orders (SELECT id FROM orders WHERE \
+    let wanted = "The plan of “browse” changed: Index Scan using k on orders → Seq Scan on orders (SELECT id FROM orders WHERE \
                   customer = 7)";
     assert_eq!(of(0.05).matches(wanted).count(), 1, "{}", of(0.05));
     // Of a gate that passed nothing is explained.

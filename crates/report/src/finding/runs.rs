@@ -309,8 +309,8 @@ impl Gates {
                 let (first, second, text) = (shown(first), shown(second), cut(text));
                 say!(
                     language,
-                    "the plan of {statement} changed: {first} → {second} ({text}).",
-                    "{statement} の実行計画が変わりました: {first} → {second}({text})。",
+                    "the plan of “{statement}” changed: {first} → {second} ({text}).",
+                    "「{statement}」の実行計画が変わりました: {first} → {second}({text})。",
                 )
             }
             Self::MoreWork { counter, operation, first, second } => {
