@@ -201,7 +201,8 @@ pub(super) fn recorded_as_read(
     let to = Address::Tcp("127.0.0.1".to_owned(), server.port());
     let listen = &SocketAddr::from(([127, 0, 0, 1], 0)).into();
     let recorder =
-        Recorder::start(listen, to, of_scheme(scheme).unwrap(), Path::new(&path), &about, None).unwrap();
+        Recorder::start(listen, to, of_scheme(scheme).unwrap(), Path::new(&path), &about, None, None)
+            .unwrap();
     act(recorder.at().to_string().parse().unwrap());
     let totals = recorder.finish(Path::new(&path)).unwrap();
     (path, totals.unreadable.iter().map(ToString::to_string).collect())

@@ -6,7 +6,7 @@ use super::replay;
 use crate::support::Place;
 use kurabe_testbed::{Server, testing};
 use serde_json::json;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 /// Something that is changed before a replay, how that is undone, and what is said then.
@@ -16,14 +16,37 @@ fn own(server: &Server) -> SocketAddr {
     ([127, 0, 0, 1], server.port()).into()
 }
 
-/// Sends requests one by one, each of which has a short answer.
+/// Reads an answer of Redis or memcached to its end.
+fn read_answer(from: &mut impl BufRead) {
+    let mut line = String::new();
+    assert!(from.read_line(&mut line).unwrap() > 0, "no answer");
+    let words: Vec<_> = line.split_whitespace().collect();
+    let (kind, count) = words[0].split_at(1);
+    let mut read = |bytes: &str| {
+        let mut value = vec![0; bytes.parse::<usize>().unwrap() + 2];
+        from.read_exact(&mut value).unwrap();
+    };
+    match (words[0], kind, count) {
+        ("VALUE", ..) => {
+            read(words[3]);
+            read_answer(from);
+        }
+        ("VA", ..) => read(words[1]),
+        (_, "$" | "*", "-1") => {}
+        (_, "$", length) => read(length),
+        (_, "*", answers) => (0..answers.parse().unwrap()).for_each(|_: u32| read_answer(from)),
+        _ => {}
+    }
+}
+
+/// Sends requests one by one.
 fn ask(server: &Server, address: SocketAddr, requests: &[String]) {
     let mut stream = TcpStream::connect(address).unwrap();
     testing::log_in(server, &mut stream).unwrap();
-    let mut answer = [0; 4_096];
+    let mut answers = BufReader::new(stream.try_clone().unwrap());
     for request in requests {
         stream.write_all(request.as_bytes()).unwrap();
-        assert!(stream.read(&mut answer).unwrap() > 0, "{request}");
+        read_answer(&mut answers);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::Totals;
 use crate::file::About;
-use crate::secrets::Catalogue;
+use crate::secrets::{Catalogue, Tables};
 use crate::tape::{Shared, Tape, Taped};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_relay::{At, End, Ends, Hook, Listen, Refused, Relay, Server, Socket, Way, forward_both, lock};
@@ -44,7 +44,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Listens, and begins the file. TLS is refused, unless it has an `ending`.
+    /// Listens, and begins the file. TLS is refused, unless it has an `ending`. `catalogue`: the server's tables, or why they are not
+    /// known; `None` if nobody asked.
     ///
     /// # Errors
     /// If the file exists, or the address is in use.
@@ -55,8 +56,9 @@ impl Recorder {
         path: &Path,
         about: &About,
         ending: Option<Ending>,
+        catalogue: Option<std::result::Result<Catalogue, String>>,
     ) -> Result<Self> {
-        let tape = Tape::begin(protocol, path, about)?;
+        let tape = Tape::begin(protocol, path, about, Tables::new(catalogue))?;
         let shared = Arc::clone(&tape.shared);
         let refusal = protocol.refusal.filter(|_| ending.is_none());
         let ended =
@@ -85,12 +87,6 @@ impl Recorder {
     /// The connections that were refused so far.
     pub fn refused(&self) -> &Refused {
         self.relay.refused()
-    }
-
-    /// Has it ask a catalogue once rows without a list of columns are written into a table that it does not know: where a column has
-    /// secrets, they are recorded without their values.
-    pub fn know_tables_by(&self, catalogue: Catalogue) {
-        self.tape.shared.tables.know_by(catalogue);
     }
 
     /// Whether the file cannot be written any more.

@@ -1,11 +1,11 @@
 //! Secrets beside which no name stands: rows without a list of columns, executions of statements that were prepared as SQL, and
-//! variables. What a table holds is known from the server's catalogue, and learnt from what is asked of it.
+//! variables. The columns of tables are known from the server's catalogue, which is read before, and from statements.
 
-use kurabe_core::Result;
-use kurabe_protocol::sql::{Dialect, Kind, Statement, Token, columns_of_values, first_word};
+use kurabe_protocol::sql::{Dialect, Kind, Statement, Token, first_word};
 use kurabe_relay::lock;
-use kurabe_wire::statement::column_has_secret;
+use kurabe_wire::statement::{column_has_secret, may_name_secret};
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The tables, and the statements of a connection, that are remembered at most.
@@ -27,60 +27,92 @@ const SHORT: usize = 128;
 /// The entropy from which a text looks like a key, in bits for each character.
 const RANDOM: f64 = 4.3;
 
-/// Parts of names of which nothing else in a statement speaks for a secret. Only there its columns are read.
-const PARTS: [&str; 3] = ["token", "key", "passcode"];
+/// The tables of a database that a server's catalogue has.
+#[derive(Debug, Default)]
+pub struct Catalogue {
+    /// Names of the database.
+    databases: Vec<String>,
+    /// Whether tables have a column of secrets, by database, schema and name. Without a schema: whether any of that name has one.
+    seen: HashMap<[String; 3], bool>,
+}
 
-/// Gives the columns of a table; none if there is no such table.
-pub type Catalogue = Box<dyn Fn(&str) -> Result<Vec<String>> + Send + Sync>;
+impl Catalogue {
+    /// A catalogue without tables, of the database with any of these names.
+    pub fn of(databases: Vec<String>) -> Self {
+        Self { databases, seen: HashMap::new() }
+    }
+
+    /// Adds a name of the database.
+    pub fn names(&mut self, database: &str) {
+        if !self.databases.iter().any(|known| known == database) {
+            self.databases.push(database.to_owned());
+        }
+    }
+
+    /// Adds a table. `schema`: empty if databases have none.
+    pub fn add<'a>(&mut self, schema: &str, table: &str, columns: impl IntoIterator<Item = &'a str>) {
+        let is_secret = columns.into_iter().any(column_has_secret);
+        for schema in [schema, ""] {
+            let key = [String::new(), schema.to_lowercase(), table.to_lowercase()];
+            *self.seen.entry(key).or_default() |= is_secret;
+        }
+    }
+}
 
 /// Knowledge of the tables of all connections.
 #[derive(Clone, Default)]
-pub(crate) struct Tables(Arc<Mutex<Known>>);
+pub(crate) struct Tables(Arc<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// Whether tables have a column of secrets, by their names in lower case.
-    secret: HashMap<String, bool>,
-    catalogue: Option<Catalogue>,
-    /// Why the catalogue gave nothing.
-    why: Option<String>,
+    /// `None` if nobody asked for one, or why it could not be read.
+    catalogue: Option<Result<Catalogue, String>>,
+    /// Whether rows were kept that only a catalogue could tell about.
+    was_missed: AtomicBool,
+    /// What statements say: tables with a secret by their name alone, and those without one by all that is known of them.
+    learnt: Mutex<HashMap<[String; 3], bool>>,
 }
 
 impl Tables {
-    pub(crate) fn know_by(&self, catalogue: Catalogue) {
-        lock(&self.0).catalogue = Some(catalogue);
+    pub(crate) fn new(catalogue: Option<Result<Catalogue, String>>) -> Self {
+        Self(Arc::new(Known { catalogue, ..Known::default() }))
     }
 
-    /// Why the catalogue was asked in vain.
+    /// Why the catalogue could not be read, if it was needed.
     pub(crate) fn why_unknown(&self) -> Option<String> {
-        lock(&self.0).why.clone()
+        let why = self.0.catalogue.as_ref().and_then(|read| read.as_ref().err());
+        why.filter(|_| self.0.was_missed.load(Ordering::Relaxed)).cloned()
     }
 
-    fn has(&self, table: &str) -> bool {
-        let mut known = lock(&self.0);
-        let lower = table.to_lowercase();
-        if let Some(known) = known.secret.get(&lower) {
-            return *known;
-        }
-        // Where the name says it, an own connection to the server is spared.
-        let is_secret = is_of_accounts(&lower)
-            || match known.catalogue.as_ref().map(|catalogue| catalogue(table)).transpose() {
-                Ok(columns) => columns.iter().flatten().any(|column| column_has_secret(column)),
-                Err(why) => {
-                    known.why = Some(why.to_string());
-                    false
-                }
-            };
-        known.add(lower, is_secret);
-        is_secret
+    fn catalogue(&self) -> Option<&Catalogue> {
+        self.0.catalogue.as_ref().and_then(|read| read.as_ref().ok())
     }
-}
 
-impl Known {
-    fn add(&mut self, table: String, is_secret: bool) {
-        if self.secret.len() < MOST {
-            self.secret.insert(table, is_secret);
+    /// Whether a row of a table may have a secret.
+    fn has(&self, key: &[String; 3]) -> bool {
+        let bare = [String::new(), String::new(), key[2].clone()];
+        let learnt = lock(&self.0.learnt);
+        if is_of_accounts(&key[2]) || learnt.get(&bare) == Some(&true) {
+            return true;
         }
+        match self.catalogue() {
+            Some(read) => *read.seen.get(key).or_else(|| learnt.get(key)).unwrap_or(&true),
+            None => {
+                self.0.was_missed.store(true, Ordering::Relaxed);
+                learnt.len() >= MOST
+            }
+        }
+    }
+
+    fn learn(&self, key: [String; 3], is_secret: bool) {
+        let mut learnt = lock(&self.0.learnt);
+        if learnt.len() < MOST || learnt.contains_key(&key) {
+            *learnt.entry(key).or_default() |= is_secret;
+        }
+    }
+
+    fn learn_secret(&self, table: &str) {
+        self.learn([String::new(), String::new(), table.to_lowercase()], true);
     }
 }
 
@@ -96,87 +128,238 @@ fn is_of_accounts(table: &str) -> bool {
 #[derive(Default)]
 pub(crate) struct Secrets {
     tables: Tables,
+    /// The database in which tables without a qualifier are; empty if it is that of the catalogue.
+    database: String,
     /// The names of statements with secrets that SQL has prepared.
     statements: HashSet<String>,
 }
 
 impl Secrets {
     pub(crate) fn new(tables: &Tables) -> Self {
-        Self { tables: tables.clone(), statements: HashSet::new() }
+        Self { tables: tables.clone(), ..Self::default() }
     }
 
-    /// Whether a statement may hold a secret without a name for it. `is_named`: whether it names a secret.
-    pub(crate) fn hold(&mut self, text: &str, dialect: Dialect, is_named: bool) -> bool {
+    /// Notes the database of the connection.
+    pub(crate) fn is_in(&mut self, database: &str) {
+        self.database = self.place(database);
+    }
+
+    /// The name of a database; empty for that of the catalogue.
+    fn place(&self, database: &str) -> String {
+        let lower = database.to_lowercase();
+        let is_read = self
+            .tables
+            .catalogue()
+            .is_some_and(|read| read.databases.iter().any(|name| name.to_lowercase() == lower));
+        if is_read { String::new() } else { lower }
+    }
+
+    /// By what a table is known. The databases of MySQL have no schemas.
+    fn key(&self, (schema, table): (Option<&str>, &str), is_mysql: bool) -> [String; 3] {
+        let place =
+            schema.filter(|_| is_mysql).map_or_else(|| self.database.clone(), |name| self.place(name));
+        let schema = schema.filter(|_| !is_mysql).unwrap_or_default();
+        [place, schema.to_lowercase(), table.to_lowercase()]
+    }
+
+    /// Whether a statement may hold a secret without a name for it. `is_named`: whether it names a secret. `failed`: whether the
+    /// server refused it.
+    pub(crate) fn hold(&mut self, text: &str, dialect: Dialect, is_named: bool, failed: bool) -> bool {
         let first = first_word(text, dialect).unwrap_or_default().to_ascii_lowercase();
-        let may = ["prepare", "execute", "set", "insert", "replace", "copy", "load", "with"];
-        let lower = text.to_ascii_lowercase();
-        let may_name = PARTS.iter().any(|part| lower.contains(part));
-        let may_set = lower.contains('@');
-        if !is_named && !may_name && !may_set && !may.contains(&first.as_str()) {
+        let may = [
+            "alter", "com_init_db", "copy", "create", "do", "execute", "explain", "insert", "load", "merge",
+            "prepare", "replace", "set", "use", "with",
+        ];
+        let is_batch = text.trim_end_matches([';', ' ', '\n']).contains(';');
+        let is_plain = !is_named && !is_batch && !text.contains('@') && !may.contains(&&*first);
+        if is_plain && !may_name_secret(text) {
             return false;
         }
         let statement = Statement::read(text, dialect);
-        let has_columns = may_name && has_secret_columns(&statement);
-        let has_rows = || has_columns || rows_of(&statement).is_some_and(|table| self.tables.has(&table));
-        let second = || statement.words().into_iter().nth(1);
-        match first.as_str() {
-            "prepare" => {
-                // MySQL prepares a text.
-                let inner = statement.tokens().iter().find(|token| token.kind == Kind::Text);
-                let inner = inner.map(|text| Statement::read(text.text.trim_matches(['\'', '"']), dialect));
-                let is_inner = |inner: Statement<'_>| {
-                    has_secret_columns(&inner) || rows_of(&inner).is_some_and(|table| self.tables.has(&table))
-                };
-                if (is_named || has_rows() || inner.is_some_and(is_inner))
-                    && self.statements.len() < MOST
-                    && let Some(name) = second()
-                {
-                    self.statements.insert(name);
+        let all = statement.tokens();
+        let names = is_named || names_secret(all);
+        if names && self.tables.catalogue().is_none() {
+            statement.tables().iter().for_each(|table| self.tables.learn_secret(table));
+        }
+        let mut found = false;
+        for tokens in all.split(|token| token.is_mark(';')) {
+            found |= self.one(tokens, dialect, is_named, failed);
+        }
+        found
+    }
+
+    /// Whether one statement of a text holds a secret.
+    fn one(&mut self, tokens: &[Token<'_>], dialect: Dialect, is_named: bool, failed: bool) -> bool {
+        let is_mysql = dialect == Dialect::MYSQL;
+        let mut words = tokens.iter().skip_while(|token| token.is_mark('(')).map_while(Token::name);
+        let first = words.next().unwrap_or_default().to_lowercase();
+        let second = words.next().unwrap_or_default().to_lowercase();
+        match &*first {
+            "use" | "com_init_db" => {
+                self.is_in(&second);
+                false
+            }
+            "execute" if self.statements.contains(&second) || self.statements.len() >= MOST => true,
+            // What they execute is a text.
+            "prepare" | "execute" | "do" => {
+                let mut inner = tokens.iter().filter(|token| token.kind == Kind::Text);
+                let holds = self.writes(tokens, is_mysql)
+                    || inner.any(|token| {
+                        let text = token.text.trim_matches(['\'', '"', '$']);
+                        self.writes(Statement::read(text, dialect).tokens(), is_mysql)
+                    });
+                if first == "prepare" && (holds || is_named) && self.statements.len() < MOST {
+                    self.statements.insert(second);
                 }
-                false
+                holds
             }
-            "execute" => second().is_some_and(|name| self.statements.contains(&name)),
-            "set" => has_columns || sets_variable(statement.tokens(), true),
-            _ if is_named => {
-                let mut known = lock(&self.tables.0);
-                statement.tables().into_iter().for_each(|table| known.add(table.to_lowercase(), true));
-                false
+            "set" => writes_secret(tokens) || sets_variable(tokens, true),
+            "alter" | "create" => {
+                self.defined(tokens, is_mysql, failed);
+                let verbs = ["delete", "insert", "select", "update"];
+                let body = tokens.iter().position(|token| token.is_one_of(&verbs));
+                body.is_some_and(|at| self.writes(tokens.get(at..).unwrap_or_default(), is_mysql))
             }
-            _ => has_rows() || may_set && sets_variable(statement.tokens(), false),
+            _ => self.writes(tokens, is_mysql) || sets_variable(tokens, false),
+        }
+    }
+
+    /// Whether a statement writes or compares values of a column of secrets, or may do so in rows without a list of columns.
+    fn writes(&self, tokens: &[Token<'_>], is_mysql: bool) -> bool {
+        writes_secret(tokens) || rows_of(tokens).any(|table| self.tables.has(&self.key(table, is_mysql)))
+    }
+
+    /// Learns the columns of a table that is made or changed.
+    fn defined(&self, tokens: &[Token<'_>], is_mysql: bool, failed: bool) {
+        let Some(at) = tokens.iter().take(5).position(|token| token.is("table")) else { return };
+        let is_word = |token: &&Token<'_>| token.is_one_of(&["if", "not", "exists", "only"]);
+        let skipped = tokens.iter().skip(at + 1).take_while(is_word).count();
+        let Some((table, rest)) = table_at(tokens, at + 1 + skipped) else { return };
+        let has_secret = tokens.iter().filter_map(Token::name).any(column_has_secret);
+        let is_open = rest.first().is_some_and(|token| token.is_mark('('));
+        let others = ["as", "inherits", "like", "select"];
+        let is_whole = is_open && !rest.iter().any(|token| token.is_one_of(&others));
+        let is_new = tokens.first().is_some_and(|token| token.is("create"));
+        let is_other = tokens.iter().any(|token| token.is("rename")) || is_new && !is_whole;
+        if has_secret || is_other && self.tables.catalogue().is_some() {
+            // Any name in it may be the table's new one.
+            tokens
+                .iter()
+                .filter(|_| is_other)
+                .filter_map(Token::name)
+                .for_each(|name| self.tables.learn_secret(name));
+            self.tables.learn_secret(table.1);
+        } else if is_new && skipped == 0 && !failed {
+            self.tables.learn(self.key(table, is_mysql), false);
         }
     }
 }
 
-/// Whether a column that a value belongs to is one of secrets.
-fn has_secret_columns(statement: &Statement<'_>) -> bool {
-    let is_value = |token: &Token<'_>| matches!(token.kind, Kind::Text | Kind::Number | Kind::Parameter);
-    let tokens = statement.tokens();
-    let insert = tokens.iter().position(|token| token.is_one_of(&["insert", "replace"])).unwrap_or(0);
-    let own = tokens.get(insert..).unwrap_or_default();
-    columns_of_values(own, is_value).iter().any(|(_, column)| column_has_secret(column))
+fn is_value(token: &Token<'_>) -> bool {
+    matches!(token.kind, Kind::Text | Kind::Number | Kind::Parameter)
 }
 
-/// The table into which a statement writes rows without a list of their columns.
-fn rows_of(statement: &Statement<'_>) -> Option<String> {
-    let tokens = statement.tokens();
-    let verb = tokens.iter().position(|token| token.is_one_of(&["insert", "replace", "copy", "load"]))?;
-    let is_load = tokens.get(verb).is_some_and(|token| token.is("load"));
-    let before = if is_load { &["table"][..] } else { &["into", "copy"] };
-    let mut at =
-        tokens.iter().skip(verb).position(|token| token.is_one_of(before)).map(|at| verb + at + 1)?;
-    let mut table = tokens.get(at).and_then(Token::name)?;
+/// Whether a statement names a column of secrets for values, and has one: the data of `COPY` and `LOAD` are values too.
+fn writes_secret(tokens: &[Token<'_>]) -> bool {
+    let first = tokens.first();
+    let is_copy = first.is_some_and(|first| first.is("copy")) && tokens.iter().any(|token| token.is("from"));
+    (is_copy || tokens.iter().any(is_value)) && names_secret(tokens)
+}
+
+/// What the names in a part of a statement are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Of the answer or of its order.
+    Answer,
+    Tables,
+    /// Of columns that are written or compared.
+    Values,
+}
+
+/// Whether a column of secrets is in a list of columns that are written, in `SET`, in a condition or in a comparison.
+fn names_secret(tokens: &[Token<'_>]) -> bool {
+    let (mut part, mut outer) = (Part::Values, Vec::new());
+    let is_compared = |token: Option<&Token<'_>>| {
+        token.is_some_and(|token| ['=', '<', '>', '!'].iter().any(|mark| token.is_mark(*mark)))
+    };
+    for (at, token) in tokens.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let is_after = |word: &str| before.is_some_and(|before| before.is(word));
+        let next = tokens.get(at + 1);
+        if token.is_mark('(') {
+            outer.push(part);
+            part = if part == Part::Tables { Part::Values } else { part };
+        } else if token.is_mark(')') {
+            part = outer.pop().unwrap_or(Part::Values);
+        } else if token.is_mark(';') {
+            (part, outer) = (Part::Values, Vec::new());
+        } else if is_after("distinct") && token.is_one_of(&["from", "on"]) {
+        } else if token.is_one_of(&["group", "order", "returning", "select"]) {
+            part = Part::Answer;
+        } else if token.is("update") && is_after("key") || token.is_one_of(&["having", "on", "set", "where"])
+        {
+            part = Part::Values;
+        } else if token.is_one_of(&["from", "into", "join", "prepare", "table", "update", "using", "with"]) {
+            part = Part::Tables;
+        } else if token.name().is_some_and(column_has_secret)
+            && !next.is_some_and(|next| next.is_mark('.'))
+            && (part == Part::Values || part == Part::Answer && (is_compared(before) || is_compared(next)))
+        {
+            return true;
+        }
+    }
+    false
+}
+
+/// A table, with its qualifier.
+type Name<'a> = (Option<&'a str>, &'a str);
+
+/// The table that is named at a place, and the tokens behind it.
+fn table_at<'a, 't>(tokens: &'t [Token<'a>], mut at: usize) -> Option<(Name<'a>, &'t [Token<'a>])> {
+    let mut table = (None, tokens.get(at).and_then(Token::name)?);
     while tokens.get(at + 1).is_some_and(|token| token.is_mark('.')) {
-        table = tokens.get(at + 2).and_then(Token::name)?;
+        table = (Some(table.1), tokens.get(at + 2).and_then(Token::name)?);
         at += 2;
     }
-    let rest = tokens.get(at + 1..).unwrap_or_default();
-    let has_list = if is_load {
-        rest.iter().any(|token| token.is_mark('('))
-    } else {
-        let is_query = rest.get(1).is_some_and(|token| token.is_one_of(&["select", "values", "with"]));
-        rest.first().is_some_and(|token| token.is_mark('(')) && !is_query
-    };
-    (!has_list).then(|| table.to_owned())
+    Some((table, tokens.get(at + 1..).unwrap_or_default()))
+}
+
+/// The tables into which a statement writes rows without a list of their columns.
+fn rows_of<'a>(tokens: &[Token<'a>]) -> impl Iterator<Item = Name<'a>> {
+    const WORDS: &[&str] = &["delayed", "high_priority", "ignore", "into", "low_priority", "only"];
+    let has_value = tokens.iter().any(is_value);
+    let has = |word: &str| tokens.iter().any(|token| token.is(word));
+    let after = |word: &str| tokens.iter().position(|token| token.is(word)).map(|at| at + 1);
+    let found = tokens.iter().enumerate().filter_map(move |(at, verb)| {
+        let is_load = at == 0 && verb.is("load");
+        let is_copy = at == 0 && verb.is("copy") && has("from");
+        if !is_load && !is_copy && !(verb.is_one_of(&["insert", "replace"]) && has_value) {
+            return None;
+        }
+        let words = tokens.iter().skip(at + 1).take_while(|token| token.is_one_of(WORDS)).count();
+        let is_merge = tokens.get(at + 1).is_some_and(|token| token.is("values"));
+        let place = match () {
+            () if is_load => after("table")?,
+            () if is_merge => after("into")?,
+            () => at + 1 + words,
+        };
+        if tokens.get(place).is_some_and(|token| token.is("on")) {
+            // The event of a trigger.
+            return None;
+        }
+        let (table, rest) = table_at(tokens, place)?;
+        let is_of_list = |token: &&Token<'_>| !token.is("set");
+        let has_list = if is_load {
+            rest.iter().take_while(is_of_list).any(|token| token.is_mark('('))
+        } else {
+            let within = rest.iter().find(|token| !token.is_mark('('));
+            let is_query = within.is_some_and(|token| token.is_one_of(&["select", "values", "with"]));
+            let first = rest.first();
+            !is_merge && first.is_some_and(|token| token.is("set") || token.is_mark('(') && !is_query)
+        };
+        (!has_list).then_some(table)
+    });
+    found.collect::<Vec<_>>().into_iter()
 }
 
 /// Whether a text is given to a variable of MySQL, whose name says nothing about it: by `SET`, or else by `:=` or `INTO`.
@@ -248,6 +431,36 @@ mod tests {
             ("", "SELECT id FROM hooks WHERE \"signingKey\" = 'hunter2'", Dialect::POSTGRES, true),
             ("", "SELECT token FROM sessions WHERE id = 1", Dialect::POSTGRES, false),
             ("", "INSERT INTO usage (token_count, key) VALUES (1, 'a')", Dialect::POSTGRES, false),
+            ("", "SELECT value, token FROM s WHERE id = 1 ORDER BY token", Dialect::POSTGRES, false),
+            ("", "SELECT id FROM token WHERE token.id = 1", Dialect::POSTGRES, false),
+            ("", "DELETE FROM s WHERE token IS NULL", Dialect::POSTGRES, false),
+            ("", "INSERT INTO s (user_id, token) SELECT 1, 'hunter2'", Dialect::POSTGRES, true),
+            ("", "UPDATE s SET token = encode('hunter2', 'hex')", Dialect::POSTGRES, true),
+            ("", "INSERT INTO s (token) VALUES (lower('hunter2'))", Dialect::POSTGRES, true),
+            ("", "UPDATE s SET token=_binary'hunter2'", Dialect::MYSQL, true),
+            ("", "INSERT INTO s (id) VALUES (1) ON DUPLICATE KEY UPDATE token = 'x'", Dialect::MYSQL, true),
+            ("", "SELECT id FROM s WHERE token ILIKE 'hunter2'", Dialect::POSTGRES, true),
+            ("", "SELECT id FROM s WHERE 'hunter2'=token", Dialect::POSTGRES, true),
+            ("", "SELECT token = 'hunter2' FROM s", Dialect::POSTGRES, true),
+            ("", "SELECT id FROM s WHERE token IS DISTINCT FROM 'hunter2'", Dialect::POSTGRES, true),
+            ("", "SELECT id FROM s WHERE pass_phrase = 'hunter2'", Dialect::POSTGRES, true),
+            ("", "UPDATE s SET \"authString\" = 'hunter2'", Dialect::POSTGRES, true),
+            (
+                "",
+                "INSERT INTO a (id) VALUES (1); INSERT INTO s (token) VALUES ('x')",
+                Dialect::POSTGRES,
+                true,
+            ),
+            ("", "SELECT 1; INSERT INTO users VALUES (1, 'x')", Dialect::POSTGRES, true),
+            ("", "INSERT users VALUES (1, 'x')", Dialect::MYSQL, true),
+            ("", "REPLACE users VALUES (1, 'x')", Dialect::MYSQL, true),
+            ("", "INSERT INTO users SET id = 1", Dialect::MYSQL, false),
+            ("", "COPY sessions (user_id, auth_token) FROM STDIN", Dialect::POSTGRES, true),
+            ("", "COPY sessions (user_id, auth_token) TO STDOUT", Dialect::POSTGRES, false),
+            ("", "LOAD DATA LOCAL INFILE 'f' INTO TABLE s (id, token)", Dialect::MYSQL, true),
+            ("", "PREPARE p AS UPDATE s SET token = 'hunter2' WHERE id = $1", Dialect::POSTGRES, true),
+            ("", "PREPARE p FROM 'UPDATE s SET token = \\'hunter2\\''", Dialect::MYSQL, true),
+            ("", "CREATE TABLE sessions (id int, token varchar(64))", Dialect::POSTGRES, false),
             (
                 "PREPARE p AS INSERT INTO a (token) VALUES ($1)",
                 "EXECUTE p('hunter2')",
@@ -267,30 +480,74 @@ mod tests {
         ] {
             let mut secrets = Secrets::default();
             if !named.is_empty() {
-                secrets.hold(named, dialect, !named.contains("token"));
+                secrets.hold(named, dialect, !named.contains("token"), false);
             }
-            assert_eq!(secrets.hold(text, dialect, false), is_secret, "{text}");
+            assert_eq!(secrets.hold(text, dialect, false, false), is_secret, "{text}");
         }
-        // What the catalogue says, which is asked once of each table, and not of a statement's own list.
-        let (tables, asked) = (Tables::default(), Arc::new(Mutex::new(String::new())));
-        let said = Arc::clone(&asked);
-        tables.know_by(Box::new(move |table| {
-            lock(&said).push_str(table);
-            let columns = ["id", if table == "People" { "pass_phrase" } else { "name" }];
-            Ok(columns.map(str::to_owned).to_vec())
-        }));
+    }
+
+    #[test]
+    fn rows_without_a_list_are_kept_if_the_catalogue_or_a_statement_has_all_columns_of_the_table() {
+        let catalogue = || {
+            let mut read = Catalogue::of(vec!["shop".to_owned()]);
+            read.add("public", "People", ["id", "pass_phrase"]);
+            read.add("public", "things", ["id", "name"]);
+            read.add("a", "both", ["id"]);
+            read.add("b", "both", ["token"]);
+            read
+        };
+        for (before, table, is_secret) in [
+            ("", "people", true),
+            ("", "public.\"People\"", true),
+            ("", "things", false),
+            ("", "public.things", false),
+            // What was not seen.
+            ("", "other.things", true),
+            ("", "more", true),
+            ("", "both", true),
+            ("", "a.both", false),
+            ("CREATE TABLE more (id int, name text)", "more", false),
+            ("CREATE TEMP TABLE more (id int, pass_phrase text)", "more", true),
+            ("CREATE TEMP TABLE things (id int, token text)", "things", true),
+            ("CREATE TABLE things (LIKE people)", "things", true),
+            ("CREATE TABLE IF NOT EXISTS more (id int)", "more", true),
+            ("ALTER TABLE things ADD COLUMN token text", "things", true),
+            ("ALTER TABLE people RENAME TO things", "things", true),
+        ] {
+            let tables = Tables::new(Some(Ok(catalogue())));
+            let mut secrets = Secrets::new(&tables);
+            secrets.is_in("shop");
+            secrets.hold(before, Dialect::POSTGRES, false, false);
+            let mut other = Secrets::new(&tables);
+            for text in [format!("INSERT INTO {table} VALUES (1, 'x')"), format!("COPY {table} FROM STDIN")] {
+                for one in [&mut secrets, &mut other] {
+                    assert_eq!(
+                        one.hold(&text, Dialect::POSTGRES, false, false),
+                        is_secret,
+                        "{before}: {text}"
+                    );
+                }
+            }
+            assert_eq!(tables.why_unknown(), None);
+        }
+        // Tables of another database have other columns.
+        let mut secrets = Secrets::new(&Tables::new(Some(Ok(catalogue()))));
+        let insert = "INSERT INTO things VALUES (1)";
+        for (before, is_secret) in [("USE shop", false), ("USE `more`", true), ("COM_INIT_DB shop", false)] {
+            assert!(!secrets.hold(before, Dialect::MYSQL, false, false));
+            assert_eq!(secrets.hold(insert, Dialect::MYSQL, false, false), is_secret, "{before}");
+        }
+        assert!(!secrets.hold("INSERT INTO shop.things VALUES (1)", Dialect::MYSQL, false, false));
+        assert!(secrets.hold("INSERT INTO more.things VALUES (1)", Dialect::MYSQL, false, false));
+        // Without one, names and other statements say it.
+        let tables = Tables::new(Some(Err("refused".to_owned())));
         let mut secrets = Secrets::new(&tables);
-        for (table, is_secret) in
-            [("\"People\"", true), ("people", true), ("users", true), ("b", false), ("b", false)]
-        {
-            let insert = format!("INSERT INTO {table} VALUES (1, 'hunter2')");
-            assert_eq!(secrets.hold(&insert, Dialect::POSTGRES, false), is_secret, "{table}");
-        }
-        assert!(!secrets.hold("INSERT INTO more (a) VALUES ('x')", Dialect::POSTGRES, false));
-        assert_eq!((lock(&asked).as_str(), tables.why_unknown()), ("Peopleb", None));
-        let mut secrets = Secrets::default();
-        assert!(!secrets.hold("PREPARE p AS INSERT INTO users VALUES ($1)", Dialect::POSTGRES, false));
-        assert!(secrets.hold("EXECUTE p('hunter2')", Dialect::POSTGRES, false));
+        assert!(secrets.hold("INSERT INTO users VALUES (1)", Dialect::POSTGRES, false, false));
+        assert_eq!(tables.why_unknown(), None);
+        assert!(!secrets.hold(insert, Dialect::POSTGRES, false, false));
+        assert_eq!(tables.why_unknown().as_deref(), Some("refused"));
+        assert!(secrets.hold("UPDATE things SET token = 'x'", Dialect::POSTGRES, false, false));
+        assert!(secrets.hold(insert, Dialect::POSTGRES, false, false));
     }
 
     #[test]

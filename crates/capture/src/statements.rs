@@ -53,16 +53,14 @@ pub fn statements(path: &Path) -> Result<Statements> {
     let Analysis { shown, kinds, forms, .. } = analyse(path, false)?;
     let constants = constants(&kinds, &forms);
     let loops = shown.units.iter().zip(&kinds).filter(|(unit, _)| unit.n_plus_one);
-    let loops = loops.filter_map(|(_, kind)| {
-        Some(Loop {
-            statement: repeated(&kind.nodes)
-                .max_by_key(|place| shown.statements.get(*place).map(|one| one.calls))?,
-            units: kind.calls,
-        })
-    });
     let spread = || shown.spread_loops.iter().map(|one| Loop { statement: one.statement, units: one.calls });
-    // Of a loop that a pool spreads, units have parts.
-    let own = loops.filter(|own| !spread().any(|one| one.statement == own.statement));
+    let own = loops.filter_map(|(unit, kind)| {
+        let calls = |place: &usize| shown.statements.get(*place).map(|one| one.calls);
+        let statement = repeated(&kind.nodes).max_by_key(calls)?;
+        // Of a loop that a pool spreads, units that are no transactions have parts.
+        let is_part = !unit.transaction && spread().any(|one| one.statement == statement);
+        (!is_part).then_some(Loop { statement, units: kind.calls })
+    });
     let loops = own.chain(spread()).collect();
     let all = shown.statements.iter().enumerate().map(|(place, one)| {
         let (template, constants) = constants.get(&place).cloned().unwrap_or_default();

@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     hasher: Hasher,
     dialect: Dialect,
     /// Tables with secrets.
-    pub(crate) tables: Tables,
+    tables: Tables,
     view: fn() -> Conversation,
     state: Mutex<State>,
     connections: AtomicU64,
@@ -84,7 +84,7 @@ impl Tape {
     ///
     /// # Errors
     /// If the file exists.
-    pub(crate) fn begin(protocol: &Protocol, path: &Path, about: &About) -> Result<Self> {
+    pub(crate) fn begin(protocol: &Protocol, path: &Path, about: &About, tables: Tables) -> Result<Self> {
         let dialect = Dialect::of_scheme(&about.protocol);
         let (full, blocks) = sync_channel(QUEUED);
         let state = State {
@@ -101,7 +101,7 @@ impl Tape {
             values: about.values,
             hasher: Hasher::default(),
             dialect,
-            tables: Tables::default(),
+            tables,
             view: protocol.view,
             state: Mutex::new(state),
             connections: AtomicU64::new(0),
@@ -300,6 +300,11 @@ impl Taped {
                 }
                 Event::FileWanted { .. } | Event::Named(_) | Event::Note(_) => continue,
                 Event::Client(said) => {
+                    let named = |name: &str| said.iter().find(|(known, _)| known == name);
+                    // PostgreSQL's database has the user's name, unless it is named.
+                    if let Some((_, database)) = named("database").or_else(|| named("user")) {
+                        self.secrets.is_in(database);
+                    }
                     // A setting may be a password as well as a name.
                     let shown = |(name, value): (String, String)| {
                         let is_secret = concealed(&value, &value, Dialect::Postgres).is_some();
@@ -312,7 +317,7 @@ impl Taped {
                     }
                 }
                 Event::Data { bytes, of } => {
-                    let keeps = self.shared.values == Values::Keep && !self.keeps(&of, Values::Drop).2;
+                    let keeps = self.shared.values == Values::Keep && !self.keeps(&of, Values::Drop, false).2;
                     let length = bytes.len() as u64;
                     Record::Data { connection, length, bytes: if keeps { bytes } else { Vec::new() } }
                 }
@@ -331,19 +336,21 @@ impl Taped {
         self.events = events;
     }
 
-    /// What is kept of a statement's text: the template, its literals, and whether values must go with it.
-    fn keeps(&mut self, text: &str, values: Values) -> (String, Vec<String>, bool) {
+    /// What is kept of a statement's text: the template, its literals, and whether values must go with it. `failed`: whether the
+    /// server refused it.
+    fn keeps(&mut self, text: &str, values: Values, failed: bool) -> (String, Vec<String>, bool) {
         let Self { shared, secrets, .. } = self;
         let (template, literals, is_named) = kept(text, shared.dialect, values, &shared.hasher);
         let is_sql = matches!(shared.dialect, Dialect::Postgres | Dialect::Mysql);
-        if is_sql && secrets.hold(text, shared.dialect.sql(), is_named) {
+        if is_sql && secrets.hold(text, shared.dialect.sql(), is_named, failed) {
             return (fingerprint(&template), Vec::new(), true);
         }
         (template, literals, is_named)
     }
 
     fn exchange(&mut self, exchange: Exchange) {
-        let (template, literals, is_secret) = self.keeps(&exchange.text, self.shared.values);
+        let (template, literals, is_secret) =
+            self.keeps(&exchange.text, self.shared.values, exchange.error.is_some());
         let Shared { values, hasher, dialect, .. } = &*self.shared;
         let given = || exchange.parameters.iter().filter_map(Parameter::bytes);
         let command = mongodb::command(&exchange.parameters).filter(|_| *dialect == Dialect::Mongodb);

@@ -39,6 +39,12 @@ pub fn operation(sql: &str) -> Operation {
     raw(sql, "copy", None)
 }
 
+/// The operation of a text that the server does not prepare.
+pub fn text_operation(sql: &str) -> Operation {
+    // A statement of no collection has no literals, and would be prepared.
+    raw(sql, "a copy", Some(Arc::new(Collection::new("kurabe_copy", Vec::new(), Vec::new()))))
+}
+
 fn raw(sql: &str, place: &str, collection: Option<Arc<Collection>>) -> Operation {
     let texts = vec![RawText { engine: None, pieces: pieces(sql) }];
     let parameters = sql.matches(GAP).count();
@@ -90,12 +96,8 @@ impl Side {
     }
 
     fn execute_text(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
-        // A statement of no collection has no literals, and would be prepared.
-        let collection = Some(Arc::new(Collection::new("kurabe_copy", Vec::new(), Vec::new())));
-        let prepared = self
-            .session
-            .prepare_literal(&raw(sql, "a copy", collection))
-            .map_err(|error| self.explain(error, sql))?;
+        let prepared =
+            self.session.prepare_literal(&text_operation(sql)).map_err(|error| self.explain(error, sql))?;
         let done = self.session.execute(&prepared, &[], out);
         done.map_err(|error| self.explain(error, sql)).and(self.session.release(prepared))
     }

@@ -8,7 +8,7 @@ use crate::prelude::*;
 use std::fmt::Display;
 use std::ops::Range;
 
-/// The maximum number of pipelined requests: some 60 kB, which the buffers of both sides hold.
+/// The maximum number of pipelined requests.
 const TOGETHER: u64 = 1_000;
 /// The approximate maximum number of bytes in their answers.
 const TOGETHER_BYTES: u64 = 1_000_000;

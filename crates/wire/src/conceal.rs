@@ -23,18 +23,31 @@ pub(crate) fn sql(text: &str) -> String {
     format!("{shown} … (not shown: it may contain a password)")
 }
 
+/// Ends of names of which the rest says whose it is. Others go on: `token_count`.
+const ENDS: [&str; 5] = ["token", "passcode", "signingkey", "encryptionkey", "authkey"];
+
+/// Whether a part of a text may be what [`names_secret`] finds.
+pub(crate) fn has_name(text: &str) -> bool {
+    let one = flat(&text.to_ascii_lowercase());
+    SIGNS.iter().any(|sign| one.contains(&flat(sign)))
+        || NAMES.iter().chain(&ENDS).any(|name| one.contains(name))
+}
+
+/// A name without what divides its words.
+fn flat(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, '_' | '-')).collect()
+}
+
 /// Whether the name of a field, a column or a key says that a secret is in it: `user:7:password`, `apiKey`, `auth_token`.
 pub(crate) fn names_secret(word: &[u8]) -> bool {
     const LONGEST: usize = 64;
-    /// Ends of names of which the rest says whose it is. Others go on: `token_count`.
-    const ENDS: [&str; 5] = ["token", "passcode", "signingkey", "encryptionkey", "authkey"];
     let Some(word) = std::str::from_utf8(word).ok().filter(|word| word.len() <= LONGEST) else {
         return false;
     };
     let lower = word.to_ascii_lowercase();
     let last = lower.rsplit([':', '.', '/']).next().unwrap_or_default();
-    let one: String = lower.chars().filter(|c| !matches!(c, '_' | '-')).collect();
-    let has = |sign: &str| lower.contains(sign) || one.contains(&sign.replace('_', ""));
+    let one = flat(&lower);
+    let has = |sign: &str| one.contains(&flat(sign));
     SIGNS.iter().any(|sign| has(sign)) || NAMES.contains(&last) || ENDS.iter().any(|end| one.ends_with(end))
 }
 

@@ -168,6 +168,11 @@ pub fn command_has_secret<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> bool
         .any(|word| conceal::names_secret(word) || word.starts_with(b"{") && conceal::http(word))
 }
 
+/// Whether a text may have the name of a column that says that a secret is in it.
+pub fn may_name_secret(text: &str) -> bool {
+    conceal::has_name(text)
+}
+
 /// Whether the name of a column says that a secret is in it.
 pub fn column_has_secret(column: &str) -> bool {
     conceal::names_secret(column.as_bytes())

@@ -11,6 +11,7 @@ mod transaction;
 
 use crate::file::About;
 use crate::input::Input;
+use crate::secrets::Tables;
 use crate::tape::{Tape, Taped, Totals};
 use entry::{Entry, KEPT, Log, What};
 use kurabe_core::{Error, Result, sort};
@@ -137,7 +138,7 @@ impl Written {
         first: &Entry,
         dialect: Dialect,
     ) -> Result<Self> {
-        let tape = Tape::begin(protocol, path, about)?;
+        let tape = Tape::begin(protocol, path, about, Tables::default())?;
         let began = tape.shared.began();
         Ok(Self {
             tape,

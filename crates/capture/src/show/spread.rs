@@ -6,16 +6,22 @@ use super::steps::{MANY, is_read};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The requests that are looked at: of more, the first ones say it.
+/// The requests that are looked at: of more, the first ones say it, and the calls of all are estimated.
 const MOST: usize = 200_000;
 /// The pairs of statements that are looked at, the most frequent first.
 const PAIRS: usize = 100;
+/// The calls from which a loop is none by chance.
+const SEVERAL: u64 = 3;
 /// The share of the statements with rows that must be followed by as many reads.
 const SHARE: f64 = 0.8;
 
 /// Requests outside of transactions, over all connections.
 #[derive(Default)]
-pub(super) struct Requests(Vec<One>);
+pub(super) struct Requests {
+    /// The first ones.
+    looked_at: Vec<One>,
+    count: u64,
+}
 
 struct One {
     at: u64,
@@ -30,7 +36,7 @@ struct One {
 pub(crate) struct Spread {
     pub(crate) before: usize,
     pub(crate) statement: usize,
-    /// How often, and how often it repeats at least and at most.
+    /// How often, estimated if there are more than 200,000 requests, and how often it repeats at least and at most.
     pub(crate) calls: u64,
     pub(crate) times: [u64; 2],
 }
@@ -39,8 +45,13 @@ pub(crate) struct Spread {
 #[derive(Default)]
 struct Part {
     end: u64,
-    /// The rows of each call of the statement before that gave some.
+    /// The rows of each call of the statement before that gave some, and of all of them.
     rows: Vec<u64>,
+    sum: u64,
+    /// The end of each call and its rows, for which no read can have begun yet.
+    under_way: Vec<[u64; 2]>,
+    /// The rows of those that have ended.
+    ended: u64,
     reads: u64,
     /// How many more rows than reads each connection had.
     left: BTreeMap<u64, i64>,
@@ -48,16 +59,17 @@ struct Part {
 
 impl Requests {
     pub(super) fn push(&mut self, connection: u64, statement: usize, [at, end]: [u64; 2], rows: u64) {
-        if self.0.len() < MOST {
-            self.0.push(One { at, end, connection, statement, rows });
+        self.count += 1;
+        if self.looked_at.len() < MOST {
+            self.looked_at.push(One { at, end, connection, statement, rows });
         }
     }
 
     /// The loops that no connection has alone. `pause`: the time after which something else begins, in nanoseconds.
     pub(super) fn loops(mut self, statements: &[Statement], pause: u64) -> Vec<Spread> {
-        self.0.sort_by_key(|one| one.at);
+        self.looked_at.sort_by_key(|one| one.at);
         let mut pairs: BTreeMap<[usize; 2], usize> = BTreeMap::new();
-        for pair in self.0.windows(2) {
+        for pair in self.looked_at.windows(2) {
             *pairs.entry([pair[0].statement, pair[1].statement]).or_default() += 1;
         }
         let reads = |place: usize| statements.get(place).is_some_and(|one| is_read(&one.text));
@@ -75,19 +87,26 @@ impl Requests {
 
     /// How often a statement is followed by as many reads as it gave rows, over several connections; `None` where that is not the rule.
     ///
-    /// Several at a time are counted together: from one at which neither is under way to the next, there are as many reads as rows.
+    /// Several at a time are counted together: from one at which neither is under way to the next, there are as many reads as rows. A
+    /// read before the rows are there is none of them. Several calls must have differing numbers of rows: one may fit by chance.
     fn followed(&self, [before, statement]: [usize; 2], pause: u64) -> Option<Spread> {
         let mut found = Spread { before, statement, calls: 0, times: [u64::MAX, 0] };
         let (mut part, mut all) = (Part::default(), 0);
-        for one in self.0.iter().filter(|one| one.statement == before || one.statement == statement) {
+        for one in self.looked_at.iter().filter(|one| one.statement == before || one.statement == statement) {
             let is_other = one.statement == before && one.at >= part.end && part.is_right();
+            let is_list = one.statement == before;
             if is_other || one.at > part.end.saturating_add(pause) {
                 all += std::mem::take(&mut part).count(&mut found);
             }
+            if !is_list && part.is_early(one.at) {
+                continue;
+            }
             part.end = part.end.max(one.end);
             let left = part.left.entry(one.connection).or_default();
-            if one.statement == before {
+            if is_list {
                 part.rows.extend(Some(one.rows).filter(|rows| *rows > 0));
+                part.sum += one.rows;
+                part.under_way.push([one.end, one.rows]);
                 *left = left.saturating_add_unsigned(one.rows);
             } else {
                 part.reads += 1;
@@ -95,14 +114,27 @@ impl Requests {
             }
         }
         all += part.count(&mut found);
-        let is_rule = found.calls > 0 && found.calls as f64 >= SHARE * all as f64 && found.times[1] >= MANY;
-        is_rule.then_some(found)
+        let is_rule = found.calls >= SEVERAL && found.calls as f64 >= SHARE * all as f64;
+        let [least, most] = found.times;
+        if !is_rule || most < MANY || least == most {
+            return None;
+        }
+        let scale = self.count as f64 / self.looked_at.len().max(1) as f64;
+        found.calls = (found.calls as f64 * scale).round() as u64;
+        Some(found)
     }
 }
 
 impl Part {
     fn is_right(&self) -> bool {
-        self.rows.iter().sum::<u64>() == self.reads
+        self.sum == self.reads
+    }
+
+    /// Whether a read begins before there are rows for it.
+    fn is_early(&mut self, at: u64) -> bool {
+        let ended: u64 = self.under_way.extract_if(.., |[end, _]| *end <= at).map(|[_, rows]| rows).sum();
+        self.ended += ended;
+        self.reads >= self.ended && (self.ended == 0 || !self.under_way.is_empty())
     }
 
     /// Adds its loops, and gives the number of its calls with rows.
@@ -171,6 +203,54 @@ mod tests {
         }
         // What is written is no read.
         assert!(found(&pages(1, 2, true)).is_empty());
+    }
+
+    #[test]
+    fn one_coincidence_and_reads_before_the_rows_and_lists_of_one_length_are_no_loop() {
+        // Lists of these lengths, with reads after or before each.
+        let lists = |lengths: &[u64], is_before: bool| {
+            let (mut all, mut at, mut connection) = (Vec::new(), MS, 0);
+            for rows in lengths {
+                let list = if is_before { *rows } else { 0 };
+                for n in 0..=*rows {
+                    let is_list = n == list;
+                    connection += 1;
+                    all.push((
+                        connection % 7,
+                        usize::from(!is_list),
+                        [at, at + MS / 4],
+                        if is_list { *rows } else { 1 },
+                    ));
+                    at += MS / 2;
+                }
+                at += 30 * MS;
+            }
+            all
+        };
+        assert_eq!(found(&lists(&[6, 7, 8], false)).len(), 1);
+        assert_eq!(found(&lists(&[6, 7, 8], true)), []);
+        assert_eq!(found(&lists(&[6], false)), []);
+        assert_eq!(found(&lists(&[6, 6, 6, 6], false)), []);
+    }
+
+    #[test]
+    fn calls_of_a_capture_with_more_requests_are_estimated() {
+        let lists = MOST as u64 / 4;
+        let all: Vec<_> = pages(1, 1, true);
+        let length = 1_000 * MS;
+        let mut requests = Vec::new();
+        for round in 0..lists {
+            let moved = |one: &(u64, usize, [u64; 2], u64)| {
+                (one.0, one.1, one.2.map(|at| at + round * length), one.3)
+            };
+            requests.extend(all.iter().map(moved));
+            if requests.len() > 2 * MOST {
+                let seen = found(&requests);
+                let right = 10 * (round + 1);
+                assert!(seen[0].calls.abs_diff(right) <= right / 100, "{seen:?} {right}");
+                return;
+            }
+        }
     }
 
     #[test]

@@ -74,8 +74,9 @@ impl Shown {
         let text = |place: usize| self.statements.get(place).map_or("", |one| one.text.as_str());
         let unit = self.units.iter().find(|unit| unit.n_plus_one);
         let share = |one: &SpreadLoop| self.statements.get(one.statement).map_or(0.0, |one| one.share);
-        // Of a loop that a pool spreads, units have parts.
-        let has = |unit: &Unit, place: usize| unit.steps.iter().any(|part| part.has(place));
+        // Of a loop that a pool spreads, units that are no transactions have parts.
+        let has =
+            |unit: &Unit, place: usize| !unit.transaction && unit.steps.iter().any(|part| part.has(place));
         let spread = self
             .spread_loops
             .iter()

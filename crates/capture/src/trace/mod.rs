@@ -7,6 +7,7 @@ mod stream;
 
 use crate::file::About;
 use crate::input::Input;
+use crate::secrets::Tables;
 use crate::tape::{Shared, Tape, Taped, Totals};
 use file::Packets;
 use kurabe_core::{Error, Result};
@@ -122,7 +123,7 @@ struct Connection {
 
 impl Trace {
     fn begin(protocol: &Protocol, path: &Path, about: &About) -> Result<Self> {
-        let tape = Tape::begin(protocol, path, about)?;
+        let tape = Tape::begin(protocol, path, about, Tables::default())?;
         let began = tape.shared.began();
         Ok(Self { tape, began, open: HashMap::new(), count: 0 })
     }

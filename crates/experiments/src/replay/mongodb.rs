@@ -17,7 +17,7 @@ const PROTOCOL: &str = "mongodb";
 /// Fields of answers that depend on time, chance or the server.
 const VOLATILE_FIELDS: [&str; 5] = ["$collStats", "$currentDate", "$indexStats", "$rand", "$sample"];
 /// Fields that name another collection than the command.
-const COLLECTIONS: [&str; 5] = ["$out", "$unionWith", "coll", "from", "into"];
+const COLLECTIONS: [&str; 6] = ["$merge", "$out", "$unionWith", "coll", "from", "into"];
 /// Fields of what waits for changes, or is part of a transaction.
 const GOES_ON: [&str; 3] = ["autocommit", "awaitData", "tailable"];
 /// The codes of a collection that is not there, and of a name that no collection can have.
@@ -254,13 +254,16 @@ mod tests {
 
     #[test]
     fn collections_of_an_aggregate_are_those_that_its_stages_name() {
-        let of = |command: &str| {
-            let document = document(command, Some("items"), "pipeline[ 0{ $merge{ into{ coll=sums } } } }");
+        let of = |command: &str, merge: &str| {
+            let document = document(command, Some("items"), &format!("pipeline[ 0{{ $merge{merge} }} }}"));
             collections(&Sent { request: request(document), ..Sent::default() })
         };
-        assert_eq!(
-            (of("aggregate"), of("find")),
-            (vec!["items".to_owned(), "sums".to_owned()], vec!["items".to_owned()])
-        );
+        for (command, merge, expected) in [
+            ("aggregate", "{ into{ coll=sums } }", &["items", "sums"][..]),
+            ("aggregate", "=sums", &["items", "sums"]),
+            ("find", "{ into=sums }", &["items"]),
+        ] {
+            assert_eq!(of(command, merge), expected, "{command} {merge}");
+        }
     }
 }

@@ -175,10 +175,8 @@ fn record(
     wire::check(&server)?;
     let about = about(options, url);
     let ending = terminated.as_ref().map(|terminated| terminated.ending(relayed, output));
-    let recorder = Recorder::start(listen, server, protocol, path, &about, ending)?;
-    if let Some(catalogue) = catalogue::of(url, &about.protocol).filter(|_| about.values == Values::Keep) {
-        recorder.know_tables_by(catalogue);
-    }
+    let catalogue = (about.values == Values::Keep).then(|| catalogue::read(url, &about.protocol)).flatten();
+    let recorder = Recorder::start(listen, server, protocol, path, &about, ending, catalogue)?;
     let (at, mut strangers) = (recorder.at(), Strangers::default());
     if let Some(terminated) = &terminated {
         terminated.note(relayed, output);
