@@ -101,7 +101,10 @@ fn packets_of_tcpdump_make_the_capture_that_the_relay_made() {
         let traced = place.at("traced");
         let answer = place.run(&["capture", server.url(), "--from", &packets, "-o", &traced]);
         assert!(answer.code == Some(0) && !answer.err.contains("warning"), "{answer:?}");
-        let (relayed, traced) = (exchanged(&relayed), exchanged(&traced));
+        let (relayed, mut traced) = (exchanged(&relayed), exchanged(&traced));
+        // The connection by which the recorder read the catalogue.
+        let is_own = |line: &String| line.starts_with("SHOW TABLES") || line.contains("string_agg(a.attname");
+        traced.retain(|one| !one.iter().any(is_own));
         let requests = relayed.iter().map(Vec::len).sum::<usize>();
         assert!(requests > 100, "{engine}: {requests}");
         // The relay looks whether the server answers before it begins: a connection without a request.

@@ -240,15 +240,15 @@ impl Secrets {
         let others = ["as", "inherits", "like", "select"];
         let is_whole = is_open && !rest.iter().any(|token| token.is_one_of(&others));
         let is_new = tokens.first().is_some_and(|token| token.is("create"));
-        let is_other = tokens.iter().any(|token| token.is("rename")) || is_new && !is_whole;
+        let is_renamed = tokens.iter().any(|token| token.is("rename"));
+        let is_other = is_renamed || is_new && !is_whole;
         if has_secret || is_other && self.tables.catalogue().is_some() {
             // Any name in it may be the table's new one.
-            tokens
-                .iter()
-                .filter(|_| is_other)
+            let all = if is_renamed { tokens } else { &[] };
+            all.iter()
                 .filter_map(Token::name)
+                .chain([table.1])
                 .for_each(|name| self.tables.learn_secret(name));
-            self.tables.learn_secret(table.1);
         } else if is_new && skipped == 0 && !failed {
             self.tables.learn(self.key(table, is_mysql), false);
         }

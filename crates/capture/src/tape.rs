@@ -301,8 +301,9 @@ impl Taped {
                 Event::FileWanted { .. } | Event::Named(_) | Event::Note(_) => continue,
                 Event::Client(said) => {
                     let named = |name: &str| said.iter().find(|(known, _)| known == name);
-                    // PostgreSQL's database has the user's name, unless it is named.
-                    if let Some((_, database)) = named("database").or_else(|| named("user")) {
+                    // PostgreSQL's database has the user's name, unless it is named. A client of MySQL without one has none.
+                    let user = || named("user").filter(|_| self.shared.dialect == Dialect::Postgres);
+                    if let Some((_, database)) = named("database").or_else(user) {
                         self.secrets.is_in(database);
                     }
                     // A setting may be a password as well as a name.

@@ -1,5 +1,7 @@
 //! Passwords in statements.
 
+use std::sync::LazyLock;
+
 /// Parts of words by which statements name secrets, in lower case.
 const SIGNS: [&str; 15] = [
     "identified", "password", "passwd", "passphrase", "secret", "credential", "authentication",
@@ -29,9 +31,11 @@ const ENDS: [&str; 5] = ["token", "passcode", "signingkey", "encryptionkey", "au
 /// Whether a part of a text may be what [`names_secret`] finds.
 pub(crate) fn has_name(text: &str) -> bool {
     let one = flat(&text.to_ascii_lowercase());
-    SIGNS.iter().any(|sign| one.contains(&flat(sign)))
-        || NAMES.iter().chain(&ENDS).any(|name| one.contains(name))
+    FLAT.iter().any(|sign| one.contains(sign)) || NAMES.iter().chain(&ENDS).any(|name| one.contains(name))
 }
+
+/// [`SIGNS`] without what divides their words.
+static FLAT: LazyLock<Vec<String>> = LazyLock::new(|| SIGNS.map(flat).to_vec());
 
 /// A name without what divides its words.
 fn flat(name: &str) -> String {
@@ -47,8 +51,9 @@ pub(crate) fn names_secret(word: &[u8]) -> bool {
     let lower = word.to_ascii_lowercase();
     let last = lower.rsplit([':', '.', '/']).next().unwrap_or_default();
     let one = flat(&lower);
-    let has = |sign: &str| one.contains(&flat(sign));
-    SIGNS.iter().any(|sign| has(sign)) || NAMES.contains(&last) || ENDS.iter().any(|end| one.ends_with(end))
+    FLAT.iter().any(|sign| one.contains(sign))
+        || NAMES.contains(&last)
+        || ENDS.iter().any(|end| one.ends_with(end))
 }
 
 /// Parts of words that speak for a secret wherever HTTP has them, in lower case.

@@ -20,7 +20,7 @@ pub enum Dialect {
     Commands,
     /// Method and path of HTTP.
     Http,
-    /// Those of `CouchDB`.
+    /// Method and path of `CouchDB`.
     Couchdb,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Replay {
     pub(super) traffic: Arc<Traffic>,
     /// The metric of each kind of statement, by its place.
     pub(super) metrics: Vec<&'static str>,
-    /// Those of the kinds of transactions that have one.
+    /// The metrics of the kinds of transactions that have one.
     pub(super) of_transactions: Vec<&'static str>,
     /// How many times as fast as it was recorded; `None`: as fast as possible.
     pub(super) speed: Option<f64>,

@@ -6,7 +6,7 @@ use crate::prelude::*;
 pub(super) const MEAN: Metric =
     time("request mean", "mean time of all requests; with a speed, from when the request was due");
 pub(super) const P99: Metric = time("request p99", "99th percentile of the same");
-/// Those of every second eighth of the requests, and of the others.
+/// The mean times of every second eighth of the requests, and of the others.
 pub(super) const HALVES: [Metric; 2] = [
     time("request mean, first half", "mean time of the requests in every second eighth of the capture"),
     time("request mean, other half", "mean time of the other requests"),

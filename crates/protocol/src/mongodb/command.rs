@@ -18,7 +18,7 @@ const LONGEST_TEXT: usize = 64 << 10;
 const DATABASE: &[u8] = b"$db";
 /// Fields that drivers add by themselves.
 const ADDED: [&[u8]; 4] = [b"lsid", b"$clusterTime", b"txnNumber", b"$readPreference"];
-/// Those of `readConcern`: times of the recorded server.
+/// Fields of `readConcern` with times of the recorded server.
 const TIMES: [&[u8]; 2] = [b"afterClusterTime", b"atClusterTime"];
 
 /// The document of a message, with its sequences as lists and without what drivers add, and whether nothing of it is missing.
@@ -115,7 +115,7 @@ impl<'a> Command<'a> {
         elements(self.document).skip(1).filter(|field| field.name != DATABASE)
     }
 
-    /// Whether this is so of a field of it, at any depth.
+    /// Whether `is_it` holds for a field of it, at any depth.
     pub fn any(&self, is_it: &mut dyn FnMut(&Element<'a>) -> bool) -> bool {
         any(self.document, is_it)
     }
@@ -223,7 +223,7 @@ fn any<'a>(document: &'a [u8], is_it: &mut dyn FnMut(&Element<'a>) -> bool) -> b
     elements(document).any(|one| is_it(&one) || is_nested(&one) && any(one.value, is_it))
 }
 
-/// What precedes a command's own value, if that is a document or a list.
+/// The word between a command's name and its own value, if that is a document or a list.
 const OF: &str = " of ";
 
 /// A text, and the values that it has a `?` for.

@@ -72,15 +72,26 @@ impl<'a> HandshakeResponse<'a> {
         self.capabilities & flag != 0
     }
 
-    /// The client's name and version from its connection attributes.
-    pub fn client(&self) -> Option<(&'a [u8], Option<&'a [u8]>)> {
-        let mut at = if self.has(capability::PLUGIN_AUTH_LENENC) {
+    /// The end of the password.
+    fn password_end(&self) -> Option<usize> {
+        Some(if self.has(capability::PLUGIN_AUTH_LENENC) {
             text(self.rest, 0)?.1
         } else if self.has(capability::SECURE_CONNECTION) {
             1 + usize::from(*self.rest.first()?)
         } else {
             until_zero(self.rest, 0).1
-        };
+        })
+    }
+
+    /// The database that the connection begins with, if it names one.
+    pub fn database(&self) -> Option<&'a [u8]> {
+        let named = self.has(capability::CONNECT_WITH_DB).then(|| self.password_end())??;
+        Some(until_zero(self.rest, named).0)
+    }
+
+    /// The client's name and version from its connection attributes.
+    pub fn client(&self) -> Option<(&'a [u8], Option<&'a [u8]>)> {
+        let mut at = self.password_end()?;
         for flag in [capability::CONNECT_WITH_DB, capability::PLUGIN_AUTH] {
             if self.has(flag) {
                 at = until_zero(self.rest, at).1;

@@ -230,12 +230,15 @@ impl Mysql {
 
     /// The client's first packet. The password in it is not read.
     fn response(&mut self, payload: &[u8], events: &mut Vec<Event>) {
-        let user = String::from_utf8_lossy(HandshakeResponse::read(payload).user).into_owned();
+        let response = HandshakeResponse::read(payload);
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let user = text(response.user);
+        let database = response.database().map(|name| ("database".to_owned(), text(name)));
         let program = client_name(payload).map(|name| ("program_name".to_owned(), name));
         let found = self.has(capability::FOUND_ROWS).then(|| ("found_rows".to_owned(), "on".to_owned()));
         let several = self.has(capability::MULTI_STATEMENTS);
         let several = several.then(|| ("multi_statements".to_owned(), "on".to_owned()));
-        let said = [Some(("user".to_owned(), user)), program, found, several];
+        let said = [Some(("user".to_owned(), user)), database, program, found, several];
         events.push(Event::Client(said.into_iter().flatten().collect()));
     }
 

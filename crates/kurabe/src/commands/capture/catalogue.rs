@@ -23,7 +23,7 @@ const POSTGRES: &str = "SET LOCAL search_path TO pg_catalog; SET LOCAL statement
 /// What was read: another name of the database, or a table with its schema and columns; `None` at the end.
 type Piece = Option<[String; 4]>;
 
-/// Reads them by one connection of its own, before the first client has one; why not, if it cannot. `None` if the protocol's
+/// Reads the catalogue by one connection of its own, before the first client has one; why not, if it cannot. `None` if the protocol's
 /// servers have none. Of MySQL's tables, those that are read in time are known.
 pub(super) fn read(url: &TargetUrl, protocol: &str) -> Option<std::result::Result<Catalogue, String>> {
     let ask = match protocol {

@@ -69,7 +69,7 @@ fn login_over_tls_that_ended_before_is_read_as_any_other_and_no_password_is_seen
     ];
     ended.splice(2..4, asks);
     let (plain, mut ended) = (seen(&plain, usize::MAX), seen(&ended, 3));
-    // What precedes the requests is longer.
+    // The handshake before the requests is longer.
     let at = exchanges(&ended)[0].at - exchanges(&plain)[0].at;
     for event in &mut ended {
         if let Event::Exchange(one) = event {
