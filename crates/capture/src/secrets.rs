@@ -95,13 +95,11 @@ impl Tables {
         if is_of_accounts(&key[2]) || learnt.get(&bare) == Some(&true) {
             return true;
         }
-        match self.catalogue() {
-            Some(read) => *read.seen.get(key).or_else(|| learnt.get(key)).unwrap_or(&true),
-            None => {
-                self.0.was_missed.store(true, Ordering::Relaxed);
-                learnt.len() >= MOST
-            }
+        if let Some(read) = self.catalogue() {
+            return *read.seen.get(key).or_else(|| learnt.get(key)).unwrap_or(&true);
         }
+        self.0.was_missed.store(true, Ordering::Relaxed);
+        learnt.len() >= MOST
     }
 
     fn learn(&self, key: [String; 3], is_secret: bool) {
@@ -333,7 +331,8 @@ fn rows_of<'a>(tokens: &[Token<'a>]) -> impl Iterator<Item = Name<'a>> {
     let found = tokens.iter().enumerate().filter_map(move |(at, verb)| {
         let is_load = at == 0 && verb.is("load");
         let is_copy = at == 0 && verb.is("copy") && has("from");
-        if !is_load && !is_copy && !(verb.is_one_of(&["insert", "replace"]) && has_value) {
+        let is_insert = has_value && verb.is_one_of(&["insert", "replace"]);
+        if !(is_load || is_copy || is_insert) {
             return None;
         }
         let words = tokens.iter().skip(at + 1).take_while(|token| token.is_one_of(WORDS)).count();
