@@ -203,8 +203,10 @@ mod tests {
                 "[" => open.push(begin(&mut out, ARRAY, name.as_bytes())),
                 "}" => end(&mut out, open.pop().unwrap()),
                 _ if word == "program" => push(&mut out, CODE, b"f", b"\x01\0\0\0\0"),
-                _ if word.starts_with("coll=") => push_text(&mut out, b"coll", &word.as_bytes()[5..]),
-                _ => push(&mut out, BOOL, word.as_bytes(), &[1]),
+                _ => match word.split_once('=') {
+                    Some((name, text)) => push_text(&mut out, name.as_bytes(), text.as_bytes()),
+                    None => push(&mut out, BOOL, word.as_bytes(), &[1]),
+                },
             }
         }
         end(&mut out, 0);
