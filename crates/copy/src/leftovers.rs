@@ -174,10 +174,14 @@ fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<&'i Issue> {
         IssueKind::Grant => 5,
         _ => 2,
     };
-    let names = |issue: &&Issue, other: &&Issue| {
+    let names = |issue: &Issue, other: &Issue| {
         let has = |name: &str| issue.text.contains(name) || issue.text.contains(&quoted(target, name));
         issue.kind == IssueKind::View && other.object != issue.object && has(&other.object)
     };
-    let of_rank = |wanted| issues.iter().filter(move |issue| rank(issue) == wanted && !issue.text.is_empty());
-    (0..6).flat_map(|wanted| ordered(of_rank(wanted).collect(), names)).collect()
+    let of_rank = |wanted| {
+        let is_of = |issue: &&Issue| rank(issue) == wanted && !issue.text.is_empty();
+        let all: Vec<&Issue> = issues.iter().filter(is_of).collect();
+        ordered(all.clone(), |at| (0..all.len()).filter(|other| names(all[at], all[*other])).collect())
+    };
+    (0..6).flat_map(of_rank).collect()
 }

@@ -180,7 +180,8 @@ pub fn scan(
             }
             What::Unfit(kind) => scanned.unfit[at].push((kind, number)),
             What::Never(why) => {
-                let what = format!("column {}.{column}: {count} {why}", table.name);
+                let rows = units::counted(number, "row");
+                let what = format!("column {}.{column}: {why}, in {rows}", table.name);
                 return Err(
                     Error::unsupported(what).hint("correct them, or leave the table out with --exclude")
                 );
@@ -274,8 +275,8 @@ fn texts(
     for (at, limits, [texts, documents]) in asked {
         let mut refuse = |kind, what: &str| issues.push(refused(table, &table.columns[at].name, kind, what));
         if texts > 0 {
-            let texts = units::count(texts);
-            let what = format!("{texts} texts are not UTF-8 (--cast to a type of bytes)");
+            let rows = units::counted(texts, "row");
+            let what = format!("texts that are not UTF-8, in {rows} (--cast to a type of bytes)");
             refuse(IssueKind::StorageClass, &what);
         }
         if let Some(DocumentLimits { depth, has_doubles, has_zero }) = limits.filter(|_| documents > 0) {
