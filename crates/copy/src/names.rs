@@ -36,25 +36,25 @@ pub fn differ<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<()> {
 }
 
 /// Things, each after those that it waits for, where that is possible. `waits`: the positions of these, given its own.
-pub fn ordered<T>(all: Vec<T>, mut waits: impl FnMut(usize) -> Vec<usize>) -> Vec<T> {
-    let waits: Vec<Vec<usize>> = (0..all.len()).map(&mut waits).collect();
+pub fn ordered<T>(all: Vec<T>, waits: impl FnMut(usize) -> Vec<usize>) -> Vec<T> {
+    let waits: Vec<Vec<usize>> = (0..all.len()).map(waits).collect();
+    let mut counts: Vec<usize> = waits.iter().map(Vec::len).collect();
     let mut followers = vec![Vec::new(); all.len()];
     waits.iter().enumerate().for_each(|(at, of)| of.iter().for_each(|other| followers[*other].push(at)));
-    let mut counts: Vec<usize> = waits.iter().map(Vec::len).collect();
-    // Those that wait for nothing first, then the others, in their order.
-    let mut left: BTreeSet<(bool, usize)> = (0..).zip(&counts).map(|(at, of)| (*of > 0, at)).collect();
+    // First what waits for nothing, then all else, in their order.
+    let mut left: BTreeSet<(bool, usize)> = counts.iter().map(|count| *count > 0).zip(0..).collect();
     let mut all: Vec<Option<T>> = all.into_iter().map(Some).collect();
-    let mut ordered = Vec::new();
-    while let Some((_, at)) = left.pop_first() {
-        ordered.extend(all[at].take());
+    let next = || {
+        let (_, at) = left.pop_first()?;
         for follower in &followers[at] {
             counts[*follower] -= 1;
             if counts[*follower] == 0 && left.remove(&(true, *follower)) {
                 left.insert((false, *follower));
             }
         }
-    }
-    ordered
+        all[at].take()
+    };
+    std::iter::from_fn(next).collect()
 }
 
 /// Names of indexes and constraints on the target.

@@ -2,7 +2,7 @@
 
 use crate::casts::Casts;
 use crate::catalog::{Catalog, Named, Native, Table, Text};
-use crate::columns::{OneTable, differ_in_more_than_case};
+use crate::columns::{OneTable, differ_beyond_case};
 use crate::engines::engine::Engine;
 use crate::engines::facts::{Carried, TargetFacts};
 use crate::engines::queries::others;
@@ -45,10 +45,9 @@ pub fn plan(
     plan.issues = leftovers::without_columns(&mut tables, target, facts.same_server);
     if !matches!(&*facts.encoding, "" | "UTF8") {
         let other = if facts.encoding == "SQL_ASCII" { "" } else { ", or have other characters" };
-        let detail = format!(
-            "its encoding is {}: it refuses texts that are too long in bytes{other} (--reject)",
-            facts.encoding
-        );
+        let encoding = &facts.encoding;
+        let detail =
+            format!("a database in {encoding} refuses texts that are too long in bytes{other} (--reject)");
         plan.issues.push(Issue::new(IssueKind::StorageClass, "the target".to_owned(), detail));
     }
     let mut casts = wanted.casts.clone();
@@ -77,7 +76,7 @@ pub fn plan(
     let casts = Casts::new(source.engine, target, &casts)?;
     let mut names = Names::new(target, &made);
     differ(made.iter().map(|table| table.name.as_str()))?;
-    differ_in_more_than_case(facts.folds_tables, made.iter().map(|table| table.name.as_str()), "tables")?;
+    differ_beyond_case(facts.folds_tables, made.iter().map(|table| table.name.as_str()), "tables")?;
     for (table, made) in tables.iter().zip(&made) {
         check_table(target, facts, wanted, table, made)?;
         let (page, issues, accepted) = (wanted.page, &mut plan.issues, &wanted.accepted);
@@ -123,13 +122,7 @@ pub fn plan(
 }
 
 /// Refuses a table whose name is too long, or that has no key where the server requires one.
-fn check_table(
-    target: &Engine,
-    facts: &TargetFacts,
-    wanted: &Wanted,
-    table: &Table,
-    made: &Table,
-) -> Result<()> {
+fn check_table(to: &Engine, facts: &TargetFacts, wanted: &Wanted, table: &Table, made: &Table) -> Result<()> {
     let name = &made.name;
     let native = table.native.iter().filter(|_| facts.same_server);
     let texts = native.flat_map(|native| {
@@ -140,7 +133,7 @@ fn check_table(
     let is_own = [MARKER, state::NAME].iter().any(|own| own.eq_ignore_ascii_case(name));
     let own = "the record of the copy has this name on the target while it is copied";
     let own = Some(own.to_owned()).filter(|_| is_own && wanted.parts != Parts::Data);
-    if let Some(why) = target.refuses_name(name).or(own) {
+    if let Some(why) = to.refuses_name(name).or(own) {
         let why = format!("table {name}: {why}");
         return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
     }

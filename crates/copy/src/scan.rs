@@ -187,16 +187,11 @@ pub fn scan(
                 );
             }
             What::LongEntry(index) => {
-                let most = target.longest_entry.unwrap_or_default();
-                let detail = format!(
-                    "{count} rows have more than {most} bytes in this index, which {} may refuse",
-                    target.name
-                );
-                scanned.issues.push(Issue::new(
-                    IssueKind::TextLength,
-                    format!("{}.{index}", table.name),
-                    detail,
-                ));
+                let (most, of) = (target.longest_entry.unwrap_or_default(), target.name);
+                let what =
+                    format!("{count} rows have more than {most} bytes in this index, which {of} may refuse");
+                let object = format!("{}.{index}", table.name);
+                scanned.issues.push(Issue::new(IssueKind::TextLength, object, what));
             }
         }
     }

@@ -164,12 +164,10 @@ impl<'a> Writer<'a> {
             match page.cell(row, column) {
                 // The server knows what its own encoding is.
                 Cell::Bytes(bytes) if of.exact => Ok(Encoded::Value(Value::Bytes(bytes))),
-                _ => Err(error.context(format!(
-                    "{}.{}{}",
-                    self.table.name,
-                    of.name,
-                    named(self.table, page, row)
-                ))),
+                _ => {
+                    let row = named(self.table, page, row);
+                    Err(error.context(format!("{}.{}{row}", self.table.name, of.name)))
+                }
             }
         })
     }

@@ -252,12 +252,8 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
             let own = table.columns.iter().find(|known| known.name == column).map(|known| &known.collation);
             let is_own = matches!(own, Some(Collation::Named(name)) if name.eq_ignore_ascii_case(collation));
             if collation != "BINARY" && !is_own {
-                catalog.leave_to_others(
-                    IssueKind::Collation,
-                    &table.name,
-                    name,
-                    &format!("{column}: {collation}"),
-                );
+                let what = format!("{column}: {collation}");
+                catalog.leave_to_others(IssueKind::Collation, &table.name, name, &what);
             }
             if text(part, 3) == "1" {
                 catalog.leave_to_others(IssueKind::IndexOption, &table.name, name, &format!("{column} DESC"));
