@@ -250,10 +250,8 @@ impl<'a> Copy<'a> {
             let one = self.make(table, begun, &there, &state, &mut whole, jobs);
             works.push(one.map_err(|error| error.context(format!("table {}", table.name)))?);
         }
-        if let Some(file) = how.reject {
-            can_try(&mut self.target, &plan.tables)?;
-            file.keep(&whole.fingerprint, &works)?;
-        }
+        how.reject.map_or(Ok(()), |_| can_try(&mut self.target, &plan.tables))?;
+        how.reject.map_or(Ok(()), |file| file.keep(&whole.fingerprint, &works))?;
         let pool = Pool::new(works, &halt, plan.parts == Parts::Data);
         self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events)?;
         let (done, mut refused) = pool.end();
