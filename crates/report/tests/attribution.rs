@@ -188,6 +188,13 @@ fn waits_are_attributed_by_what_the_server_reports_or_else_by_where_requests_are
         (held(None, 0.35, 98), Disk, Low, &["35 %"]),
         // … and one that wrote nothing waited for something else.
         (held_without_writes(), Locks, Low, &[]),
+        // What a tunnel to a far server holds is not at the server, as one sample of idle sessions shows.
+        (
+            held_by(Some(EngineWaits { samples: 1, sessions: 1, ..EngineWaits::default() }), 0.0, 98, 0),
+            Latency,
+            Low,
+            &[],
+        ),
         (held(None, 0.0, 2), Network, High, &[]),
         (held(None, 0.0, 45), Latency, Low, &[]),
         (

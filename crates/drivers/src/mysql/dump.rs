@@ -130,7 +130,7 @@ impl Programs for MysqlDump {
 
     fn restore(&self) -> Command {
         let mut command = self.command(&self.restore, self.of_mysql[1]);
-        // What the server gives new sessions could not commit.
+        // With autocommit off, what the program restores would not be committed.
         command.args(self.usual.iter().map(|set| format!("--init-command={set}")));
         command.arg(&self.config.database);
         command

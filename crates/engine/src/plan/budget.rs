@@ -265,7 +265,7 @@ struct Cost {
 impl Cost {
     fn new(plan: &Plan, targets: &[Target]) -> Self {
         let times = (plan.operations.len() as u32).saturating_mul(plan.spec.rounds);
-        let (mut loaded, mut repeated) = (HashSet::new(), HashSet::new());
+        let (mut loaded, mut repeated, mut claimed) = (HashSet::new(), HashSet::new(), HashSet::new());
         let restarting = restart_of_all(targets) * plan.spec.restarts;
         let writing = plan.operations.iter().filter(|operation| operation.writes).count();
         // The time of a job is that of its work.
@@ -303,7 +303,9 @@ impl Cost {
                 let target = &targets[record.target];
                 let load = Duration::from_secs_f64(bytes / LOADED_PER_SECOND + records / RECORDS_PER_SECOND)
                     + latency::load_time(plan, target, cell);
-                let load = if cell.creates_nothing() { load } else { load + latency::around(target) };
+                if !cell.creates_nothing() && claimed.insert(record.target) {
+                    cost.fixed += latency::around(target);
+                }
                 // Data is reloaded after each restart.
                 let again = load * if throwaway { plan.spec.restarts } else { 0 };
                 cost.fixed += load + again;

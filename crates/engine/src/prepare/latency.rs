@@ -17,8 +17,11 @@ const WAITING: f64 = 1.0 / 8.0;
 const READ_BACK_BYTES: f64 = 1e6;
 /// Round trips for each request of a load where rows are read back, listed and removed by their keys: Redis' were two.
 const BY_KEY: f64 = 2.0;
-/// Round trips before and after all loads: to claim tables, to create, mark, count and remove them. PostgreSQL's were 100.
-const AROUND: f64 = 100.0;
+/// Round trips of a target before and after all its loads: to claim, create, mark, count and remove tables. With one table and
+/// an A/A control PostgreSQL's were 200.
+const AROUND: f64 = 150.0;
+/// Round trips of each load besides its requests.
+const OF_A_LOAD: f64 = 25.0;
 /// Round trips of each trial besides its measured phase: facts before and after, and its warm-up.
 const OF_A_TRIAL: u32 = 8;
 /// Round trips of a measured phase: fewer are no distribution.
@@ -37,7 +40,7 @@ pub(crate) fn load_time(plan: &Plan, target: &Target, cell: &PlannedCell) -> Dur
     let bytes = plan.loaded_bytes(cell) as f64;
     let requests = bytes / cell.demand.request_bytes.max(1) as f64;
     let read_back = if finds_ranges(target, cell) { bytes / READ_BACK_BYTES } else { requests * BY_KEY };
-    Duration::from_nanos(round_trip).mul_f64(requests * WAITING + read_back)
+    Duration::from_nanos(round_trip).mul_f64(requests * WAITING + read_back + OF_A_LOAD)
 }
 
 /// Whether the target gives the rows of a range of keys.
