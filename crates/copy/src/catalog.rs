@@ -240,31 +240,19 @@ impl Catalog {
     }
 
     /// Adds something that the engine's own rendering of the table has, and no other engine gets.
-    pub fn leave_to_others(
-        &mut self,
-        kind: IssueKind,
-        table: &str,
-        name: &str,
-        detail: &str,
-    ) -> &mut Leftover {
-        let left = self.leave(kind, Some(table), name, detail);
+    pub fn leave_to_others(&mut self, kind: IssueKind, table: &str, name: &str, what: &str) -> &mut Leftover {
+        let left = self.leave(kind, Some(table), name, what);
         left.carried = true;
         left
     }
 
     /// Adds something that cannot be copied, of which there is this text.
-    pub fn leave_text(
-        &mut self,
-        kind: IssueKind,
-        table: Option<&str>,
-        name: &str,
-        text: Text,
-    ) -> &mut Leftover {
+    pub fn leave_text(&mut self, kind: IssueKind, of: Option<&str>, name: &str, text: Text) -> &mut Leftover {
         let detail = match &text {
             Text::Statement(detail) | Text::InMode(_, detail) | Text::Words(detail) => detail.clone(),
             Text::Remark { what, text, .. } => format!("COMMENT ON {what} IS {text}"),
         };
-        let left = self.leave(kind, table, name, &detail);
+        let left = self.leave(kind, of, name, &detail);
         left.text = text;
         left
     }

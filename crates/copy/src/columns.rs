@@ -103,7 +103,7 @@ impl OneTable<'_> {
         if let Some(what) = names.clone().find_map(refused) {
             return Err(Error::unsupported(what).hint("rename it, or leave the table out with --tables"));
         }
-        differ_in_more_than_case(self.facts.folds_columns, &mut names, &format!("columns of table {table}"))
+        differ_beyond_case(self.facts.folds_columns, &mut names, &format!("columns of table {table}"))
     }
 
     /// Whether a row has more bytes in its page: of a long value those of a pointer.
@@ -261,11 +261,7 @@ impl OneTable<'_> {
 }
 
 /// Refuses names that are the same on a target without regard to case.
-pub fn differ_in_more_than_case<'n>(
-    folds: bool,
-    names: impl Iterator<Item = &'n str>,
-    what: &str,
-) -> Result<()> {
+pub fn differ_beyond_case<'n>(folds: bool, names: impl Iterator<Item = &'n str>, what: &str) -> Result<()> {
     let mut known: HashMap<String, &str> = HashMap::new();
     for name in names.filter(|_| folds) {
         if let Some(other) = known.insert(name.to_lowercase(), name) {

@@ -20,12 +20,8 @@ pub fn create_table(
         parts.push(format!("PRIMARY KEY ({})", names(to, &table.primary)));
     }
     parts.extend(inline.iter().map(|clause| clause.sql.clone()));
-    format!(
-        "CREATE TABLE {} ({}){}",
-        quoted(to, &table.name),
-        parts.join(", "),
-        to.dialect.table_options(facts)
-    )
+    let options = to.dialect.table_options(facts);
+    format!("CREATE TABLE {} ({}){options}", quoted(to, &table.name), parts.join(", "))
 }
 
 /// The statements that make a table's indexes.

@@ -31,12 +31,8 @@ pub fn clause(
         DefaultValue::Now => {
             let is_time = matches!(class, Class::Timestamp | Class::TimestampTz)
                 || class == Class::Text && to.stores_times_as_text;
-            let none = || format!("the current time, for {}", mapped.sql);
-            return if is_time {
-                Ok(format!(" DEFAULT {}", to.dialect.now(&mapped.stored)))
-            } else {
-                Err(none())
-            };
+            let now = || format!(" DEFAULT {}", to.dialect.now(&mapped.stored));
+            return is_time.then(now).ok_or_else(|| format!("the current time, for {}", mapped.sql));
         }
         DefaultValue::Expression(text) if same => return Ok(format!(" DEFAULT ({text})")),
         DefaultValue::Expression(text) => return Err(text.clone()),

@@ -133,13 +133,7 @@ fn statement(target: &Engine, table: &Table, key: &ForeignKey, taken: &mut Names
 }
 
 /// The number of rows whose foreign key has no parent.
-fn orphans(
-    source: &mut Side,
-    table: &Table,
-    key: &ForeignKey,
-    parent: &Table,
-    theirs: &[String],
-) -> Result<u64> {
+fn orphans(source: &mut Side, table: &Table, key: &ForeignKey, parent: &Table, to: &[String]) -> Result<u64> {
     let name = |name: &String| source.quoted(name);
     let whole = key.columns.iter().map(|column| format!("c.{} IS NOT NULL", name(column)));
     let declared = |of: &Table, name: &String| {
@@ -147,7 +141,7 @@ fn orphans(
             .map_or_else(String::new, |column| column.declared.clone())
     };
     let sign = source.engine.sign;
-    let equal = key.columns.iter().zip(theirs).map(|(own, theirs)| {
+    let equal = key.columns.iter().zip(to).map(|(own, theirs)| {
         let types = [declared(parent, theirs), declared(table, own)];
         format!("p.{} {} c.{}", name(theirs), sign(types.each_ref().map(String::as_str), "="), name(own))
     });

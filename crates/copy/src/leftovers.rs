@@ -11,14 +11,7 @@ use kurabe_core::{Error, ErrorKind, Result};
 use std::fmt::Write as _;
 
 /// Lists what the source has besides what is made. `same`: the target is a server of the same kind.
-pub fn list(
-    plan: &mut Plan,
-    target: &Engine,
-    catalog: &Catalog,
-    tables: &[Table],
-    wanted: &Wanted,
-    same: bool,
-) {
+pub fn list(plan: &mut Plan, to: &Engine, catalog: &Catalog, tables: &[Table], wanted: &Wanted, same: bool) {
     let all = wanted.tables.is_empty() && wanted.exclude.is_empty();
     for leftover in &catalog.leftovers {
         let of = leftover.table.as_ref().and_then(|of| tables.iter().find(|table| table.name == *of));
@@ -36,7 +29,7 @@ pub fn list(
             _ => leftover.name.clone(),
         };
         // A text of the source has its names.
-        let text = body(plan, target, leftover, same && wanted.rename.is_empty());
+        let text = body(plan, to, leftover, same && wanted.rename.is_empty());
         let detail = leftover.detail.clone();
         if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
             plan.left.push(Left { object, sql: text });
@@ -107,11 +100,8 @@ fn text_of(table: &Table, target: &Engine, same: bool) -> String {
 pub(crate) fn take_left(target: &Engine, wanted: &Wanted, table: &str, made: &mut Vec<Named>) -> Vec<Left> {
     let dot = if table.is_empty() { "" } else { "." };
     let left = made.extract_if(.., |named| wanted.leaves_out(table, &named.name));
-    left.map(|named| Left {
-        object: format!("{table}{dot}{}", named.name),
-        sql: statement(target, &named.sql),
-    })
-    .collect()
+    left.map(|one| Left { object: format!("{table}{dot}{}", one.name), sql: statement(target, &one.sql) })
+        .collect()
 }
 
 impl Plan {
@@ -174,10 +164,14 @@ fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<&'i Issue> {
         IssueKind::Grant => 5,
         _ => 2,
     };
-    let names = |issue: &&Issue, other: &&Issue| {
+    let names = |issue: &Issue, other: &Issue| {
         let has = |name: &str| issue.text.contains(name) || issue.text.contains(&quoted(target, name));
         issue.kind == IssueKind::View && other.object != issue.object && has(&other.object)
     };
-    let of_rank = |wanted| issues.iter().filter(move |issue| rank(issue) == wanted && !issue.text.is_empty());
-    (0..6).flat_map(|wanted| ordered(of_rank(wanted).collect(), names)).collect()
+    let of_rank = |wanted| {
+        let is_of = |issue: &&Issue| rank(issue) == wanted && !issue.text.is_empty();
+        let all: Vec<&Issue> = issues.iter().filter(is_of).collect();
+        ordered(all.clone(), |at| (0..all.len()).filter(|other| names(all[at], all[*other])).collect())
+    };
+    (0..6).flat_map(of_rank).collect()
 }

@@ -2,8 +2,9 @@
 
 use crate::catalog::Table;
 use crate::engines::engine::Engine;
+use crate::script::NOT_UTF8;
 use kurabe_core::{Error, Result};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Whether a name is of a pattern, in which `*` is any text and `?` any character.
 pub fn is_of(pattern: &str, name: &str) -> bool {
@@ -34,15 +35,26 @@ pub fn differ<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<()> {
     })
 }
 
-/// Things, each after those that it waits for, where that is possible.
-pub fn ordered<T>(mut left: Vec<T>, waits: impl Fn(&T, &T) -> bool) -> Vec<T> {
-    let mut ordered = Vec::new();
-    while !left.is_empty() {
-        let is_free = |one: &T| !left.iter().any(|other| waits(one, other));
-        let at = left.iter().position(is_free).unwrap_or(0);
-        ordered.push(left.remove(at));
-    }
-    ordered
+/// Things, each after those that it waits for, where that is possible. `waits`: the positions of these, given its own.
+pub fn ordered<T>(all: Vec<T>, waits: impl FnMut(usize) -> Vec<usize>) -> Vec<T> {
+    let waits: Vec<Vec<usize>> = (0..all.len()).map(waits).collect();
+    let mut counts: Vec<usize> = waits.iter().map(Vec::len).collect();
+    let mut followers = vec![Vec::new(); all.len()];
+    waits.iter().enumerate().for_each(|(at, of)| of.iter().for_each(|other| followers[*other].push(at)));
+    // First what waits for nothing, then all else, in their order.
+    let mut left: BTreeSet<(bool, usize)> = counts.iter().map(|count| *count > 0).zip(0..).collect();
+    let mut all: Vec<Option<T>> = all.into_iter().map(Some).collect();
+    let next = || {
+        let (_, at) = left.pop_first()?;
+        for follower in &followers[at] {
+            counts[*follower] -= 1;
+            if counts[*follower] == 0 && left.remove(&(true, *follower)) {
+                left.insert((false, *follower));
+            }
+        }
+        all[at].take()
+    };
+    std::iter::from_fn(next).collect()
 }
 
 /// Names of indexes and constraints on the target.
@@ -63,7 +75,8 @@ impl Names {
 
     /// The name, or another one if it is taken, too long, or one that the engine reserves or cannot have.
     pub fn of(&mut self, table: &str, name: &str, always_shared: bool) -> String {
-        let name = &name.replace(|c| self.narrow && c > '\u{ffff}', "_");
+        let is_other = |c| c == '\0' || self.narrow && c > '\u{ffff}';
+        let name = &name.replace(NOT_UTF8, "_").replace(is_other, "_");
         let scope = |name: &str| {
             let name = name.to_lowercase();
             if self.shared || always_shared { name } else { format!("{table}\0{name}") }

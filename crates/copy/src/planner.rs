@@ -2,7 +2,7 @@
 
 use crate::casts::Casts;
 use crate::catalog::{Catalog, Named, Native, Table, Text};
-use crate::columns::{OneTable, differ_in_more_than_case};
+use crate::columns::{OneTable, differ_beyond_case};
 use crate::engines::engine::Engine;
 use crate::engines::facts::{Carried, TargetFacts};
 use crate::engines::queries::others;
@@ -12,13 +12,14 @@ use crate::leftovers;
 use crate::names::{Names, differ, ordered};
 use crate::needs::{needed, types_exist};
 use crate::plan::{Left, Plan};
-use crate::script::check;
+use crate::script::{NOT_UTF8, check, comment};
 use crate::sql::{Side, text};
 use crate::state;
 use crate::wanted::{Parts, Wanted, chosen, existing, own, prepare};
 use kurabe_core::sort;
 use kurabe_core::{Error, Result};
 use kurabe_driver_common::ownership::MARKER;
+use std::collections::HashMap;
 
 /// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables. `there` is what exists
 /// on the target, if only rows are copied.
@@ -43,10 +44,10 @@ pub fn plan(
     plan.left = own.iter().filter(is_left).map(|name| Left::own(name)).collect();
     plan.issues = leftovers::without_columns(&mut tables, target, facts.same_server);
     if !matches!(&*facts.encoding, "" | "UTF8") {
-        let detail = format!(
-            "its encoding is {}: it refuses texts that are too long in bytes, or have other characters (--reject)",
-            facts.encoding
-        );
+        let other = if facts.encoding == "SQL_ASCII" { "" } else { ", or have other characters" };
+        let encoding = &facts.encoding;
+        let detail =
+            format!("a database in {encoding} refuses texts that are too long in bytes{other} (--reject)");
         plan.issues.push(Issue::new(IssueKind::StorageClass, "the target".to_owned(), detail));
     }
     let mut casts = wanted.casts.clone();
@@ -75,7 +76,7 @@ pub fn plan(
     let casts = Casts::new(source.engine, target, &casts)?;
     let mut names = Names::new(target, &made);
     differ(made.iter().map(|table| table.name.as_str()))?;
-    differ_in_more_than_case(facts.folds_tables, made.iter().map(|table| table.name.as_str()), "tables")?;
+    differ_beyond_case(facts.folds_tables, made.iter().map(|table| table.name.as_str()), "tables")?;
     for (table, made) in tables.iter().zip(&made) {
         check_table(target, facts, wanted, table, made)?;
         let (page, issues, accepted) = (wanted.page, &mut plan.issues, &wanted.accepted);
@@ -102,26 +103,26 @@ pub fn plan(
         let is_native = |name: &str| tables.iter().any(|table| table.name == name && table.native.is_some());
         plan.after
             .extend(comments.into_iter().filter(|made| is_native(&made.name) || all && made.name.is_empty()));
-        plan.before.iter().chain(&plan.after).try_for_each(|made| check(&made.sql))?;
+        plan.before.iter().try_for_each(|made| check(&made.sql))?;
+        // Comments: what else has such a name was refused.
+        for made in plan.after.extract_if(.., |made| check(&made.sql).is_err()) {
+            let (detail, text) = (made.sql.replace(NOT_UTF8, "\u{fffd}"), comment(&made.sql));
+            plan.issues.push(Issue { text, ..Issue::new(IssueKind::Comment, made.name, detail) });
+        }
     }
     leftovers::list(&mut plan, target, &catalog, &tables, wanted, facts.same_server);
     plan.leave_out(target, wanted, &catalog, facts.same_server)?;
     sort::by(&mut plan.issues, |a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
-    plan.tables = ordered(plan.tables, |plan, other| {
-        let table = tables.iter().find(|table| table.name == plan.name && plan.name != other.name);
-        table.is_some_and(|table| table.foreign.iter().any(|key| key.parent == other.name))
+    let at: HashMap<&str, usize> = tables.iter().map(|table| &*table.name).zip(0..).collect();
+    plan.tables = ordered(plan.tables, |own| {
+        let parents = tables[own].foreign.iter().filter_map(|key| at.get(&*key.parent).copied());
+        parents.filter(|parent| *parent != own).collect()
     });
     Ok(plan)
 }
 
 /// Refuses a table whose name is too long, or that has no key where the server requires one.
-fn check_table(
-    target: &Engine,
-    facts: &TargetFacts,
-    wanted: &Wanted,
-    table: &Table,
-    made: &Table,
-) -> Result<()> {
+fn check_table(to: &Engine, facts: &TargetFacts, wanted: &Wanted, table: &Table, made: &Table) -> Result<()> {
     let name = &made.name;
     let native = table.native.iter().filter(|_| facts.same_server);
     let texts = native.flat_map(|native| {
@@ -132,7 +133,7 @@ fn check_table(
     let is_own = [MARKER, state::NAME].iter().any(|own| own.eq_ignore_ascii_case(name));
     let own = "the record of the copy has this name on the target while it is copied";
     let own = Some(own.to_owned()).filter(|_| is_own && wanted.parts != Parts::Data);
-    if let Some(why) = target.refuses_name(name).or(own) {
+    if let Some(why) = to.refuses_name(name).or(own) {
         let why = format!("table {name}: {why}");
         return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
     }

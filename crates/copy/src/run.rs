@@ -11,6 +11,7 @@ use crate::planner::plan;
 use crate::pool::{Halt, Pool};
 use crate::refused::{is_another, refusals, refuse_existing};
 use crate::reject::Rejects;
+use crate::rows::can_try;
 use crate::sql::{Side, in_transaction, only_refused};
 use crate::state::{self, State, Whole};
 use crate::verify::Of;
@@ -169,6 +170,7 @@ impl<'a> Copy<'a> {
         events: &mut dyn FnMut(Event<'_>),
     ) -> Result<Vec<TableDone>> {
         let restart = how.restart;
+        how.reject.map_or(Ok(()), |_| can_try(&mut self.target, &plan.tables))?;
         let mut whole = Whole {
             fingerprint: self.fingerprint(plan),
             source: self.source.name.clone(),
@@ -248,6 +250,7 @@ impl<'a> Copy<'a> {
             let one = self.make(table, begun, &there, &state, &mut whole, jobs);
             works.push(one.map_err(|error| error.context(format!("table {}", table.name)))?);
         }
+        how.reject.map_or(Ok(()), |_| can_try(&mut self.target, &plan.tables))?;
         how.reject.map_or(Ok(()), |file| file.keep(&whole.fingerprint, &works))?;
         let pool = Pool::new(works, &halt, plan.parts == Parts::Data);
         self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events)?;

@@ -180,22 +180,18 @@ pub fn scan(
             }
             What::Unfit(kind) => scanned.unfit[at].push((kind, number)),
             What::Never(why) => {
-                let what = format!("column {}.{column}: {count} {why}", table.name);
+                let rows = units::counted(number, "row");
+                let what = format!("column {}.{column}: {why}, in {rows}", table.name);
                 return Err(
                     Error::unsupported(what).hint("correct them, or leave the table out with --exclude")
                 );
             }
             What::LongEntry(index) => {
-                let most = target.longest_entry.unwrap_or_default();
-                let detail = format!(
-                    "{count} rows have more than {most} bytes in this index, which {} may refuse",
-                    target.name
-                );
-                scanned.issues.push(Issue::new(
-                    IssueKind::TextLength,
-                    format!("{}.{index}", table.name),
-                    detail,
-                ));
+                let (most, of) = (target.longest_entry.unwrap_or_default(), target.name);
+                let what =
+                    format!("{count} rows have more than {most} bytes in this index, which {of} may refuse");
+                let object = format!("{}.{index}", table.name);
+                scanned.issues.push(Issue::new(IssueKind::TextLength, object, what));
             }
         }
     }
@@ -274,8 +270,8 @@ fn texts(
     for (at, limits, [texts, documents]) in asked {
         let mut refuse = |kind, what: &str| issues.push(refused(table, &table.columns[at].name, kind, what));
         if texts > 0 {
-            let texts = units::count(texts);
-            let what = format!("{texts} texts are not UTF-8 (--cast to a type of bytes)");
+            let rows = units::counted(texts, "row");
+            let what = format!("texts that are not UTF-8, in {rows} (--cast to a type of bytes)");
             refuse(IssueKind::StorageClass, &what);
         }
         if let Some(DocumentLimits { depth, has_doubles, has_zero }) = limits.filter(|_| documents > 0) {

@@ -6,6 +6,9 @@
 use crate::engines::engine::{Backslash, Engine};
 use kurabe_core::{Error, Result};
 
+/// Stands for bytes of a definition that are not UTF-8.
+pub const NOT_UTF8: &str = "\0\u{fffd}";
+
 /// A name in an engine's quotes.
 pub fn quoted(engine: &Engine, name: &str) -> String {
     let quote = engine.quote;
@@ -15,13 +18,14 @@ pub fn quoted(engine: &Engine, name: &str) -> String {
 /// A text literal. No setting of the server ends it early: a quote is two, and a backslash has a partner.
 ///
 /// # Errors
-/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for text with a zero character, which ends a statement or stands for what is
-/// not UTF-8.
+/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for text that has [`NOT_UTF8`], or a zero character that ends a statement.
 pub fn literal(engine: &Engine, text: &str) -> Result<String> {
-    check(text)?;
+    if engine.backslash != Backslash::Escape || text.contains(NOT_UTF8) {
+        check(text)?;
+    }
     let doubled = text.replace('\'', "''");
     Ok(match engine.backslash {
-        Backslash::Escape => format!("'{}'", doubled.replace('\\', "\\\\")),
+        Backslash::Escape => format!("'{}'", doubled.replace('\\', "\\\\").replace('\0', "\\0")),
         Backslash::Marked if text.contains('\\') => format!("E'{}'", doubled.replace('\\', "\\\\")),
         Backslash::Marked | Backslash::Plain => format!("'{doubled}'"),
     })
@@ -30,12 +34,13 @@ pub fn literal(engine: &Engine, text: &str) -> Result<String> {
 /// Refuses a text of the source that no statement can have.
 ///
 /// # Errors
-/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) if it has a zero character, which also stands for what is not UTF-8.
+/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) if it has [`NOT_UTF8`], or a zero character.
 pub fn check(text: &str) -> Result<()> {
     if !text.contains('\0') {
         return Ok(());
     }
-    let shown: String = text.replace('\0', "\u{fffd}").chars().take(160).collect();
+    let shown = text.replace(NOT_UTF8, "\u{fffd}").replace('\0', "\u{fffd}");
+    let shown: String = shown.chars().take(160).collect();
     Err(Error::unsupported(format!("'{shown}' is not UTF-8, or has a zero character"))
         .hint("correct it on the source, or leave it out with --exclude"))
 }
@@ -44,7 +49,12 @@ pub fn check(text: &str) -> Result<()> {
 pub fn comment(text: &str) -> String {
     let shown = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
     let line = |line: &str| format!("-- {}", line.chars().map(shown).collect::<String>());
-    text.replace("\r\n", "\n").split(['\n', '\r']).map(line).collect::<Vec<_>>().join("\n")
+    text.replace(NOT_UTF8, "\0")
+        .replace("\r\n", "\n")
+        .split(['\n', '\r'])
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A statement as it stands in a file for the engine's own client, with what ends it; a comment if it does not end, such as

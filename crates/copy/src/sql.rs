@@ -4,7 +4,7 @@ use crate::catalog::Table;
 use crate::engines::engine::Engine;
 pub use crate::engines::engine::{GAP, Side};
 use crate::page::PageSize;
-use crate::script::quoted;
+use crate::script::{NOT_UTF8, quoted};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Prepared;
 use kurabe_core::operation::Operation;
@@ -180,7 +180,7 @@ impl Side {
     }
 }
 
-/// The rows of a reply, as text. A zero character, which no definition has, stands for what is not UTF-8.
+/// The rows of a reply, as text, with [`NOT_UTF8`].
 fn rows_of(reply: &Reply) -> Vec<Row> {
     let field = |row, column| match reply.field(row, column)? {
         Value::Null => None,
@@ -189,7 +189,8 @@ fn rows_of(reply: &Reply) -> Vec<Row> {
         Value::Text(text) => Some(text.to_owned()),
         Value::Bytes(bytes) => {
             let chunks = bytes.utf8_chunks();
-            let parts = chunks.map(|part| [part.valid(), if part.invalid().is_empty() { "" } else { "\0" }]);
+            let parts =
+                chunks.map(|part| [part.valid(), if part.invalid().is_empty() { "" } else { NOT_UTF8 }]);
             Some(parts.flatten().collect())
         }
     };

@@ -67,12 +67,7 @@ impl Wanted {
 }
 
 /// The tables to copy, of the patterns, or all but those that `own` has, which Kurabe's record on the source names.
-pub(crate) fn chosen(
-    source: &Side,
-    catalog: &Catalog,
-    wanted: &Wanted,
-    own: &[String],
-) -> Result<Vec<Table>> {
+pub(crate) fn chosen(side: &Side, catalog: &Catalog, wanted: &Wanted, own: &[String]) -> Result<Vec<Table>> {
     let is_own = |table: &&Table| own.contains(&table.name);
     let all: Vec<&Table> =
         catalog.tables.iter().filter(|table| !is_own(table) || wanted.tables.contains(&table.name)).collect();
@@ -80,7 +75,7 @@ pub(crate) fn chosen(
     let exact = wanted.filters.iter().chain(&wanted.rename).map(|(name, _)| name);
     for pattern in wanted.tables.iter().chain(&wanted.exclude).chain(exact) {
         if !names.iter().any(|name| is_of(pattern, name)) {
-            let what = format!("{}: there is no table '{pattern}'", source.name);
+            let what = format!("{}: there is no table '{pattern}'", side.name);
             return Err(
                 Error::new(ErrorKind::NotFound, what).hint(units::suggestion(pattern, &names, "there are"))
             );
@@ -88,12 +83,12 @@ pub(crate) fn chosen(
     }
     let chosen: Vec<Table> = all.into_iter().filter(|table| wanted.is_chosen(&table.name)).cloned().collect();
     if let Some((table, why)) = chosen.iter().find_map(|table| Some((&table.name, table.hides.as_ref()?))) {
-        let what = format!("table {table}: the user does not see all of it: {why}");
+        let what = format!("table {table} cannot be read whole: {why}");
         return Err(Error::new(ErrorKind::NotPermitted, what)
-            .hint(format!("GRANT SELECT on the whole table, or --exclude {table}")));
+            .hint(format!("GRANT SELECT on the whole table, correct such a name, or --exclude {table}")));
     }
     if chosen.is_empty() {
-        let what = format!("{}: there are no tables to copy", source.name);
+        let what = format!("{}: there are no tables to copy", side.name);
         return Err(
             Error::new(ErrorKind::NotFound, what).hint("does the URL name the right database or schema?")
         );

@@ -84,6 +84,21 @@ fn bytes_of_a_database_without_an_encoding_are_carried_or_their_rows_are_named()
     }
 }
 
+/// The servers' digests of a table with a cast are of texts.
+#[test]
+fn bytes_of_a_database_without_an_encoding_are_compared_by_servers_where_one_column_is_cast() {
+    let Some(server) = Place::new("postgres") else { return };
+    let [from, to] = ["any_cast", "any_cast_too"].map(|name| database(&server, name, "SQL_ASCII"));
+    let rows = "INSERT INTO t SELECT g, g, E'caf\\xe9' FROM generate_series(1, 120) g";
+    run(&from, &["CREATE TABLE t (id int PRIMARY KEY, n int, x text)", rows]);
+    let mut wanted = all();
+    wanted.casts.add("t.n=bigint").unwrap();
+    let (_, tables) = Done::default().between(&from, &to, &wanted).unwrap();
+    assert!(tables[0].rows == 120 && tables[0].by_servers, "{tables:?}");
+    let other = side(&to).value("SELECT count(*) FROM t WHERE x <> E'caf\\xe9'").unwrap();
+    assert_eq!(other.as_deref(), Some("0"));
+}
+
 #[test]
 fn characters_that_the_targets_encoding_lacks_are_known_before_they_are_refused() {
     let Some(server) = Place::new("postgres") else { return };
@@ -148,6 +163,65 @@ fn definitions_that_are_not_utf8_are_refused_or_listed() {
     assert!(error.to_string().contains("table d") && error.to_string().contains("not UTF-8"), "{error}");
 }
 
+/// Another engine gets an index by another name; what cannot be named hinders no other table.
+#[test]
+fn index_names_and_comments_that_are_not_utf8_hinder_no_other_copy() {
+    let file = Place::sqlite();
+    file.ask(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY); CREATE TABLE u (id INTEGER PRIMARY KEY, x TEXT); CREATE INDEX \"ix#\" ON u (x); \
+         PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '#', CAST(x'e9' AS TEXT)), \
+         name = replace(name, '#', CAST(x'e9' AS TEXT)); PRAGMA writable_schema = RESET",
+    );
+    let wanted = |name: &str| Wanted { tables: vec![name.to_owned()], ..all() };
+    Done::default().copy(&file, &Place::sqlite(), &wanted("t")).unwrap();
+    let error = Done::default().copy(&file, &Place::sqlite(), &wanted("u")).unwrap_err().to_string();
+    assert!(error.contains("table u") && error.contains("not UTF-8"), "{error}");
+    let more = Place::sqlite();
+    more.ask("CREATE TABLE w (id INTEGER PRIMARY KEY)");
+    copy_all(&more, &file).unwrap();
+    let Some(server) = Place::new("postgres") else { return };
+    let from = database(&server, "old_names", "SQL_ASCII");
+    run(
+        &from,
+        &[
+            "CREATE TYPE mood AS ENUM ('ok')",
+            "COMMENT ON TYPE mood IS E'caf\\xe9'",
+            "CREATE TABLE d (id int PRIMARY KEY, x mood)",
+            "CREATE TABLE e (id int PRIMARY KEY, x int)",
+        ],
+    );
+    for wanted in [all(), wanted("d")] {
+        let to = Place::new("postgres").unwrap();
+        let (plan, _) = Done::default().between(&from, &to.url(), &wanted).unwrap();
+        assert_lists(&plan, &[("comment", "mood caf\u{fffd}")]);
+    }
+    run(&from, &["DO $$ BEGIN EXECUTE E'CREATE INDEX \"ix_caf\\xe9\" ON e (x)'; END $$"]);
+    let to = Place::sqlite();
+    Done::default().between(&from, &to.url(), &all()).unwrap();
+    assert_eq!(to.ask("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql <> ''"), "ix_caf_");
+    // A database without an encoding takes every character.
+    let (wide, any) = (database(&server, "all_wide", "UTF8"), database(&server, "all_any", "SQL_ASCII"));
+    run(&wide, &["CREATE TABLE t (id int PRIMARY KEY, x text)", "INSERT INTO t VALUES (1, '€')"]);
+    let plan = plan_of(&wide, &any);
+    assert_lists(&plan, &[("storage-class", "the target SQL_ASCII bytes (--reject)")]);
+    assert!(!lists(&plan, "storage-class", "characters"), "{:?}", plan.issues);
+    Done::default().between(&wide, &any, &all()).unwrap();
+}
+
+/// Zero characters, which MySQL has in defaults and comments, and no other engine.
+#[test]
+fn zero_characters_of_definitions_are_written_for_mysql() {
+    let (Some(from), Some(to)) = (Place::new("mysql"), Place::new("mysql")) else { return };
+    from.ask("CREATE TABLE z (id int PRIMARY KEY, a varchar(9) DEFAULT 'a\\0b' COMMENT 'c\\0d')");
+    let mut wanted = all();
+    wanted.casts.add("z.id=bigint").unwrap();
+    let (plan, _) = Done::default().copy(&from, &to, &wanted).unwrap();
+    let default = "SELECT HEX(column_default) FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = 'a'";
+    assert_eq!(to.ask(default), "610062");
+    let text = plan.left_text(to.engine());
+    assert!(text.contains("COMMENT 'c\\0d'"), "{text}");
+}
+
 /// The servers' connections are in Unicode: such a character would become a question mark on both sides.
 #[test]
 fn characters_that_unicode_lacks_are_refused_by_name() {
@@ -164,7 +238,7 @@ fn characters_that_unicode_lacks_are_refused_by_name() {
         for to in [Place::new(engine), Place::new("postgres"), Some(Place::sqlite())].iter().flatten() {
             let error = planned(&from, to).unwrap_err().to_string();
             assert!(
-                error.contains("column t.a: 1 texts have characters that Unicode lacks"),
+                error.contains("column t.a: texts have characters that Unicode lacks, in 1 row"),
                 "{engine}: {error}"
             );
         }

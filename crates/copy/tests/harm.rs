@@ -5,6 +5,7 @@ use crate::choices::{Done, all, places};
 use crate::common::Place;
 use kurabe_copy::event::{Event, TableDone};
 use kurabe_copy::plan::Plan;
+use kurabe_copy::reject::Rejects;
 use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::Ordering;
@@ -429,6 +430,28 @@ fn database_is_not_copied_onto_itself_by_another_name() {
         place.ask(make);
         Done::default().between(&place.url(), &url, &all()).unwrap();
         assert_eq!(place.ask("SELECT COUNT(*) FROM o.t"), "1", "{engine}");
+    }
+}
+
+/// A table without transactions keeps the first rows of an insert that fails: they would be refused as duplicates, or be there
+/// twice.
+#[test]
+fn refused_row_of_table_without_transactions_is_not_searched_for() {
+    for engine in ["mysql", "mariadb"] {
+        let Some((from, to)) = places(["sqlite", engine]) else { continue };
+        from.ask(
+            "CREATE TABLE m (id INTEGER PRIMARY KEY, x INTEGER); INSERT INTO m VALUES (1, 1), (2, 2), (3, 1)",
+        );
+        to.ask("CREATE TABLE m (id bigint, x bigint, UNIQUE (x)) ENGINE=MyISAM");
+        let wanted = Wanted { parts: Parts::Data, ..all() };
+        let folder = tempfile::tempdir().unwrap();
+        let rejected = Some(Rejects::open(&folder.path().join("rows")).unwrap());
+        let error = Done { rejected, ..Done::default() }.copy(&from, &to, &wanted).unwrap_err().to_string();
+        assert!(error.contains("--reject: table m has no transactions"), "{engine}: {error}");
+        assert_eq!(to.ask("SELECT COUNT(*) FROM m"), "0", "{engine}");
+        let error = Done::default().copy(&from, &to, &wanted).unwrap_err().to_string();
+        assert!(error.contains("Duplicate") && !error.contains("row 1"), "{engine}: {error}");
+        assert_eq!(to.ask("SELECT COUNT(*) FROM m"), "2", "{engine}");
     }
 }
 

@@ -229,7 +229,7 @@ fn values_that_the_target_refuses_are_found_before_anything_is_made() {
         "CREATE TABLE n (code TEXT PRIMARY KEY, x INT); INSERT INTO n VALUES (NULL, 1), ('a', 2), (NULL, 3)",
     );
     let error = planned(&from, &to).unwrap_err();
-    assert!(error.to_string().contains("n.code: 2 nulls are in the key"), "{error}");
+    assert!(error.to_string().contains("n.code: nulls are in the key"), "{error}");
 }
 
 /// A copy can end between any two of its first statements.

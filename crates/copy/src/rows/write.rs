@@ -140,7 +140,7 @@ impl<'a> Writer<'a> {
                 if number > 0 {
                     text.push(b'\t');
                 }
-                push_text(&mut text, self.encode(side.engine, page, row, *at)?.value());
+                push_text(&mut text, self.encode(side.engine, page, row, *at)?.value())?;
             }
             text.push(b'\n');
         }
@@ -164,12 +164,10 @@ impl<'a> Writer<'a> {
             match page.cell(row, column) {
                 // The server knows what its own encoding is.
                 Cell::Bytes(bytes) if of.exact => Ok(Encoded::Value(Value::Bytes(bytes))),
-                _ => Err(error.context(format!(
-                    "{}.{}{}",
-                    self.table.name,
-                    of.name,
-                    named(self.table, page, row)
-                ))),
+                _ => {
+                    let row = named(self.table, page, row);
+                    Err(error.context(format!("{}.{}{row}", self.table.name, of.name)))
+                }
             }
         })
     }
@@ -215,15 +213,19 @@ fn inserted(side: &Side, acknowledged: u64, rows: usize) -> Result<()> {
 
 /// Appends a value in the text format of PostgreSQL's `COPY` (manual, "COPY", "Text Format"). Bytes are a text in the server's own
 /// encoding.
-pub fn push_text(out: &mut Vec<u8>, value: Value<'_>) {
+///
+/// # Errors
+/// [`Internal`](ErrorKind::Internal) for a time, which is text there.
+pub fn push_text(out: &mut Vec<u8>, value: Value<'_>) -> Result<()> {
     match value {
         Value::Null => out.extend_from_slice(b"\\N"),
-        Value::Int(number) | Value::Time(number) => {
+        Value::Int(number) => {
             // Writing to a Vec cannot fail.
             let _ = write!(out, "{number}");
         }
         Value::Bool(truth) => out.push(if truth { b't' } else { b'f' }),
-        Value::Text(text) => push_text(out, Value::Bytes(text.as_bytes())),
+        Value::Text(text) => push_text(out, Value::Bytes(text.as_bytes()))?,
+        Value::Time(_) => return Err(Error::new(ErrorKind::Internal, "a time was to be loaded as a number")),
         Value::Bytes(text) => {
             for byte in text {
                 match byte {
@@ -236,4 +238,5 @@ pub fn push_text(out: &mut Vec<u8>, value: Value<'_>) {
             }
         }
     }
+    Ok(())
 }

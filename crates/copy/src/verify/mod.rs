@@ -284,10 +284,10 @@ pub fn verify(
         .hint("if the source has changed since the copy began, --no-resume copies it again"))
 }
 
-/// What both sides give at the same time.
+/// Reads both sides at the same time.
 ///
 /// # Errors
-/// That of the side that failed first: the other one is interrupted then.
+/// The error of the side that failed first; it interrupts the other side.
 pub fn both<T: Send>(
     source: impl FnOnce() -> Result<T> + Send,
     target: impl FnOnce() -> Result<T>,

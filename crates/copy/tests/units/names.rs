@@ -1,7 +1,7 @@
 //! [`kurabe_copy::names`].
 
 use kurabe_copy::catalog::Table;
-use kurabe_copy::names::{Names, is_of};
+use kurabe_copy::names::{Names, is_of, ordered};
 
 #[test]
 fn patterns_have_any_text_and_any_character() {
@@ -34,4 +34,19 @@ fn names_are_unique_and_short_enough() {
     let mut names = Names::new(find("mysql"), &[table("orders"), table("items")]);
     assert_eq!(names.of("orders", "by_day", false), "by_day");
     assert_eq!(names.of("items", "by_day", false), "by_day");
+    assert_eq!(names.of("items", "caf\0\u{fffd}", false), "caf_");
+}
+
+/// Each thing is asked once what it waits for: a schema may have thousands of tables.
+#[test]
+fn things_come_after_what_they_wait_for() {
+    let mut asked = 0;
+    let chain = ordered((0..5_000).collect(), |at| {
+        asked += 1;
+        if at + 1 < 5_000 { vec![at + 1] } else { Vec::new() }
+    });
+    assert!(asked == 5_000 && chain.iter().rev().copied().eq(0..5_000), "{asked}");
+    // Two that wait for each other, and one that waits for the second: the first of them comes first.
+    let waits = [vec![1], vec![0, 3], vec![1, 1], Vec::new()];
+    assert_eq!(ordered(vec!["a", "b", "c", "d"], |at| waits[at].clone()), ["d", "a", "b", "c"]);
 }

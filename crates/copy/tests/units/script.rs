@@ -1,7 +1,7 @@
 //! [`kurabe_copy::script`]: what is written between quotes, after a comment's sign, and as a statement of a file.
 
 use kurabe_copy::engines::{Engine, of_scheme};
-use kurabe_copy::script::{check, comment, literal, mask, quoted, statement};
+use kurabe_copy::script::{NOT_UTF8, check, comment, literal, mask, quoted, statement};
 
 fn engine(scheme: &str) -> &'static Engine {
     of_scheme(scheme).unwrap()
@@ -16,8 +16,12 @@ fn quotes_of_names_and_texts_are_doubled_by_the_rules_of_their_reader() {
     assert_eq!(literal(postgres, "it's").unwrap(), "'it''s'");
     assert_eq!(literal(postgres, "it's \\").unwrap(), "E'it''s \\\\'");
     assert_eq!(literal(mysql, "it's \\").unwrap(), "'it''s \\\\'");
-    for engine in [sqlite, postgres, mysql] {
-        let error = literal(engine, "a\0b").unwrap_err();
+    assert_eq!(literal(mysql, "a\0b").unwrap(), "'a\\0b'");
+    let other = format!("a{NOT_UTF8}b");
+    for (engine, text) in
+        [(sqlite, "a\0b"), (postgres, "a\0b"), (sqlite, &other), (postgres, &other), (mysql, &other)]
+    {
+        let error = literal(engine, text).unwrap_err();
         assert!(error.to_string().contains("'a\u{fffd}b' is not UTF-8, or has a zero character"), "{error}");
     }
     assert!(check("a\u{fffd}\n").is_ok() && check("\0").is_err());
@@ -27,6 +31,7 @@ fn quotes_of_names_and_texts_are_doubled_by_the_rules_of_their_reader() {
 fn each_line_of_a_comment_is_one() {
     assert_eq!(comment("a\nb\rc\r\nd"), "-- a\n-- b\n-- c\n-- d");
     assert_eq!(comment("a\tb\u{b}c\0"), "-- a\tb\u{fffd}c\u{fffd}");
+    assert_eq!(comment(&format!("a{NOT_UTF8}b")), "-- a\u{fffd}b");
     assert_eq!(comment(""), "-- ");
 }
 

@@ -63,7 +63,7 @@ pub(super) fn table(columns: Vec<ColumnPlan>) -> TablePlan {
 fn texts_of_row(columns: Vec<ColumnPlan>) -> Option<String> {
     let digest = digest(of_scheme("postgres").unwrap(), &table(columns), Of::Source)?;
     let (_, texts) = digest.split_once("concat_ws('|', ").unwrap();
-    Some(texts.split_once("), 'UTF8')").unwrap().0.replace("pg_catalog.", "").replace('"', ""))
+    Some(texts.split_once("), CASE").unwrap().0.replace("pg_catalog.", "").replace('"', ""))
 }
 
 /// Otherwise two rows whose texts begin at other places would have one digest.

@@ -277,7 +277,7 @@ impl Dialect for Mysql {
         }
     }
 
-    /// Such a character becomes a question mark more.
+    /// Counts question marks: a character that Unicode lacks becomes one.
     fn has_no_unicode(&self, column: &Column, name: &str) -> Option<String> {
         let (Collation::Named(rules) | Collation::Binary(rules)) = &column.collation else { return None };
         let without = |text: &str| format!("CHAR_LENGTH(REPLACE({text}, '?', ''))");

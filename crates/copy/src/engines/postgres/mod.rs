@@ -34,7 +34,8 @@ pub(super) static POSTGRES: Engine = Engine {
     load_text: Some(|table, columns| format!("COPY {table} ({columns}) FROM STDIN")),
     send_text: Some(|query| format!("COPY ({query}) TO STDOUT")),
     sums: Some(Sums {
-        row: |texts| format!("pg_catalog.convert_to(pg_catalog.concat_ws('|', {texts}), 'UTF8')"),
+        // Bytes of a database without an encoding are not converted: that would fail.
+        row: |texts| format!("pg_catalog.convert_to(pg_catalog.concat_ws('|', {texts}), {ENCODING})"),
         or: |text, other| format!("coalesce(({text})::text, '{other}')"),
         sum: |row| {
             let bytes = format!("pg_catalog.substring(pg_catalog.sha256({row}), 1, 7)");
@@ -52,6 +53,10 @@ pub(super) static POSTGRES: Engine = Engine {
     sign,
     ..Engine::of("PostgreSQL", &["postgres", "postgresql"], &Postgres)
 };
+
+/// The encoding in which a digest has its texts.
+const ENCODING: &str =
+    "CASE pg_catalog.getdatabaseencoding() WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END";
 
 /// The text by which a query of the catalogue is read: it is parsed where the session searches `pg_catalog` alone, so that no
 /// function and no operator of others is found (CVE-2018-1058), and runs with the user's own search path, by which the server

@@ -76,9 +76,8 @@ fn default(side: &mut Side, declared: &str, sql: &str) -> Result<DefaultValue> {
 fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut Catalog) -> Result<Table> {
     let native = Native { create: sql.to_owned(), has_key: true, ..Native::default() };
     let mut table = Table { name: name.to_owned(), native: Some(native), ..Table::default() };
-    let of = match literal(side.engine, name) {
-        Ok(of) => of,
-        Err(why) => return Ok(Table { hides: Some(why.to_string()), ..table }),
+    let Ok(of) = literal(side.engine, name).map_err(|why| table.hides = Some(why.to_string())) else {
+        return Ok(table);
     };
     let definition = Definition::read(sql);
     let mut key: Vec<(u64, String)> = Vec::new();
@@ -237,7 +236,9 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
             catalog.leave_to_others(IssueKind::PartialIndex, &table.name, name, what).with_statement(sql);
             continue;
         }
-        let index = literal(side.engine, name)?;
+        let Ok(index) = literal(side.engine, name).map_err(|why| table.hides = Some(why.to_string())) else {
+            continue;
+        };
         let parts = side.rows(&format!(
             "SELECT cid, name, coll, \"desc\" FROM pragma_index_xinfo({index}) WHERE key = 1 ORDER BY seqno"
         ))?;
@@ -251,12 +252,8 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
             let own = table.columns.iter().find(|known| known.name == column).map(|known| &known.collation);
             let is_own = matches!(own, Some(Collation::Named(name)) if name.eq_ignore_ascii_case(collation));
             if collation != "BINARY" && !is_own {
-                catalog.leave_to_others(
-                    IssueKind::Collation,
-                    &table.name,
-                    name,
-                    &format!("{column}: {collation}"),
-                );
+                let what = format!("{column}: {collation}");
+                catalog.leave_to_others(IssueKind::Collation, &table.name, name, &what);
             }
             if text(part, 3) == "1" {
                 catalog.leave_to_others(IssueKind::IndexOption, &table.name, name, &format!("{column} DESC"));

@@ -257,7 +257,7 @@ impl Dialect for Sqlite {
         }
     }
 
-    /// One with other bytes than those of ASCII, or with a zero, after which patterns see nothing.
+    /// Selects texts with bytes that are not ASCII, or with a zero, after which patterns see nothing.
     fn maybe_not_utf8(&self, _: &mut Side) -> Result<Option<Expression>> {
         Ok(Some(|x| {
             let other =
