@@ -112,7 +112,7 @@ impl Form {
         if dialect == Dialect::Mongodb {
             // In the order of the text, which is made of it.
             let values = mongodb::command(&request.parameters).map(|command| command.values());
-            return values.unwrap_or_default().iter().map(of_document).collect();
+            return values.unwrap_or_default().iter().map(from_element).collect();
         }
         let value = |slot: &Slot| match slot {
             Slot::Literal(number, negative) => {
@@ -184,7 +184,7 @@ fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
 }
 
 /// A value of MongoDB.
-pub(crate) fn of_document(element: &Element<'_>) -> Value {
+pub(crate) fn from_element(element: &Element<'_>) -> Value {
     let bytes = element.value;
     match (element.kind, bytes) {
         (bson::DOUBLE, _) => match bytes.try_into().map(f64::from_le_bytes) {
@@ -278,7 +278,7 @@ mod tests {
             (bson::NULL, &[], Value::Null),
             (bson::DOCUMENT, &[5, 0, 0, 0, 0], Value::Unknown),
         ] {
-            assert_eq!(of_document(&Element { kind, name: b"a", value, is_whole: true }), expected);
+            assert_eq!(from_element(&Element { kind, name: b"a", value, is_whole: true }), expected);
         }
     }
 

@@ -38,7 +38,7 @@ pub struct Catalogue {
 
 impl Catalogue {
     /// A catalogue without tables, of the database with any of these names.
-    pub fn of(databases: Vec<String>) -> Self {
+    pub fn new(databases: Vec<String>) -> Self {
         Self { databases, seen: HashMap::new() }
     }
 
@@ -488,7 +488,7 @@ mod tests {
     #[test]
     fn rows_without_a_list_are_kept_if_the_catalogue_or_a_statement_has_all_columns_of_the_table() {
         let catalogue = || {
-            let mut read = Catalogue::of(vec!["shop".to_owned()]);
+            let mut read = Catalogue::new(vec!["shop".to_owned()]);
             read.add("public", "People", ["id", "pass_phrase"]);
             read.add("public", "things", ["id", "name"]);
             read.add("a", "both", ["id"]);

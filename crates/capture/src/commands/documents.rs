@@ -1,7 +1,7 @@
 //! Commands of MongoDB.
 
 use super::statement::{Change, Fields, KEY, Translated, name, statement};
-use crate::forms::{Value, of_document};
+use crate::forms::{Value, from_element};
 use kurabe_protocol::mongodb::bson::{ARRAY, DOCUMENT, Element, element, elements};
 use kurabe_protocol::mongodb::command::Command;
 
@@ -16,7 +16,7 @@ pub(super) fn translate(command: &Command<'_>) -> Translated {
             }
             let mut columns = Vec::new();
             for wanted in field("projection").into_iter().flat_map(elements) {
-                let value = of(&wanted)?;
+                let value = value_of(&wanted)?;
                 let is_wanted = value != Value::Int(0) && value != Value::Text("false".into());
                 // Without these, all others come.
                 match (is_wanted, wanted.name) {
@@ -29,7 +29,7 @@ pub(super) fn translate(command: &Command<'_>) -> Translated {
         }
         "insert" => {
             let document = one(command, "documents")?;
-            let id = element(document, "_id").map(|id| of(&id)).transpose()?;
+            let id = element(document, "_id").map(|id| value_of(&id)).transpose()?;
             let mut fields = Fields::new();
             push(document, "", false, &mut fields)?;
             (Change::Insert, id.map(|id| (KEY.to_owned(), id)).into_iter().collect(), fields)
@@ -89,14 +89,14 @@ fn by(filter: Option<&[u8]>) -> Result<Vec<(String, Value)>, &'static str> {
         };
         let is_plain = !field.name.starts_with(b"$") && ![DOCUMENT, ARRAY].contains(&value.kind);
         let column = if field.name == b"_id" { KEY.to_owned() } else { name(&field.name()) };
-        if is_plain { Ok((column, of(&value)?)) } else { Err(OTHER) }
+        if is_plain { Ok((column, value_of(&value)?)) } else { Err(OTHER) }
     };
     let all: Vec<_> = elements(filter).map(one).collect::<Result<_, _>>()?;
     if all.is_empty() { Err(OTHER) } else { Ok(all) }
 }
 
-fn of(value: &Element<'_>) -> Result<Value, &'static str> {
-    match of_document(value) {
+fn value_of(value: &Element<'_>) -> Result<Value, &'static str> {
+    match from_element(value) {
         _ if [DOCUMENT, ARRAY].contains(&value.kind) => Err("a document where a value is expected"),
         Value::Verbatim(text) => Ok(Value::Text(text)),
         other => Ok(other),
@@ -110,7 +110,7 @@ fn push(document: &[u8], before: &str, is_added: bool, found: &mut Fields) -> Re
         match field.kind {
             DOCUMENT => push(field.value, &format!("{own}."), is_added, found)?,
             ARRAY => return Err("a list within a document"),
-            _ => found.push((name(&own), of(&field)?, is_added)),
+            _ => found.push((name(&own), value_of(&field)?, is_added)),
         }
     }
     Ok(())

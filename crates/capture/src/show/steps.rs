@@ -20,7 +20,8 @@ pub(super) fn steps(nodes: &[Node]) -> Vec<Part> {
 /// Whether a statement reads.
 pub(super) fn is_read(text: &str) -> bool {
     let words = ["select", "with", "find ", "aggregate ", "count ", "distinct ", "get /", "head /"];
-    words.iter().any(|word| text.to_ascii_lowercase().starts_with(word))
+    let text = text.to_ascii_lowercase();
+    words.iter().any(|word| text.starts_with(word))
 }
 
 /// Whether a loop of reads follows another statement.

@@ -1,6 +1,7 @@
 //! Dumps and restores by the programs of MySQL and MariaDB. The password is in their environment.
 
 use super::config::{Config, ServerKey};
+use super::session::Unusual;
 use crate::dump::{Programs, over_tls};
 use crate::prelude::*;
 use crate::program;
@@ -24,7 +25,7 @@ pub(super) struct MysqlDump {
 
 impl MysqlDump {
     /// Finds the programs: those of the server's own family first.
-    pub(super) fn new(config: &Config, mut link: Box<dyn Query>, usual: Option<String>) -> Result<Self> {
+    pub(super) fn new(config: &Config, mut link: Box<dyn Query>, unusual: Option<&Unusual>) -> Result<Self> {
         if !config.tls.is_off() {
             return Err(over_tls());
         }
@@ -46,12 +47,13 @@ impl MysqlDump {
         let versions = [program::version(&dump), program::version(&restore)];
         let of_mysql = versions.each_ref().map(|line| !line.contains("MariaDB"));
         // Its queries of columns and of rows have the server's limit, and it says nothing of it.
-        if !of_mysql[0] && usual.as_ref().is_some_and(|set| set.contains("sql_select_limit")) {
+        if !of_mysql[0] && unusual.is_some_and(Unusual::limits_rows) {
             return Err(Error::unsupported(
                 "mariadb-dump loses columns and rows where the server has a sql_select_limit",
             ));
         }
         let names = versions.join("; ");
+        let usual = unusual.and_then(Unusual::statement);
         Ok(Self { config: config.clone(), link, dump, restore, of_mysql, names, usual })
     }
 

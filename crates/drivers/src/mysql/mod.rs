@@ -322,8 +322,7 @@ impl Driver for Mysql {
 
     fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
         let link = self.link(&ConnectOptions::default())?;
-        let usual = self.unusual.get().and_then(session::Unusual::statement);
-        Ok(ProgramDump::boxed(dump::MysqlDump::new(&self.config, link, usual)?))
+        Ok(ProgramDump::boxed(dump::MysqlDump::new(&self.config, link, self.unusual.get())?))
     }
 
     fn links(&self) -> Result<&dyn Links> {

@@ -3,14 +3,16 @@
 use crate::prelude::*;
 use crate::wire::link::{Query, rows};
 
+/// The setting of the most rows that a query returns.
+const ROWS: &str = "sql_select_limit";
+
 /// The settings: the name, the usual values as the server reports them, and the value that Kurabe's sessions have.
 const SETTINGS: [(&str, &[&str], &str); 3] = [
     // Without it, each statement begins a transaction that nobody ends.
     ("autocommit", &["1", "ON"], "1"),
     // With CHAIN, each COMMIT begins another transaction; RELEASE ends the connection.
     ("completion_type", &["NO_CHAIN", "0"], "0"),
-    // The most rows that a query returns.
-    ("sql_select_limit", &["18446744073709551615"], "18446744073709551615"),
+    (ROWS, &["18446744073709551615"], "18446744073709551615"),
 ];
 
 /// The settings of new sessions that are not the usual ones.
@@ -40,6 +42,11 @@ impl Unusual {
     /// Gives a session the usual values, in one round trip.
     pub(super) fn reset(&self, link: &mut dyn Query) -> Result<()> {
         self.statement().map_or(Ok(()), |set| link.query(&set, &mut Reply::new()))
+    }
+
+    /// Whether the server limits the rows of an answer.
+    pub(super) fn limits_rows(&self) -> bool {
+        self.0.iter().any(|(name, _)| *name == ROWS)
     }
 
     /// The statement that gives a session the usual values; `None` if it has them.

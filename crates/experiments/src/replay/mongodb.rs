@@ -175,7 +175,7 @@ pub(super) fn push_plain(
 ) {
     let document = plain(name, collection);
     let message =
-        Command::of(&document).and_then(|one| one.message(number, database, false, &|cursor| cursor));
+        Command::read(&document).and_then(|one| one.message(number, database, false, &|cursor| cursor));
     out.extend(message.unwrap_or_default());
 }
 

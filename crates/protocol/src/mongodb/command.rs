@@ -1,4 +1,4 @@
-//! Commands: documents whose first field says what is asked. A command is read once; its text is for people only.
+//! Commands: documents whose first field says what is asked. Their texts are for people only.
 
 use super::bson::{
     ARRAY, DOCUMENT, Element, INT32, INT64, TEXT, begin, element, elements, end, is_kind, push, push_text,
@@ -86,7 +86,7 @@ pub struct Command<'a> {
 
 impl<'a> Command<'a> {
     /// A document as a command; `None` if it has no field, is not whole, or is deeper than a server takes.
-    pub fn of(document: &'a [u8]) -> Option<Self> {
+    pub fn read(document: &'a [u8]) -> Option<Self> {
         let first = elements(document).next().filter(|first| first.name != DATABASE)?;
         is_whole(document, 0).then_some(Self { document, first })
     }
@@ -290,7 +290,9 @@ impl<'a> Rendered<'a> {
     /// A command or a collection, in quotes if it has other characters than most have.
     fn word(&mut self, word: &str) {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-        if !word.is_empty() && word.bytes().all(is_plain) && word != OF.trim() {
+        // Two hyphens begin a comment where the text is read as a statement.
+        let is_plain = word.bytes().all(is_plain) && !word.contains("--");
+        if !word.is_empty() && is_plain && word != OF.trim() {
             self.text.push_str(word);
         } else {
             self.quoted(word);

@@ -38,7 +38,7 @@ const NO_REPLY: &str = " noreply";
 /// The command of a request; `None` if its document was not kept.
 pub fn command(parameters: &[Parameter]) -> Option<Command<'_>> {
     let document = parameters.first().filter(|one| one.kind == u32::from(DOCUMENT));
-    Command::of(document?.bytes()?)
+    Command::read(document?.bytes()?)
 }
 
 /// The cursor that an answer opened.
@@ -214,7 +214,7 @@ impl Mongodb {
         let (at, began) = (message.at, Some(began));
         let mut request = Exchange { text: name.clone(), at, began, ..Exchange::default() };
         request.cut = SECRET.contains(&name.as_str());
-        if let Some(command) = Command::of(&own).filter(|_| !is_setup && !request.cut) {
+        if let Some(command) = Command::read(&own).filter(|_| !is_setup && !request.cut) {
             asked.know(&name, &command);
             request.text = command.text();
             request.cut = is_cut || !is_whole;

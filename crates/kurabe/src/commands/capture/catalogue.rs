@@ -32,7 +32,7 @@ pub(super) fn read(url: &TargetUrl, protocol: &str) -> Option<std::result::Resul
         _ => return None,
     };
     let (end, (send, pieces)) = (Instant::now() + PATIENCE, channel());
-    let mut catalogue = Catalogue::of(vec![url.path.clone()]);
+    let mut catalogue = Catalogue::new(vec![url.path.clone()]);
     let url = url.clone();
     let asked = move || {
         let done = connected(&url).and_then(|mut session| {
@@ -42,7 +42,7 @@ pub(super) fn read(url: &TargetUrl, protocol: &str) -> Option<std::result::Resul
         // Nobody waits any more if it is late.
         let _ = send.send(done.map(|()| None));
     };
-    // It ends with the program, if the server never answers.
+    // If the server never answers, it ends by its connection's own time limit, and nobody waits for it.
     if let Err(error) = thread::Builder::new().name("catalogue".to_owned()).spawn(asked) {
         return Some(Err(error.to_string()));
     }
