@@ -83,6 +83,10 @@ pub struct RunSpec {
     /// are further blocks. `false`, and not written, in runs of earlier versions: only the first block has such a round.
     #[serde(default, skip_serializing_if = "is_default")]
     pub full_blocks: bool,
+    /// Whether A/A controls are measured in about [`CONTROLLED`] of the compared rounds only; `false`, and not written, in runs of earlier
+    /// versions: in every round.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sparse_controls: bool,
     /// The threads of a trial's clients; `None`, and not written: as [`ClientThreads::shared`] decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ClientThreads>,
@@ -197,6 +201,9 @@ pub const MIN_TRIAL: Duration = Duration::from_millis(150);
 /// two more.
 pub const MIN_INTERLEAVED_ROUNDS: u32 = 3;
 
+/// The number of rounds with A/A controls that a run of many rounds has about: a check has three degrees of freedom.
+const CONTROLLED: u32 = 4;
+
 /// The minimum number of compared rounds per block, if servers are restarted between blocks.
 pub const MIN_BLOCK: u32 = 2;
 
@@ -240,6 +247,36 @@ impl RunSpec {
     pub fn is_continuous(&self, round: u32) -> bool {
         let place = if self.full_blocks && self.restarts > 0 { round % self.block_length() } else { round };
         self.slice_ns.is_none() || place == 0
+    }
+
+    /// How many of the first `rounds` rounds are compared.
+    fn compared(&self, rounds: u32) -> u32 {
+        let continuous = if self.slice_ns.is_none() {
+            rounds
+        } else if self.full_blocks && self.restarts > 0 {
+            rounds.div_ceil(self.block_length())
+        } else {
+            rounds.min(1)
+        };
+        rounds - continuous
+    }
+
+    /// Of how many compared rounds one has A/A controls; `None` if every round has them.
+    fn controlled(&self) -> Option<u32> {
+        let every = self.compared(self.rounds).div_ceil(CONTROLLED);
+        (self.sparse_controls && every > 1).then_some(every)
+    }
+
+    /// Whether A/A controls are measured in a round. They check a run, and are in no interval: where a run has more rounds than the
+    /// check needs, its time is for what is compared.
+    pub fn has_controls(&self, round: u32) -> bool {
+        self.controlled()
+            .is_none_or(|every| !self.is_continuous(round) && self.compared(round).is_multiple_of(every))
+    }
+
+    /// In how many of the first `rounds` rounds A/A controls are measured.
+    pub fn control_rounds(&self, rounds: u32) -> u32 {
+        self.controlled().map_or(rounds, |every| self.compared(rounds).div_ceil(every))
     }
 
     /// Whether a target is a throwaway server, which Kurabe starts, restarts and removes.
@@ -326,6 +363,23 @@ mod tests {
         assert_eq!([11, 12, 14, 15].map(|round| spec.block(round)), [3, 4, 4, 5]);
         assert!(spec.is_continuous(12) && !spec.is_continuous(13));
         assert_eq!(RunSpec { restarts: 0, ..spec }.block(99), 0);
+    }
+
+    #[test]
+    fn controls_are_in_some_compared_rounds_of_many_and_in_every_round_of_few() {
+        let controlled = |spec: &RunSpec| -> Vec<u32> {
+            let rounds: Vec<u32> = (0..spec.rounds).filter(|round| spec.has_controls(*round)).collect();
+            assert_eq!(rounds.len(), spec.control_rounds(spec.rounds) as usize);
+            rounds
+        };
+        let sparse = |spec: RunSpec| RunSpec { sparse_controls: true, ..spec };
+        assert_eq!(controlled(&sparse(spec(12, 0, Some(1)))), [1, 4, 7, 10]);
+        assert_eq!(controlled(&sparse(spec(8, 0, Some(1)))), [1, 3, 5, 7]);
+        // Blocks of a continuous round and two others.
+        assert_eq!(controlled(&sparse(spec(18, 5, Some(1)))), [1, 5, 10, 14]);
+        for all in [sparse(spec(5, 0, Some(1))), sparse(spec(30, 0, None)), spec(12, 0, Some(1))] {
+            assert_eq!(controlled(&all), (0..all.rounds).collect::<Vec<_>>());
+        }
     }
 
     #[test]

@@ -427,10 +427,29 @@ impl Plan {
         self.trials.len()
     }
 
+    /// The number of rounds of the first `rounds` in which a trial is made.
+    pub(crate) fn rounds_of(&self, (cell, _): TrialId, spec: &RunSpec, rounds: u32) -> u32 {
+        if self.cells[cell].record.aa_control { spec.control_rounds(rounds) } else { rounds }
+    }
+
+    /// The number of trials of the first `rounds` rounds.
+    pub fn trials_of(&self, spec: &RunSpec, rounds: u32) -> usize {
+        self.trials.iter().map(|trial| self.rounds_of(*trial, spec, rounds) as usize).sum()
+    }
+
+    /// Whether a trial is made in a round, by the rounds of `spec`.
+    pub(crate) fn has_trial(&self, (cell, _): TrialId, spec: &RunSpec, round: u32) -> bool {
+        !self.cells[cell].record.aa_control || spec.has_controls(round)
+    }
+
     /// The trials of a round by the rounds of `spec`, grouped for interleaving, in execution order.
     pub(crate) fn round(&self, spec: &RunSpec, round: u32) -> Vec<Vec<TrialId>> {
         let alone = || self.trials.iter().map(|trial| vec![*trial]).collect();
         let mut groups = if spec.is_continuous(round) { alone() } else { self.groups.clone() };
+        for group in &mut groups {
+            group.retain(|trial| self.has_trial(*trial, spec, round));
+        }
+        groups.retain(|group| !group.is_empty());
         // Trials of a group connect and warm up one after the other. The last was measured to be 2 % faster.
         groups::shuffle(self.spec.seed, round, &mut groups);
         groups

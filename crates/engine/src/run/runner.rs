@@ -133,8 +133,12 @@ impl Runner<'_> {
         state: &mut RunState,
         log: &mut RunLog<'_>,
     ) -> Result<()> {
-        let is_made = |id: &TrialId| state.made.contains(&(round, *id)) || state.failed.contains(id);
-        if self.plan.trials.iter().all(is_made) || self.conditions.cancel.load(Ordering::Relaxed) {
+        let is_ended = |id: &TrialId| {
+            state.made.contains(&(round, *id))
+                || state.failed.contains(id)
+                || !self.plan.has_trial(*id, &state.spec, round)
+        };
+        if self.plan.trials.iter().all(is_ended) || self.conditions.cancel.load(Ordering::Relaxed) {
             return Ok(());
         }
         let block = state.spec.block(round);
@@ -378,23 +382,24 @@ impl RunState {
 
     /// The progress of the run.
     fn progress(&self, plan: &Plan, rounds: u32) -> Progress {
-        let planned = plan.trials.len() * rounds as usize;
+        let planned = plan.trials_of(&self.spec, rounds);
         let begun = self.block.unwrap_or_default() + 1;
         let restarts = (self.spec.block(rounds.saturating_sub(1)) + 1).saturating_sub(begun);
         // Each block loads what the first one did.
         let loading = self.loading.mul_f64(f64::from(restarts) / f64::from(begun));
-        let left = self.left(&plan.trials, rounds).map(|left| left + loading + RESTART * restarts);
+        let left = self.left(plan, rounds).map(|left| left + loading + RESTART * restarts);
         Progress { ended: self.ended, planned, left }
     }
 
     /// Each remaining trial is expected to take as long as last time, or the mean of the others if it is new; and as many to be
     /// repeated as were.
-    fn left(&self, ids: &[TrialId], rounds: u32) -> Option<Duration> {
+    fn left(&self, plan: &Plan, rounds: u32) -> Option<Duration> {
         let mean = self.total.checked_div(self.timed)?;
         let mut left = Duration::ZERO;
-        for id in ids.iter().filter(|id| !self.failed.contains(id)) {
+        for id in plan.trials.iter().filter(|id| !self.failed.contains(id)) {
             let made = self.rounds_made.get(id).copied().unwrap_or(0);
-            left += self.took.get(id).copied().unwrap_or(mean) * rounds.saturating_sub(made);
+            let planned = plan.rounds_of(*id, &self.spec, rounds);
+            left += self.took.get(id).copied().unwrap_or(mean) * planned.saturating_sub(made);
         }
         let repeated = self.rerun_time.as_secs_f64() / self.total.as_secs_f64().max(f64::MIN_POSITIVE);
         Some(left.mul_f64(1.0 + repeated))

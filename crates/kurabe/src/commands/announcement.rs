@@ -28,7 +28,7 @@ pub(super) fn announcement(
     let time = match (fit, spec.duration_ns) {
         (Some(fit), _) => format!("about {}", units::time(fit.expected)),
         (None, Some(duration)) => {
-            let most = Duration::from_nanos(duration).mul_f64(1.2) * (plan.trials() as u32 * spec.rounds);
+            let most = Duration::from_nanos(duration).mul_f64(1.2) * plan.trials_of(spec, spec.rounds) as u32;
             format!("at most about {}", units::time(most))
         }
         (None, None) => "until all requests are done".to_owned(),
@@ -80,7 +80,7 @@ const LONG: Duration = Duration::from_secs(3_600);
 /// The expected time of a run that takes more than an hour.
 pub(super) fn long(plan: &Plan, fit: Option<&Fit>) -> Option<Duration> {
     let spec = &plan.spec;
-    let trials = plan.trials() as u32 * spec.rounds;
+    let trials = plan.trials_of(spec, spec.rounds) as u32;
     let expected = fit.map(|fit| fit.expected);
     let expected = expected.or(spec.duration_ns.map(|ns| Duration::from_nanos(ns) * trials))?;
     (expected > LONG).then_some(expected)
