@@ -37,6 +37,8 @@ struct AaPair {
     operation: String,
     metric: MetricInfo,
     ratio: PairedRatio,
+    /// Student's quantile of a comparison of the cell: A/A controls may have fewer rounds than what is compared.
+    quantile: f64,
     /// Whether the A/A control ran on a second instance of the server.
     second_instance: bool,
 }
@@ -48,13 +50,16 @@ impl Noise {
         for control in cells.iter().filter(|cell| cell.aa_control && cell.status == Status::Ok) {
             let Some(original) = original(cells, control) else { continue };
             for metric in &labels.metrics {
+                let settings = IntervalSettings::default();
                 let pair = paired(control, original, metric, spec);
-                let ratio = PairedRatio::from_rounds(&pair.a, &pair.b, &IntervalSettings::default());
+                let compared = paired(original, original, metric, spec).a.len() as f64;
+                let ratio = PairedRatio::from_rounds(&pair.a, &pair.b, &settings);
                 pairs.extend(ratio.map(|ratio| AaPair {
                     target: control.target.clone(),
                     operation: control.operation.clone(),
                     metric: metric.clone(),
                     ratio,
+                    quantile: if compared > 1.0 { settings.student(compared - 1.0) } else { 0.0 },
                     second_instance: control.second_instance,
                 }));
             }
@@ -95,7 +100,7 @@ impl Noise {
 
     /// Sets the noise floor of each cell's speed, from its target and operation.
     pub fn tell(&self, labels: &Labels, cells: &mut [CellResult]) {
-        let quantile = self.pairs.first().map_or(0.0, |pair| pair.ratio.quantile);
+        let quantile = self.pairs.first().map_or(0.0, |pair| pair.quantile);
         for cell in cells {
             let speed = labels.metrics.iter().find(|metric| metric.name == cell.metric);
             let variance = speed.and_then(|speed| self.variance(&[cell.target.at()], &cell.operation, speed));
@@ -123,7 +128,7 @@ impl Noise {
 impl AaPair {
     /// Its noise floor; `None` with fewer than two rounds.
     fn floor(&self) -> Option<f64> {
-        instance_variance(&[self.ratio]).map(|variance| noise_floor(variance, self.ratio.quantile))
+        instance_variance(&[self.ratio]).map(|variance| noise_floor(variance, self.quantile))
     }
 }
 
@@ -166,7 +171,7 @@ pub(crate) fn sentence(largest: f64, each: &[NoiseFloor], labels: &Labels) -> St
     let largest = percent(largest);
     say!(
         language,
-        "two equal measurements of {whose} in each round may differ by {largest} more than their rounds explain ({targets}). \
+        "two equal measurements of {whose} may differ by {largest} more than their rounds explain ({targets}). \
          No interval includes that.",
         "同じ条件の 2 つの測定は、ラウンドのばらつきを超えて最大 {largest} 違うことがあります: {targets}。区間はこれを含みません。",
     )

@@ -201,8 +201,8 @@ pub const MIN_TRIAL: Duration = Duration::from_millis(150);
 /// two more.
 pub const MIN_INTERLEAVED_ROUNDS: u32 = 3;
 
-/// The number of rounds with A/A controls that a run of many rounds has about: a check has three degrees of freedom.
-const CONTROLLED: u32 = 4;
+/// The number of rounds with A/A controls that a run of many rounds has about.
+const CONTROLLED: u32 = 3;
 
 /// The minimum number of compared rounds per block, if servers are restarted between blocks.
 pub const MIN_BLOCK: u32 = 2;
@@ -373,11 +373,11 @@ mod tests {
             rounds
         };
         let sparse = |spec: RunSpec| RunSpec { sparse_controls: true, ..spec };
-        assert_eq!(controlled(&sparse(spec(12, 0, Some(1)))), [1, 4, 7, 10]);
-        assert_eq!(controlled(&sparse(spec(8, 0, Some(1)))), [1, 3, 5, 7]);
+        assert_eq!(controlled(&sparse(spec(12, 0, Some(1)))), [1, 5, 9]);
+        assert_eq!(controlled(&sparse(spec(8, 0, Some(1)))), [1, 4, 7]);
         // Blocks of a continuous round and two others.
-        assert_eq!(controlled(&sparse(spec(18, 5, Some(1)))), [1, 5, 10, 14]);
-        for all in [sparse(spec(5, 0, Some(1))), sparse(spec(30, 0, None)), spec(12, 0, Some(1))] {
+        assert_eq!(controlled(&sparse(spec(18, 5, Some(1)))), [1, 7, 13]);
+        for all in [sparse(spec(4, 0, Some(1))), sparse(spec(30, 0, None)), spec(12, 0, Some(1))] {
             assert_eq!(controlled(&all), (0..all.rounds).collect::<Vec<_>>());
         }
     }
