@@ -80,6 +80,23 @@ fn aa_control_runs_on_second_instance_if_there_is_one() {
 }
 
 #[test]
+fn controls_of_many_rounds_are_in_some_and_what_is_compared_is_in_all() {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let mut targets = [target("a", &reads), target("b", &reads)];
+    let spec = RunSpec { rounds: 12, sparse_controls: true, ..spec(Some(1_000_000)) };
+    let plan = Plan::new(common::experiment("point-read"), &spec, &targets).unwrap();
+    let (cells, planned) = (plan.records(), plan.trials_of(&spec, 12));
+    let trials = common::trials(plan, &mut targets);
+    assert_eq!((trials.len(), planned), (30, 30), "what is announced is made");
+    for (at, cell) in cells.iter().enumerate() {
+        let rounds: Vec<u32> =
+            trials.iter().filter(|trial| trial.cell == at).map(|trial| trial.round).collect();
+        let all = if cell.aa_control { vec![1, 5, 9] } else { (0..12).collect() };
+        assert_eq!(rounds, all);
+    }
+}
+
+#[test]
 fn failed_second_instance_fails_only_its_aa_control() {
     let experiment = common::experiment("point-read");
     let reads = Arc::new(AtomicUsize::new(0));
