@@ -1,6 +1,7 @@
 //! A schema, as the engines' catalogues describe it.
 
 use crate::issue::IssueKind;
+use crate::script::without_bytes;
 use crate::sql::{Row, by_object, text, texts};
 
 /// What a database holds.
@@ -259,7 +260,8 @@ impl Catalog {
 
     /// Adds something that cannot be copied. Its text are these words, unless the caller sets another.
     pub fn leave(&mut self, kind: IssueKind, table: Option<&str>, name: &str, detail: &str) -> &mut Leftover {
-        let shown: String = detail.split_whitespace().collect::<Vec<_>>().join(" ");
+        let detail_shown = without_bytes(detail, "\u{fffd}");
+        let shown: String = detail_shown.split_whitespace().collect::<Vec<_>>().join(" ");
         let short = if shown.chars().count() > 120 {
             shown.chars().take(120).chain(['…']).collect()
         } else {

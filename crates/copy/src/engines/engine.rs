@@ -61,12 +61,25 @@ pub type Hash = fn(&str, &str, bool, String) -> String;
 pub struct Sums {
     /// The text of a row of these texts. Of those at the end that are null, an earlier one says it.
     pub row: fn(&str) -> String,
+    /// The number of characters of a text.
+    pub length: fn(&str) -> String,
     /// The text, or this one if it is null.
     pub or: fn(&str, &str) -> String,
     /// The sum of the first 56 bits of the SHA-256 of this text, or of these bytes, in each row.
     pub sum: fn(&str) -> String,
     /// For another server of the same kind.
     pub exact: Option<Hash>,
+}
+
+/// How rows go to another server of the same kind as they are.
+#[derive(Clone, Copy)]
+pub struct PassThrough {
+    /// The query whose answer is that of another one as lines that [`Engine::load_text`] takes.
+    pub send: fn(&str) -> String,
+    /// What the statements of both sides have more for tuples in binary.
+    pub in_binary: &'static str,
+    /// Whether the binary form of this type is the same on all servers.
+    pub has_binary: fn(&Kind) -> bool,
 }
 
 /// An SQL engine: what it has as data, and by its dialect what depends on more.
@@ -83,8 +96,8 @@ pub struct Engine {
     pub longest_name: usize,
     /// What a backslash means in a text literal.
     pub backslash: Backslash,
-    /// Whether names may be in brackets.
-    pub has_brackets: bool,
+    /// How a text of SQL is divided into tokens.
+    pub syntax: kurabe_protocol::sql::Dialect,
     /// The line by which the engine's client takes this sign as the end of a statement, after which that one was it.
     pub delimiter: Option<fn(&str, &str) -> String>,
     /// The statements with which a file for the engine's client begins.
@@ -97,6 +110,8 @@ pub struct Engine {
     pub begin_reading: Option<&'static str>,
     /// Statements more for a session that writes.
     pub writing: &'static [&'static str],
+    /// Statements of such a session before its last commit.
+    pub written: &'static [&'static str],
     /// Statements more for a session that writes into tables with keys.
     pub writing_into_keys: &'static [&'static str],
     /// Whether only one session can insert rows at a time.
@@ -124,8 +139,8 @@ pub struct Engine {
     /// The statement that takes rows as text ([`Bulk::load_text`](kurabe_core::driver::Bulk::load_text)), for a quoted
     /// table and its quoted columns; `None` if the engine has none. The text is that of PostgreSQL's `COPY`.
     pub load_text: Option<fn(&str, &str) -> String>,
-    /// The query whose answer is that of another one as lines that `load_text` takes.
-    pub send_text: Option<fn(&str) -> String>,
+    /// How rows go to another server of the same kind as they are; `None` if they do not.
+    pub pass_through: Option<PassThrough>,
     /// How its server computes digests of rows; `None` if it has none that others have.
     pub sums: Option<Sums>,
     /// The clause of a column that can be null, with a leading space.
@@ -191,13 +206,14 @@ impl Engine {
             quote: '"',
             longest_name: 63,
             backslash: Backslash::Plain,
-            has_brackets: false,
+            syntax: kurabe_protocol::sql::Dialect::STANDARD,
             delimiter: None,
             script: "",
             has_narrow_names: false,
             reading: &[],
             begin_reading: None,
             writing: &[],
+            written: &[],
             writing_into_keys: &[],
             has_one_writer: false,
             default_fraction: 6,
@@ -211,7 +227,7 @@ impl Engine {
             characters: |column| format!("CHAR_LENGTH({column})"),
             insert_limits: (500, 20_000),
             load_text: None,
-            send_text: None,
+            pass_through: None,
             sums: None,
             nullable: "",
             only: "",

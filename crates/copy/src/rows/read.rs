@@ -2,13 +2,13 @@
 //! come in its order, and a later process can continue after the last one.
 
 use crate::canonical::{Reading, push, push_mended};
-use crate::engines::engine::Engine;
-use crate::page::{Cell, Encoded, Page};
+use crate::engines::engine::{Engine, PassThrough};
+use crate::page::{BINARY, Cell, Encoded, Form, Page};
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::script::quoted;
 use crate::sql::{GAP, ROWS, Side, all_of};
 use crate::state::Range;
-use crate::types::Kind;
+use crate::types::{Class, Kind};
 use crate::verify::{Checks, Forms, Of};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -35,8 +35,8 @@ pub struct Reader<'a> {
     key: Vec<usize>,
     /// What verification reads of each row, and the first position of it.
     checks: Option<(Checks<'a>, usize)>,
-    /// Whether rows come as the lines that the target loads. The key's fields are then those of a line.
-    is_lines: bool,
+    /// How rows come. Where each is one value, the key's fields are those of a line or of a tuple.
+    form: Form,
 }
 
 impl<'a> Reader<'a> {
@@ -51,12 +51,22 @@ impl<'a> Reader<'a> {
         bounds: Range,
         digests: bool,
     ) -> Result<Self> {
-        let send = engine.send_text.filter(|_| after.is_none() && !digests && is_sent_as_text(table));
-        let read = |column: &ColumnPlan| {
-            // In a line, a value is as its type's own function writes it.
-            let name = quoted(engine, &column.name);
-            let is_own = send.is_some() && column.read == engine.dialect.read(&column.kind, &name);
-            if is_own { name } else { column.read.clone() }
+        let pass = engine.pass_through.filter(|_| after.is_none() && !digests && is_passed_through(table));
+        let is_own = |column: &ColumnPlan| {
+            column.read == engine.dialect.read(&column.kind, &quoted(engine, &column.name))
+        };
+        let is_number =
+            |column: &ColumnPlan| column.kind.class.is_whole() && column.kind.class != Class::Bits;
+        let in_binary = |pass: &PassThrough| {
+            table.columns.iter().all(|column| is_own(column) && (pass.has_binary)(&column.kind))
+                && table.key.iter().all(|at| is_number(&table.columns[*at]))
+        };
+        let form = |pass| if in_binary(pass) { Form::Tuples } else { Form::Lines };
+        let form = pass.as_ref().map_or(Form::Values, form);
+        let read = |column: &ColumnPlan| match pass {
+            // A value is as its type's own function writes it.
+            Some(_) if is_own(column) => quoted(engine, &column.name),
+            _ => column.read.clone(),
         };
         let mut list: Vec<String> = table.columns.iter().map(read).collect();
         let mut key = Vec::new();
@@ -123,14 +133,17 @@ impl<'a> Reader<'a> {
             let _ = write!(sql, " ORDER BY {}", by.join(", "));
         }
         debug_assert_eq!(sql.matches(GAP).count(), parameters.len());
-        let sql = send.map_or_else(|| sql.clone(), |send| send(&sql));
+        if let Some(pass) = pass {
+            sql = (pass.send)(&sql);
+            sql.push_str(if form == Form::Tuples { pass.in_binary } else { "" });
+        }
         let reading = |column: &ColumnPlan| Reading {
             class: column.kind.class,
             hex: engine.bytes_as_hex,
             exact: column.exact,
         };
         let readings = table.columns.iter().map(reading).collect();
-        Ok(Self { table, readings, sql, parameters, key, checks, is_lines: send.is_some() })
+        Ok(Self { table, readings, sql, parameters, key, checks, form })
     }
 
     /// Passes on all rows, in canonical form and as the target holds them, with the key of each page's last row.
@@ -140,12 +153,12 @@ impl<'a> Reader<'a> {
         let parameters = parameters.collect::<Result<Vec<Encoded<'_>>>>()?;
         let values: Vec<Value<'_>> = parameters.iter().map(Encoded::value).collect();
         side.pages(&self.sql, &values, self.table.page, &mut |reply| {
-            if self.is_lines {
-                let mut page = Page::new(1);
-                page.is_lines = true;
-                (0..reply.rows())
-                    .for_each(|row| page.push(Cell::Bytes(reply.field_bytes(row, 0).unwrap_or_default())));
-                return each(Read { last: self.last_of_line(&page)?, page, digests: Vec::new() });
+            if self.form != Form::Values {
+                let page = self.passed_through(reply);
+                return match page.rows() {
+                    0 => Ok(()),
+                    _ => each(Read { last: self.last_passed(&page)?, page, digests: Vec::new() }),
+                };
             }
             let mut page = Page::new(self.readings.len());
             for row in 0..reply.rows() {
@@ -175,12 +188,27 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// The key of the last line.
-    fn last_of_line(&self, page: &Page) -> Result<Option<Page>> {
+    /// The rows as they came. What precedes and follows tuples comes with the first one, and as a further one.
+    fn passed_through(&self, reply: &Reply) -> Page {
+        let mut page = Page::of_form(self.form);
+        let [begin, end] = BINARY;
+        for row in (0..reply.rows()).filter_map(|row| reply.field_bytes(row, 0)) {
+            let tuple = row.strip_prefix(begin).unwrap_or(row);
+            if self.form == Form::Lines {
+                page.push(Cell::Bytes(row));
+            } else if tuple != end {
+                page.push(Cell::Bytes(tuple));
+            }
+        }
+        page
+    }
+
+    /// The key of the last line or tuple.
+    fn last_passed(&self, page: &Page) -> Result<Option<Page>> {
         let mut key = Page::new(self.key.len());
         for at in &self.key {
             let Cell::Int(field) = page.cell(page.rows() - 1, *at) else {
-                return Err(Error::new(ErrorKind::Internal, "a line of COPY without its key"));
+                return Err(Error::new(ErrorKind::Internal, "a row of COPY without its key"));
             };
             key.push(Cell::Int(field));
         }
@@ -192,8 +220,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether all values go to the target as they are, and a line shows how far the copy is. Generated columns are not loaded.
-fn is_sent_as_text(table: &TablePlan) -> bool {
+/// Whether all values go to the target as they are, and a line or a tuple shows how far the copy is. Generated columns are not loaded.
+fn is_passed_through(table: &TablePlan) -> bool {
     let is_as_it_is = |column: &ColumnPlan| column.exact && column.written && column.mend.is_empty();
     let is_known = match &table.resume {
         Resume::Columns(columns) => columns.iter().all(|at| table.columns[*at].kind.class.is_whole()),

@@ -6,7 +6,7 @@ use super::later;
 use super::renderings::{rendered, renderings};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, Index, Named, Table, Text, read_default};
 use crate::issue::IssueKind;
-use crate::script::literal;
+use crate::script::unchecked_literal;
 use crate::sql::{Side, by_object, text, texts};
 use kurabe_core::Result;
 
@@ -131,7 +131,8 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
                 }
             };
             if let Some(set) = set {
-                let sql = format!("SELECT pg_catalog.setval({}, {set}", literal(side.engine, sequence)?);
+                let sql =
+                    format!("SELECT pg_catalog.setval({}, {set}", unchecked_literal(side.engine, sequence));
                 native.later.push(Named { name: String::new(), sql });
             }
         }
