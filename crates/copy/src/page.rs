@@ -21,18 +21,6 @@ enum Slot {
     Bytes(usize, usize),
 }
 
-/// What the values of a page are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
-    /// Those of its rows.
-    #[default]
-    Values,
-    /// One a row: its line in the text that the target loads.
-    Lines,
-    /// One a row: its tuple in the binary format of `COPY`, whose key is whole numbers.
-    Tuples,
-}
-
 /// What precedes the tuples of the binary format, and what follows them (manual of PostgreSQL, "COPY", "Binary Format"): the
 /// signature, no flags and no extension; a number of fields that no tuple has.
 pub const BINARY: [&[u8]; 2] = [b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", &[0xff, 0xff]];
@@ -41,9 +29,9 @@ pub const BINARY: [&[u8]; 2] = [b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", &[0xff, 0
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
     width: usize,
-    /// What its values are.
+    /// Whether each row is one value: its tuple in the binary format of `COPY`, whose key is whole numbers.
     #[serde(skip)]
-    pub form: Form,
+    pub is_tuples: bool,
     bytes: Vec<u8>,
     slots: Vec<Slot>,
 }
@@ -52,11 +40,6 @@ impl Page {
     /// An empty page for rows of this many values.
     pub fn new(width: usize) -> Self {
         Self { width, ..Self::default() }
-    }
-
-    /// An empty page for rows in this form, each of which is one value.
-    pub fn of_form(form: Form) -> Self {
-        Self { form, ..Self::new(1) }
     }
 
     /// The number of rows.
@@ -96,7 +79,7 @@ impl Page {
     /// The rows for which `keep` is true.
     #[must_use]
     pub fn with_rows(&self, keep: impl Fn(usize) -> bool) -> Self {
-        let mut page = Self { form: self.form, ..Self::new(self.width) };
+        let mut page = Self { is_tuples: self.is_tuples, ..Self::new(self.width) };
         for row in (0..self.rows()).filter(|row| keep(*row)) {
             (0..self.width).for_each(|at| page.push(self.at(row * self.width + at)));
         }
@@ -115,18 +98,12 @@ impl Page {
         self.at(self.slots.len().wrapping_sub(1))
     }
 
-    /// A value; null outside the page. Of a line, a whole number or the field as it stands there, in any encoding; of a tuple, a
-    /// whole number.
+    /// A value; null outside the page. Of a tuple, a whole number.
     pub fn cell(&self, row: usize, column: usize) -> Cell<'_> {
-        match (self.form, self.at(row * self.width)) {
-            (Form::Lines, Cell::Bytes(line)) => {
-                let mut fields = line.strip_suffix(b"\n").unwrap_or(line).split(|byte| *byte == b'\t');
-                let whole = |field| str::from_utf8(field).ok()?.parse().ok();
-                fields
-                    .nth(column)
-                    .map_or(Cell::Null, |field| whole(field).map_or(Cell::Bytes(field), Cell::Int))
+        match self.at(row * self.width) {
+            Cell::Bytes(tuple) if self.is_tuples => {
+                whole_of_tuple(tuple, column).map_or(Cell::Null, Cell::Int)
             }
-            (Form::Tuples, Cell::Bytes(tuple)) => whole_of_tuple(tuple, column).map_or(Cell::Null, Cell::Int),
             _ => self.at(row * self.width + column),
         }
     }

@@ -33,6 +33,8 @@ pub struct ColumnPlan {
     pub read: String,
     /// Whether the target's numbers in documents have 64 bits.
     pub rounds: bool,
+    /// Whether both servers have one binary form of its values.
+    pub has_binary: bool,
     /// Whether its values are inserted; if not, the target's server generates them.
     pub written: bool,
 }

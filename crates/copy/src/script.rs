@@ -29,7 +29,7 @@ fn replaced(text: &str, other: impl Fn(char) -> String) -> String {
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| {
         let mut rest = part.chars();
-        text + &rest.next().map(&other).unwrap_or_default() + rest.as_str()
+        text + &other(rest.next().unwrap_or_default()) + rest.as_str()
     })
 }
 

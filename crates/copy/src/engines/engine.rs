@@ -53,6 +53,9 @@ impl Undo {
 /// An expression of a column or a value.
 pub type Expression = fn(&str) -> String;
 
+/// A statement that takes rows, for a quoted table and its quoted columns.
+pub type Load = fn(&str, &str) -> String;
+
 /// A hash of 64 bits of a value, of which there are the type, the column, whether it may be null, and the hash of the values before it.
 pub type Hash = fn(&str, &str, bool, String) -> String;
 
@@ -69,17 +72,6 @@ pub struct Sums {
     pub sum: fn(&str) -> String,
     /// For another server of the same kind.
     pub exact: Option<Hash>,
-}
-
-/// How rows go to another server of the same kind as they are.
-#[derive(Clone, Copy)]
-pub struct PassThrough {
-    /// The query whose answer is that of another one as lines that [`Engine::load_text`] takes.
-    pub send: fn(&str) -> String,
-    /// What the statements of both sides have more for tuples in binary.
-    pub in_binary: &'static str,
-    /// Whether the binary form of this type is the same on all servers.
-    pub has_binary: fn(&Kind) -> bool,
 }
 
 /// An SQL engine: what it has as data, and by its dialect what depends on more.
@@ -138,9 +130,9 @@ pub struct Engine {
     pub insert_limits: (usize, usize),
     /// The statement that takes rows as text ([`Bulk::load_text`](kurabe_core::driver::Bulk::load_text)), for a quoted
     /// table and its quoted columns; `None` if the engine has none. The text is that of PostgreSQL's `COPY`.
-    pub load_text: Option<fn(&str, &str) -> String>,
-    /// How rows go to another server of the same kind as they are; `None` if they do not.
-    pub pass_through: Option<PassThrough>,
+    pub load_text: Option<Load>,
+    /// The query whose answer is that of another one as tuples in binary, and the statement that takes these; `None` without any.
+    pub pass_through: Option<(Expression, Load)>,
     /// How its server computes digests of rows; `None` if it has none that others have.
     pub sums: Option<Sums>,
     /// The clause of a column that can be null, with a leading space.

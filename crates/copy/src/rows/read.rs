@@ -2,8 +2,8 @@
 //! come in its order, and a later process can continue after the last one.
 
 use crate::canonical::{Reading, push, push_mended};
-use crate::engines::engine::{Engine, PassThrough};
-use crate::page::{BINARY, Cell, Encoded, Form, Page};
+use crate::engines::engine::Engine;
+use crate::page::{BINARY, Cell, Encoded, Page};
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::script::quoted;
 use crate::sql::{GAP, ROWS, Side, all_of};
@@ -35,8 +35,8 @@ pub struct Reader<'a> {
     key: Vec<usize>,
     /// What verification reads of each row, and the first position of it.
     checks: Option<(Checks<'a>, usize)>,
-    /// How rows come. Where each is one value, the key's fields are those of a line or of a tuple.
-    form: Form,
+    /// Whether rows come as the tuples that the target loads. The key's fields are then those of a tuple.
+    is_tuples: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -51,22 +51,9 @@ impl<'a> Reader<'a> {
         bounds: Range,
         digests: bool,
     ) -> Result<Self> {
-        let pass = engine.pass_through.filter(|_| after.is_none() && !digests && is_passed_through(table));
-        let is_own = |column: &ColumnPlan| {
-            column.read == engine.dialect.read(&column.kind, &quoted(engine, &column.name))
-        };
-        let is_number =
-            |column: &ColumnPlan| column.kind.class.is_whole() && column.kind.class != Class::Bits;
-        let in_binary = |pass: &PassThrough| {
-            table.columns.iter().all(|column| is_own(column) && (pass.has_binary)(&column.kind))
-                && table.key.iter().all(|at| is_number(&table.columns[*at]))
-        };
-        let form = |pass| if in_binary(pass) { Form::Tuples } else { Form::Lines };
-        let form = pass.as_ref().map_or(Form::Values, form);
-        let read = |column: &ColumnPlan| match pass {
-            // A value is as its type's own function writes it.
-            Some(_) if is_own(column) => quoted(engine, &column.name),
-            _ => column.read.clone(),
+        let pass = engine.pass_through.filter(|_| after.is_none() && !digests && passes(engine, table));
+        let read = |column: &ColumnPlan| {
+            if pass.is_some() { quoted(engine, &column.name) } else { column.read.clone() }
         };
         let mut list: Vec<String> = table.columns.iter().map(read).collect();
         let mut key = Vec::new();
@@ -133,17 +120,14 @@ impl<'a> Reader<'a> {
             let _ = write!(sql, " ORDER BY {}", by.join(", "));
         }
         debug_assert_eq!(sql.matches(GAP).count(), parameters.len());
-        if let Some(pass) = pass {
-            sql = (pass.send)(&sql);
-            sql.push_str(if form == Form::Tuples { pass.in_binary } else { "" });
-        }
+        let sql = pass.map_or_else(|| sql.clone(), |(send, _)| send(&sql));
         let reading = |column: &ColumnPlan| Reading {
             class: column.kind.class,
             hex: engine.bytes_as_hex,
             exact: column.exact,
         };
         let readings = table.columns.iter().map(reading).collect();
-        Ok(Self { table, readings, sql, parameters, key, checks, form })
+        Ok(Self { table, readings, sql, parameters, key, checks, is_tuples: pass.is_some() })
     }
 
     /// Passes on all rows, in canonical form and as the target holds them, with the key of each page's last row.
@@ -153,8 +137,8 @@ impl<'a> Reader<'a> {
         let parameters = parameters.collect::<Result<Vec<Encoded<'_>>>>()?;
         let values: Vec<Value<'_>> = parameters.iter().map(Encoded::value).collect();
         side.pages(&self.sql, &values, self.table.page, &mut |reply| {
-            if self.form != Form::Values {
-                let page = self.passed_through(reply);
+            if self.is_tuples {
+                let page = Self::passed_through(reply);
                 return match page.rows() {
                     0 => Ok(()),
                     _ => each(Read { last: self.last_passed(&page)?, page, digests: Vec::new() }),
@@ -188,22 +172,18 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// The rows as they came. What precedes and follows tuples comes with the first one, and as a further one.
-    fn passed_through(&self, reply: &Reply) -> Page {
-        let mut page = Page::of_form(self.form);
+    /// The tuples as they came. What precedes and follows them comes with the first one, and as a further one.
+    fn passed_through(reply: &Reply) -> Page {
+        let mut page = Page::new(1);
+        page.is_tuples = true;
         let [begin, end] = BINARY;
-        for row in (0..reply.rows()).filter_map(|row| reply.field_bytes(row, 0)) {
-            let tuple = row.strip_prefix(begin).unwrap_or(row);
-            if self.form == Form::Lines {
-                page.push(Cell::Bytes(row));
-            } else if tuple != end {
-                page.push(Cell::Bytes(tuple));
-            }
-        }
+        let rows = (0..reply.rows()).filter_map(|row| reply.field_bytes(row, 0));
+        let tuples = rows.map(|row| row.strip_prefix(begin).unwrap_or(row)).filter(|tuple| *tuple != end);
+        tuples.for_each(|tuple| page.push(Cell::Bytes(tuple)));
         page
     }
 
-    /// The key of the last line or tuple.
+    /// The key of the last tuple.
     fn last_passed(&self, page: &Page) -> Result<Option<Page>> {
         let mut key = Page::new(self.key.len());
         for at in &self.key {
@@ -220,14 +200,18 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether all values go to the target as they are, and a line or a tuple shows how far the copy is. Generated columns are not loaded.
-fn is_passed_through(table: &TablePlan) -> bool {
-    let is_as_it_is = |column: &ColumnPlan| column.exact && column.written && column.mend.is_empty();
-    let is_known = match &table.resume {
-        Resume::Columns(columns) => columns.iter().all(|at| table.columns[*at].kind.class.is_whole()),
-        resume => *resume == Resume::Restart,
+/// Whether all values go to the target as they are, and a tuple shows how far the copy is. Generated columns are not loaded.
+fn passes(engine: &Engine, table: &TablePlan) -> bool {
+    let is_as_it_is = |column: &ColumnPlan| {
+        let own = engine.dialect.read(&column.kind, &quoted(engine, &column.name));
+        column.has_binary && column.written && column.mend.is_empty() && column.read == own
     };
-    is_known && !table.columns.is_empty() && table.columns.iter().all(is_as_it_is)
+    let is_whole =
+        |at: &usize| matches!(table.columns[*at].kind.class, Class::Int16 | Class::Int32 | Class::Int64);
+    let resume = if let Resume::Columns(columns) = &table.resume { columns } else { &table.key };
+    !table.columns.is_empty()
+        && table.columns.iter().all(is_as_it_is)
+        && table.key.iter().chain(resume).all(is_whole)
 }
 
 fn field(reply: &Reply, row: usize, at: usize) -> Value<'_> {

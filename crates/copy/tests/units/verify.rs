@@ -36,6 +36,7 @@ pub(super) fn column(name: &str, class: Class, nullable: bool) -> ColumnPlan {
         identity: None,
         read: format!("\"{name}\""),
         rounds: false,
+        has_binary: false,
         written: true,
     }
 }

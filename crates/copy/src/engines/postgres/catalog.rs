@@ -109,6 +109,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
             collation,
             generated: generated.then(|| default.to_owned()),
             next: next.or(number(11)),
+            has_binary: text(&row, 17) == "true",
         };
         let (Some(found), name) = (catalog.table_mut(table), text(&row, 1)) else { continue };
         let native = found.native.get_or_insert_default();

@@ -5,7 +5,7 @@ mod catalog;
 mod later;
 mod renderings;
 
-use super::engine::{Backslash, Dialect, Engine, Expression, PassThrough, Sums};
+use super::engine::{Backslash, Dialect, Engine, Expression, Sums};
 use super::facts::{DocumentLimits, Documents, TargetFacts};
 use super::queries::{expression, query};
 use crate::catalog::{Catalog, Collation, Text};
@@ -36,11 +36,10 @@ pub(super) static POSTGRES: Engine = Engine {
     octets: |column| format!("pg_catalog.octet_length({column}::text)"),
     characters: |column| format!("pg_catalog.char_length({column}::text)"),
     load_text: Some(|table, columns| format!("COPY {table} ({columns}) FROM STDIN")),
-    pass_through: Some(PassThrough {
-        send: |query| format!("COPY ({query}) TO STDOUT"),
-        in_binary: " (FORMAT binary)",
-        has_binary,
-    }),
+    pass_through: Some((
+        |query| format!("COPY ({query}) TO STDOUT (FORMAT binary)"),
+        |table, columns| format!("COPY {table} ({columns}) FROM STDIN (FORMAT binary)"),
+    )),
     sums: Some(Sums {
         // The sessions are in UTF-8, or without an encoding where the database has none.
         row: |texts| format!("pg_catalog.textsend(pg_catalog.concat_ws('|', {texts}))"),
@@ -87,13 +86,6 @@ fn sign(declared: [&str; 2], sign: &'static str) -> String {
 /// be a function of theirs.
 fn written(format: &str, x: &str) -> String {
     format!("CASE WHEN pg_catalog.num_nulls({x}) = 0 THEN pg_catalog.format('{format}', {x}) END")
-}
-
-/// Whether all versions of the server send and receive a type in the same binary form. That of a composite type, or of an array of a
-/// type that a user made, has the number that the type has in its database.
-fn has_binary(kind: &Kind) -> bool {
-    let Declared { base, .. } = Declared::parse(&kind.declared);
-    query("postgresql", "binary_types").lines().any(|name| name == base.trim_end_matches("[]").trim_end())
 }
 
 /// The hash of a row's values up to this one, by the functions of hash partitions, which read integers and text where they are stored.
@@ -303,7 +295,7 @@ impl Dialect for Postgres {
         let name = column.get(1..column.len().saturating_sub(1))?.replace("\"\"", "\"");
         let [table, name] = [table, &name].map(|text| text.replace('\'', "''"));
         Some(format!(
-            "SELECT pg_catalog.setval(seqrelid::regclass, least({next}, seqmax), {next} > seqmax) FROM pg_catalog.pg_sequence \
+            "SELECT pg_catalog.setval(seqrelid::regclass, least({next}, seqmax)::bigint, {next} > seqmax) FROM pg_catalog.pg_sequence \
              WHERE seqrelid = pg_catalog.pg_get_serial_sequence('{table}', '{name}')::regclass::oid AND seqincrement > 0 AND {next} >= seqmin"
         ))
     }

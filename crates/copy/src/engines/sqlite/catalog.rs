@@ -105,6 +105,7 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
             collation: collation.map_or(Collation::Bytes, Collation::Named),
             generated: generated.then(|| "an expression".to_owned()),
             next: None,
+            has_binary: false,
             name: column,
         });
     }
