@@ -122,7 +122,7 @@ fn whole_of_tuple(tuple: &[u8], column: usize) -> Option<i64> {
     let (mut field, mut rest) = (&[][..], tuple.get(2..)?);
     for _ in 0..=column {
         let (length, after) = rest.split_first_chunk::<4>()?;
-        // That of null is negative.
+        // The length of null is negative.
         let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
         (field, rest) = after.split_at_checked(length)?;
     }

@@ -177,7 +177,7 @@ fn refuse_loose(source: &mut Side, facts: &TargetFacts, wanted: &Wanted, tables:
     })
 }
 
-/// Something that is not made, since its statement is not UTF-8.
+/// The difference of an object whose statement is not UTF-8.
 fn not_utf8(kind: IssueKind, made: &Named) -> Issue {
     let [name, detail] = [&made.name, &made.sql].map(|text| without_bytes(text, "\u{fffd}"));
     Issue { text: comment(&made.sql), ..Issue::new(kind, name, detail) }

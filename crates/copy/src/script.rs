@@ -18,12 +18,12 @@ pub fn push_bytes(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// A text in which this stands for each byte that is not UTF-8.
+/// The text with `other` for each byte that is not UTF-8.
 pub fn without_bytes(text: &str, other: &str) -> String {
     replaced(text, |_| other.to_owned())
 }
 
-/// A text in which something else stands for each byte that is not UTF-8.
+/// The text with what `other` gives for each byte that is not UTF-8.
 fn replaced(text: &str, other: impl Fn(char) -> String) -> String {
     let mut parts = text.split(NOT_UTF8);
     let first = parts.next().unwrap_or_default().to_owned();
@@ -61,7 +61,7 @@ pub fn literal(engine: &Engine, text: &str) -> Result<String> {
     Ok(unchecked_literal(engine, text))
 }
 
-/// Like [`literal`], of a statement that is checked as a whole.
+/// A text literal of a statement that is checked as a whole.
 pub fn unchecked_literal(engine: &Engine, text: &str) -> String {
     let doubled = text.replace('\'', "''");
     match engine.backslash {
@@ -124,7 +124,7 @@ pub fn statement(engine: &Engine, sql: &str) -> String {
 /// A statement's text with what is in quotes and comments overwritten, byte by byte, by `_` and spaces: words in them are no
 /// words of the statement. And whether all quotes end; a comment that does not is the end of the statement.
 pub fn mask(engine: &Engine, sql: &str) -> (String, bool) {
-    // What does not end before this has it.
+    // A quote or a comment that does not end has these signs too.
     let text = format!("{sql}\n;");
     let (mut masked, mut is_whole) = (String::with_capacity(text.len()), true);
     for token in tokens(&text, engine.syntax) {

@@ -27,7 +27,7 @@ pub(super) static POSTGRES: Engine = Engine {
         "SELECT pg_catalog.set_config(name, 'off', false) FROM pg_catalog.pg_settings WHERE name = 'jit'",
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     ],
-    // A server that ends has the pages of rows up to one of them. The last commit waits for the disk, and for all that is before it.
+    // A server that is killed keeps the pages up to one of them. The last commit waits for the disk, with all before it.
     writing: &["SET synchronous_commit = off"],
     written: &["RESET synchronous_commit"],
     // Also for columns whose numbers are always the server's.
