@@ -21,8 +21,8 @@ enum Slot {
     Bytes(usize, usize),
 }
 
-/// What precedes the tuples of the binary format, and what follows them (manual of PostgreSQL, "COPY", "Binary Format"): the
-/// signature, no flags and no extension; a number of fields that no tuple has.
+/// The header and the trailer of tuples in binary (manual of PostgreSQL, "COPY", "Binary Format"): the signature, no flags and no
+/// extension; a number of fields that no tuple has.
 pub const BINARY: [&[u8]; 2] = [b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", &[0xff, 0xff]];
 
 /// Rows of one width.

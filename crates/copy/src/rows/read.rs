@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// The tuples as they came. What precedes and follows them comes with the first one, and as a further one.
+    /// The tuples as they came. The header comes with the first one, and the trailer as a further one.
     fn passed_through(reply: &Reply) -> Page {
         let mut page = Page::new(1);
         page.is_tuples = true;
