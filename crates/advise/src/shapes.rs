@@ -384,6 +384,7 @@ mod tests {
             collation: Collation::Bytes,
             generated: None,
             next: None,
+            has_binary: false,
         };
         Table { name: name.to_owned(), columns: columns.iter().map(column).collect(), ..Table::default() }
     }

@@ -1,7 +1,9 @@
 //! A schema, as the engines' catalogues describe it.
 
 use crate::issue::IssueKind;
+use crate::script::without_bytes;
 use crate::sql::{Row, by_object, text, texts};
+use kurabe_protocol::sql::{Dialect, Kind, Token, tokens};
 
 /// What a database holds.
 #[derive(Clone, Debug, Default)]
@@ -127,6 +129,8 @@ pub struct Column {
     pub generated: Option<String>,
     /// The next of the numbers that the server gives.
     pub next: Option<i128>,
+    /// Whether all servers of the engine have one binary form of its values.
+    pub has_binary: bool,
 }
 
 /// A column's default.
@@ -259,7 +263,8 @@ impl Catalog {
 
     /// Adds something that cannot be copied. Its text are these words, unless the caller sets another.
     pub fn leave(&mut self, kind: IssueKind, table: Option<&str>, name: &str, detail: &str) -> &mut Leftover {
-        let shown: String = detail.split_whitespace().collect::<Vec<_>>().join(" ");
+        let detail_shown = without_bytes(detail, "\u{fffd}");
+        let shown: String = detail_shown.split_whitespace().collect::<Vec<_>>().join(" ");
         let short = if shown.chars().count() > 120 {
             shown.chars().take(120).chain(['…']).collect()
         } else {
@@ -320,42 +325,42 @@ pub fn read_default(text: &str, escapes: bool) -> DefaultValue {
     if inner.parse::<f64>().is_ok() && inner.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
         return DefaultValue::Literal(inner.to_owned());
     }
-    if let Some(rest) = inner.strip_prefix('\'') {
-        let mut value = String::new();
-        let mut characters = rest.chars().peekable();
-        while let Some(character) = characters.next() {
-            if escapes && character == '\\' {
-                value.extend(characters.next().map(|escaped| match escaped {
-                    '0' => '\0',
-                    'n' => '\n',
-                    'r' => '\r',
-                    't' => '\t',
-                    'b' => '\u{8}',
-                    'Z' => '\u{1a}',
-                    other => other,
-                }));
-            } else if character != '\'' {
-                value.push(character);
-            } else if characters.peek() == Some(&'\'') {
-                value.push('\'');
-                characters.next();
-            } else {
-                let rest: String = characters.collect();
-                // One cast to a type: words, numbers in parentheses, and nothing else.
-                let is_cast = rest.strip_prefix("::").is_some_and(|name| {
-                    name.chars().all(|c| c.is_alphanumeric() || " _\"(),.[]".contains(c))
-                        && name.matches('(').count() <= 1
-                        && !name
-                            .split(['(', ')'])
-                            .nth(1)
-                            .is_some_and(|inside| inside.chars().any(|c| !c.is_ascii_digit() && c != ','))
-                });
-                if rest.is_empty() || is_cast {
-                    return DefaultValue::Literal(value);
-                }
-                break;
-            }
+    let syntax = if escapes { Dialect::MYSQL } else { Dialect::STANDARD };
+    let tokens: Vec<Token<'_>> = tokens(inner, syntax).filter(|token| !token.is_blank()).collect();
+    if let [literal, cast @ ..] = &tokens[..]
+        && let Some(value) = literal.text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''))
+    {
+        let is_of_type = |token: &Token<'_>| {
+            matches!(token.kind, Kind::Word | Kind::Name | Kind::Number) || "(),.[]".contains(token.text)
+        };
+        let is_cast = match cast {
+            [one, two, of @ ..] => one.is_mark(':') && two.is_mark(':') && of.iter().all(is_of_type),
+            others => others.is_empty(),
+        };
+        if is_cast {
+            return DefaultValue::Literal(unescaped(value, escapes));
         }
     }
     DefaultValue::Expression(text.to_owned())
+}
+
+/// The text that is written so between quotes.
+fn unescaped(written: &str, escapes: bool) -> String {
+    let (mut text, mut characters) = (String::new(), written.chars());
+    while let Some(character) = characters.next() {
+        match character {
+            '\'' => text.extend(characters.next()),
+            '\\' if escapes => text.extend(characters.next().map(|escaped| match escaped {
+                '0' => '\0',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'b' => '\u{8}',
+                'Z' => '\u{1a}',
+                other => other,
+            })),
+            character => text.push(character),
+        }
+    }
+    text
 }

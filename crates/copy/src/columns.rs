@@ -146,6 +146,7 @@ impl OneTable<'_> {
             identity: None,
             read: engine.dialect.read(&types.kind, &quoted(engine, &column.name)),
             rounds: false,
+            has_binary: types.exact && column.has_binary,
             written: column.generated.is_none(),
         }
     }

@@ -8,6 +8,7 @@ use crate::page::{Cell, Page};
 use crate::script::literal;
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use kurabe_core::value::Value;
+use kurabe_driver_common::datetime::DateTime;
 
 /// The clause of a default, with a leading space; empty without one. `kind` is the source's type, `same` whether the target
 /// has it too.
@@ -113,15 +114,13 @@ fn numbers(text: &str, separator: char) -> Option<Vec<u32>> {
 
 /// Whether it is a day, `2024-01-31`; `zero`: or one of which a part is zero.
 fn is_date(text: &str, zero: bool) -> bool {
-    let Some(&[year, month, day]) = numbers(text, '-').as_deref() else { return false };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        2 => 28 + u32::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
+    let is_day = |day: DateTime| match day {
+        DateTime { year: 0, month, day, .. }
+        | DateTime { month: month @ 0, day, .. }
+        | DateTime { month, day: day @ 0, .. } => zero && month <= 12 && day <= 31,
+        day => day.micros().is_some(),
     };
-    let has_zero = year == 0 || month == 0 || day == 0;
-    text.len() == 10 && year < 10_000 && month <= 12 && day <= days && (zero || !has_zero)
+    text.len() == 10 && DateTime::parse(&format!("{text} 00:00:00")).is_some_and(is_day)
 }
 
 /// Whether it is a time of so many hours, with at most so many decimal digits of a second.

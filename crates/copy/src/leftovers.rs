@@ -5,9 +5,10 @@ use crate::engines::engine::{Backslash, Engine};
 use crate::issue::{Issue, IssueKind};
 use crate::names::ordered;
 use crate::plan::{Left, Plan};
-use crate::script::{comment, literal, quoted, statement};
+use crate::script::{comment, literal, quoted, statement, without_bytes};
 use crate::wanted::{Parts, Wanted};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_protocol::sql::Dialect;
 use std::fmt::Write as _;
 
 /// Lists what the source has besides what is made. `same`: the target is a server of the same kind.
@@ -28,6 +29,7 @@ pub fn list(plan: &mut Plan, to: &Engine, catalog: &Catalog, tables: &[Table], w
             Some(table) if *table != leftover.name => format!("{table}.{}", leftover.name),
             _ => leftover.name.clone(),
         };
+        let object = without_bytes(&object, "\u{fffd}");
         // A text of the source has its names.
         let text = body(plan, to, leftover, same && wanted.rename.is_empty());
         let detail = leftover.detail.clone();
@@ -67,11 +69,14 @@ fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Stri
 
 /// A statement that means this only in a mode of SQL.
 fn in_mode(target: &Engine, mode: &str, sql: &str) -> String {
-    let backslash = if mode.contains("NO_BACKSLASH_ESCAPES") { Backslash::Plain } else { target.backslash };
-    let of_mode = Engine { backslash, ..*target };
+    let of_mode = if mode.split(',').any(|word| word == "NO_BACKSLASH_ESCAPES") {
+        &Engine { backslash: Backslash::Plain, syntax: Dialect::MYSQL_PLAIN, ..*target }
+    } else {
+        target
+    };
     // A mode is words.
-    let Ok(literal) = literal(&of_mode, mode) else { return comment(sql) };
-    let text = statement(&of_mode, sql);
+    let Ok(literal) = literal(of_mode, mode) else { return comment(sql) };
+    let text = statement(of_mode, sql);
     format!("SET SESSION sql_mode = {literal};\n{text}\nSET SESSION sql_mode = '';")
 }
 

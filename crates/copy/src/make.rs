@@ -7,6 +7,7 @@ use crate::plan::{Plan, Resume, TablePlan};
 use crate::pool::Work;
 use crate::refused::is_another;
 use crate::run::{Copy, names_of};
+use crate::script::executed;
 use crate::splits::splits;
 use crate::sql::{in_transaction, only_refused};
 use crate::state::{self, OfTable, Phase, State, Whole};
@@ -32,7 +33,8 @@ impl Copy<'_> {
                 None => self.target.run(&named.sql)?,
                 // A type may be shared; a sequence may be another one's, unless an earlier process of this copy made it.
                 Some(known)
-                    if known.sql == named.sql && (ours || !named.sql.starts_with("CREATE SEQUENCE")) => {}
+                    if executed(&known.sql) == named.sql
+                        && (ours || !known.sql.starts_with("CREATE SEQUENCE")) => {}
                 Some(known) => {
                     let what = format!(
                         "{}: {} exists, and is another one: {}",

@@ -2,7 +2,7 @@
 
 use crate::catalog::Table;
 use crate::engines::engine::Engine;
-use crate::script::NOT_UTF8;
+use crate::script::without_bytes;
 use kurabe_core::{Error, Result};
 use std::collections::{BTreeSet, HashSet};
 
@@ -76,7 +76,7 @@ impl Names {
     /// The name, or another one if it is taken, too long, or one that the engine reserves or cannot have.
     pub fn of(&mut self, table: &str, name: &str, always_shared: bool) -> String {
         let is_other = |c| c == '\0' || self.narrow && c > '\u{ffff}';
-        let name = &name.replace(NOT_UTF8, "_").replace(is_other, "_");
+        let name = &without_bytes(name, "_").replace(is_other, "_");
         let scope = |name: &str| {
             let name = name.to_lowercase();
             if self.shared || always_shared { name } else { format!("{table}\0{name}") }

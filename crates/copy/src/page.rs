@@ -21,13 +21,17 @@ enum Slot {
     Bytes(usize, usize),
 }
 
+/// The header and the trailer of tuples in binary (manual of PostgreSQL, "COPY", "Binary Format"): the signature, no flags and no
+/// extension; a number of fields that no tuple has.
+pub const BINARY: [&[u8]; 2] = [b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", &[0xff, 0xff]];
+
 /// Rows of one width.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
     width: usize,
-    /// Whether each row is one value: its line in the text that the target loads.
+    /// Whether each row is one value: its tuple in the binary format of `COPY`, whose key is whole numbers.
     #[serde(skip)]
-    pub is_lines: bool,
+    pub is_tuples: bool,
     bytes: Vec<u8>,
     slots: Vec<Slot>,
 }
@@ -75,7 +79,7 @@ impl Page {
     /// The rows for which `keep` is true.
     #[must_use]
     pub fn with_rows(&self, keep: impl Fn(usize) -> bool) -> Self {
-        let mut page = Self { is_lines: self.is_lines, ..Self::new(self.width) };
+        let mut page = Self { is_tuples: self.is_tuples, ..Self::new(self.width) };
         for row in (0..self.rows()).filter(|row| keep(*row)) {
             (0..self.width).for_each(|at| page.push(self.at(row * self.width + at)));
         }
@@ -94,15 +98,11 @@ impl Page {
         self.at(self.slots.len().wrapping_sub(1))
     }
 
-    /// A value; null outside the page. Of a line, a whole number or the field as it stands there, in any encoding.
+    /// A value; null outside the page. Of a tuple, a whole number.
     pub fn cell(&self, row: usize, column: usize) -> Cell<'_> {
         match self.at(row * self.width) {
-            Cell::Bytes(line) if self.is_lines => {
-                let mut fields = line.strip_suffix(b"\n").unwrap_or(line).split(|byte| *byte == b'\t');
-                let whole = |field| str::from_utf8(field).ok()?.parse().ok();
-                fields
-                    .nth(column)
-                    .map_or(Cell::Null, |field| whole(field).map_or(Cell::Bytes(field), Cell::Int))
+            Cell::Bytes(tuple) if self.is_tuples => {
+                whole_of_tuple(tuple, column).map_or(Cell::Null, Cell::Int)
             }
             _ => self.at(row * self.width + column),
         }
@@ -115,6 +115,19 @@ impl Page {
             Some(Slot::Bytes(from, to)) => Cell::Bytes(self.bytes.get(*from..*to).unwrap_or_default()),
         }
     }
+}
+
+/// A field of a tuple after its number of fields, each of which follows its length, if it is a whole number.
+fn whole_of_tuple(tuple: &[u8], column: usize) -> Option<i64> {
+    let (mut field, mut rest) = (&[][..], tuple.get(2..)?);
+    for _ in 0..=column {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        // The length of null is negative.
+        let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
+        (field, rest) = after.split_at_checked(length)?;
+    }
+    let (first, digits) = field.split_first()?;
+    Some(digits.iter().fold(i64::from(*first as i8), |sum, byte| sum << 8 | i64::from(*byte)))
 }
 
 impl<'a> Cell<'a> {

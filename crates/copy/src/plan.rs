@@ -4,7 +4,7 @@ use crate::canonical::Mend;
 use crate::catalog::Named;
 use crate::issue::{Accepted, Issue};
 use crate::page::PageSize;
-use crate::script::comment;
+use crate::script::{comment, executed};
 use crate::types::{Kind, Mapped};
 use crate::wanted::Parts;
 use kurabe_core::Error;
@@ -33,6 +33,8 @@ pub struct ColumnPlan {
     pub read: String,
     /// Whether the target's numbers in documents have 64 bits.
     pub rounds: bool,
+    /// Whether both servers have one binary form of its values.
+    pub has_binary: bool,
     /// Whether its values are inserted; if not, the target's server generates them.
     pub written: bool,
 }
@@ -132,6 +134,16 @@ impl Plan {
         kinds.sort_unstable();
         kinds.dedup();
         Some(Error::unsupported(what).hint(format!("accept them by name: --accept {}", kinds.join(","))))
+    }
+
+    /// Has statements execute bytes that are not UTF-8.
+    pub(crate) fn execute_bytes(&mut self) {
+        let execute = |sql: &mut String| *sql = executed(sql);
+        for TablePlan { create, indexes, foreign, .. } in &mut self.tables {
+            execute(create);
+            indexes.iter_mut().chain(foreign).for_each(|made| execute(&mut made.sql));
+        }
+        self.before.iter_mut().chain(&mut self.after).for_each(|made| execute(&mut made.sql));
     }
 
     /// The plan as text: its statements.

@@ -11,8 +11,8 @@ use crate::issue::{Issue, IssueKind};
 use crate::leftovers;
 use crate::names::{Names, differ, ordered};
 use crate::needs::{needed, types_exist};
-use crate::plan::{Left, Plan};
-use crate::script::{NOT_UTF8, check, comment};
+use crate::plan::{Left, Plan, TablePlan};
+use crate::script::{check, comment, without_bytes};
 use crate::sql::{Side, text};
 use crate::state;
 use crate::wanted::{Parts, Wanted, chosen, existing, own, prepare};
@@ -35,7 +35,7 @@ pub fn plan(
     there: Option<&Catalog>,
 ) -> Result<Plan> {
     let mut catalog = source.engine.dialect.catalog(source)?;
-    let comments = besides(source, &mut catalog, facts.same_server)?;
+    let comments = besides(source, &mut catalog, facts)?;
     let own = own(source, &catalog)?;
     let mut tables = chosen(source, &catalog, wanted, &own)?;
     let mut plan = Plan { parts: wanted.parts, ..Plan::default() };
@@ -66,6 +66,9 @@ pub fn plan(
     };
     for table in tables.iter_mut().filter(|_| facts.same_server && source.engine.names_collations) {
         table.native.take_if(lacks);
+    }
+    if wanted.rejects {
+        refuse_loose(source, facts, wanted, &tables)?;
     }
     let as_made = |table: &Table| {
         let mut made = Table { name: wanted.renamed(&table.name), ..table.clone() };
@@ -98,17 +101,24 @@ pub fn plan(
         if wanted.parts != Parts::Data {
             plan.before = needed(&catalog, &plan.tables, all);
         }
+        let is_lost = |made: &mut Named| !facts.takes_bytes && check(&made.sql).is_err();
+        for made in plan.before.extract_if(.., is_lost) {
+            let needs =
+                |table: &&TablePlan| needed(&catalog, std::slice::from_ref(table), false).contains(&made);
+            if let Some(table) = plan.tables.iter().find(needs) {
+                check(&made.sql).map_err(|error| error.context(format!("table {}", table.name)))?;
+            }
+            plan.issues.push(not_utf8(IssueKind::View, &made));
+        }
         let is_made = |after: &&Named| plan.before.iter().any(|made| made.name == after.name);
         plan.after = catalog.after.iter().filter(is_made).cloned().collect();
         let is_native = |name: &str| tables.iter().any(|table| table.name == name && table.native.is_some());
         plan.after
             .extend(comments.into_iter().filter(|made| is_native(&made.name) || all && made.name.is_empty()));
-        plan.before.iter().try_for_each(|made| check(&made.sql))?;
         // Comments: what else has such a name was refused.
-        for made in plan.after.extract_if(.., |made| check(&made.sql).is_err()) {
-            let (detail, text) = (made.sql.replace(NOT_UTF8, "\u{fffd}"), comment(&made.sql));
-            plan.issues.push(Issue { text, ..Issue::new(IssueKind::Comment, made.name, detail) });
-        }
+        let comments = plan.after.extract_if(.., is_lost);
+        plan.issues.extend(comments.map(|made| not_utf8(IssueKind::Comment, &made)));
+        plan.execute_bytes();
     }
     leftovers::list(&mut plan, target, &catalog, &tables, wanted, facts.same_server);
     plan.leave_out(target, wanted, &catalog, facts.same_server)?;
@@ -128,6 +138,7 @@ fn check_table(to: &Engine, facts: &TargetFacts, wanted: &Wanted, table: &Table,
     let texts = native.flat_map(|native| {
         native.later.iter().chain(&native.foreign).map(|made| &made.sql).chain([&native.create])
     });
+    let texts = texts.filter(|_| !facts.takes_bytes);
     let mut texts = table.columns.iter().map(|column| &column.name).chain([&table.name]).chain(texts);
     texts.try_for_each(|text| check(text)).map_err(|error| error.context(format!("table {}", table.name)))?;
     let is_own = [MARKER, state::NAME].iter().any(|own| own.eq_ignore_ascii_case(name));
@@ -151,9 +162,30 @@ fn check_table(to: &Engine, facts: &TargetFacts, wanted: &Wanted, table: &Table,
     }
 }
 
+/// Refuses to take rows elsewhere that the target refuses, of a table that keeps the rows of an insert that fails. A table that the
+/// source's server writes has the source's engine.
+fn refuse_loose(source: &mut Side, facts: &TargetFacts, wanted: &Wanted, tables: &[Table]) -> Result<()> {
+    let into = wanted.parts == Parts::Data;
+    let loose =
+        if into { facts.loose.clone() } else { source.engine.dialect.without_transactions(source)? };
+    let names = tables.iter().filter(|table| into || facts.same_server && table.native.is_some());
+    let mut names = names.map(|table| wanted.renamed(&table.name));
+    let found = names.find(|name| loose.iter().any(|loose| loose.eq_ignore_ascii_case(name)));
+    found.map_or(Ok(()), |name| {
+        let what = format!("--reject: table {name} has no transactions on the target");
+        Err(Error::unsupported(what).hint("copy without --reject, or give it an engine that has them"))
+    })
+}
+
+/// The difference of an object whose statement is not UTF-8.
+fn not_utf8(kind: IssueKind, made: &Named) -> Issue {
+    let [name, detail] = [&made.name, &made.sql].map(|text| without_bytes(text, "\u{fffd}"));
+    Issue { text: comment(&made.sql), ..Issue::new(kind, name, detail) }
+}
+
 /// Adds what the source has besides tables. Returns the statements that another server of the same kind gets, by the name of
 /// their table.
-fn besides(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<Named>> {
+fn besides(source: &mut Side, catalog: &mut Catalog, facts: &TargetFacts) -> Result<Vec<Named>> {
     let mut made = Vec::new();
     for others in others(source.engine) {
         for row in source.catalogue(&others.sql)? {
@@ -164,9 +196,9 @@ fn besides(source: &mut Side, catalog: &mut Catalog, same: bool) -> Result<Vec<N
                 && let Text::Remark { own: sql, .. } | Text::Statement(sql) = &own
                 && !sql.is_empty()
             {
-                is_carried = check(sql).is_ok();
+                is_carried = facts.takes_bytes || check(sql).is_ok();
                 let name = table.unwrap_or_default().to_owned();
-                made.extend((same && is_carried).then(|| Named { name, sql: sql.clone() }));
+                made.extend((facts.same_server && is_carried).then(|| Named { name, sql: sql.clone() }));
             }
             let left = catalog.leave_text(others.kind, table, text(&row, 1), own);
             left.carried = is_carried;

@@ -11,7 +11,6 @@ use crate::planner::plan;
 use crate::pool::{Halt, Pool};
 use crate::refused::{is_another, refusals, refuse_existing};
 use crate::reject::Rejects;
-use crate::rows::can_try;
 use crate::sql::{Side, in_transaction, only_refused};
 use crate::state::{self, State, Whole};
 use crate::verify::Of;
@@ -126,6 +125,7 @@ impl<'a> Copy<'a> {
             let own = engine.dialect.facts(&mut self.source)?;
             facts.same_server = own.edition == facts.edition;
             if own.encoding == facts.encoding {
+                facts.takes_bytes = facts.encoding == "SQL_ASCII";
                 facts.encoding.clear();
             }
         }
@@ -170,7 +170,6 @@ impl<'a> Copy<'a> {
         events: &mut dyn FnMut(Event<'_>),
     ) -> Result<Vec<TableDone>> {
         let restart = how.restart;
-        how.reject.map_or(Ok(()), |_| can_try(&mut self.target, &plan.tables))?;
         let mut whole = Whole {
             fingerprint: self.fingerprint(plan),
             source: self.source.name.clone(),
@@ -250,7 +249,6 @@ impl<'a> Copy<'a> {
             let one = self.make(table, begun, &there, &state, &mut whole, jobs);
             works.push(one.map_err(|error| error.context(format!("table {}", table.name)))?);
         }
-        how.reject.map_or(Ok(()), |_| can_try(&mut self.target, &plan.tables))?;
         how.reject.map_or(Ok(()), |file| file.keep(&whole.fingerprint, &works))?;
         let pool = Pool::new(works, &halt, plan.parts == Parts::Data);
         self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events)?;
@@ -264,6 +262,7 @@ impl<'a> Copy<'a> {
             return Err(error);
         }
         plan.after.iter().try_for_each(|named| self.target.run(&named.sql))?;
+        self.target.engine.written.iter().try_for_each(|statement| self.target.run(statement))?;
         events(Event::Done(&done));
         let kept = whole.kept;
         self.end(namespace, &mut whole, kept, &made)?;

@@ -4,7 +4,7 @@ use crate::catalog::Table;
 use crate::engines::engine::Engine;
 pub use crate::engines::engine::{GAP, Side};
 use crate::page::PageSize;
-use crate::script::{NOT_UTF8, quoted};
+use crate::script::{push_bytes, quoted};
 use kurabe_core::collection::Collection;
 use kurabe_core::driver::Prepared;
 use kurabe_core::operation::Operation;
@@ -180,7 +180,7 @@ impl Side {
     }
 }
 
-/// The rows of a reply, as text, with [`NOT_UTF8`].
+/// The rows of a reply, as text, with marks of bytes that are none.
 fn rows_of(reply: &Reply) -> Vec<Row> {
     let field = |row, column| match reply.field(row, column)? {
         Value::Null => None,
@@ -188,10 +188,12 @@ fn rows_of(reply: &Reply) -> Vec<Row> {
         Value::Bool(truth) => Some(u8::from(truth).to_string()),
         Value::Text(text) => Some(text.to_owned()),
         Value::Bytes(bytes) => {
-            let chunks = bytes.utf8_chunks();
-            let parts =
-                chunks.map(|part| [part.valid(), if part.invalid().is_empty() { "" } else { NOT_UTF8 }]);
-            Some(parts.flatten().collect())
+            let mut text = String::new();
+            for part in bytes.utf8_chunks() {
+                text.push_str(part.valid());
+                push_bytes(&mut text, part.invalid());
+            }
+            Some(text)
         }
     };
     (0..reply.rows()).map(|row| (0..reply.width()).map(|at| field(row, at)).collect()).collect()

@@ -43,6 +43,8 @@ pub struct Wanted {
     pub page: PageSize,
     /// What the user says of types.
     pub casts: UserCasts,
+    /// Whether rows that the target refuses are taken elsewhere.
+    pub rejects: bool,
 }
 
 impl Wanted {

@@ -208,6 +208,39 @@ fn index_names_and_comments_that_are_not_utf8_hinder_no_other_copy() {
     Done::default().between(&wide, &any, &all()).unwrap();
 }
 
+/// Between databases without an encoding, they are made with their bytes.
+#[test]
+fn names_and_labels_that_are_not_utf8_are_carried_listed_or_refused_with_their_table() {
+    let Some(server) = Place::new("postgres") else { return };
+    let from = database(&server, "any_names", "SQL_ASCII");
+    let types = r#"DO $$ BEGIN EXECUTE E'CREATE TYPE mood AS ENUM (''caf\xe9'', ''\\\xe9'''''')';
+        EXECUTE E'CREATE SEQUENCE "s\xe9''\\"'; EXECUTE E'SELECT setval(''"s\xe9''''\\"'', 7)'; END $$"#;
+    run(&from, &["CREATE TABLE d (id int PRIMARY KEY)", types]);
+    let wide = || Place::new("postgres").unwrap();
+    let to = wide();
+    let (plan, _) = Done::default().between(&from, &to.url(), &all()).unwrap();
+    assert_lists(&plan, &[("view", "mood caf\u{fffd}"), ("view", "s\u{fffd}'\\ SEQUENCE")]);
+    assert_eq!(to.ask("SELECT count(*) FROM pg_enum"), "0");
+    run(&from, &["ALTER TABLE d ADD x mood"]);
+    let error = Done::default().between(&from, &wide().url(), &all()).unwrap_err().to_string();
+    assert!(error.contains("table d") && error.contains("not UTF-8"), "{error}");
+    let of_table = r#"DO $$ BEGIN EXECUTE E'CREATE INDEX "i\xe9" ON d (id)'; EXECUTE E'COMMENT ON TABLE d IS ''caf\xe9''';
+        EXECUTE E'ALTER TABLE d ADD t text DEFAULT ''caf\xe9'''; END $$"#;
+    run(&from, &[of_table]);
+    let to = database(&server, "any_names_too", "SQL_ASCII");
+    let (plan, _) = Done::default().between(&from, &to, &all()).unwrap();
+    assert!(plan.issues.is_empty(), "{:?}", plan.issues);
+    for sql in [
+        "SELECT md5(string_agg(enumlabel::text, ',' ORDER BY enumsortorder)) FROM pg_enum",
+        "SELECT md5(string_agg(relname::text, ',' ORDER BY relname)) FROM pg_class WHERE relnamespace = 'public'::regnamespace",
+        "SELECT md5(obj_description('d'::regclass) || column_default) FROM information_schema.columns WHERE column_name = 't'",
+        "SELECT last_value::text FROM pg_sequences",
+    ] {
+        let [ours, theirs] = [&from, &to].map(|url| side(url).value(sql).unwrap());
+        assert!(ours.is_some() && ours == theirs, "{sql}");
+    }
+}
+
 /// Zero characters, which MySQL has in defaults and comments, and no other engine.
 #[test]
 fn zero_characters_of_definitions_are_written_for_mysql() {

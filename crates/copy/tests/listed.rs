@@ -239,7 +239,7 @@ fn objects_of_any_kind_are_listed_by_the_servers_own_description() {
             ("view", "=== operator"),
             ("view", "cfg text search configuration"),
             ("view", "dict text search dictionary"),
-            ("view", "rng type"),
+            ("view", "rng RANGE"),
             ("view", "t publication pub"),
             ("view", "cast integer pair"),
             ("view", "coll collation"),

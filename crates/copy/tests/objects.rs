@@ -265,9 +265,9 @@ fn leftovers_are_statements_or_comments() {
     let error = crate::common::copy(&low, &to.url(), "").unwrap_err().to_string();
     assert!(error.contains("permission denied") && error.contains("--exclude secret"), "{error}");
     from.ask("DROP TABLE secret");
-    let objects = "CREATE VIEW v WITH (security_barrier) AS SELECT id FROM t WHERE id > 0 WITH LOCAL CHECK OPTION; \
+    let objects = "CREATE VIEW v WITH (security_barrier) AS SELECT id FROM t WHERE id > 0 WITH LOCAL CHECK OPTION; ALTER VIEW v ALTER id SET DEFAULT 9; \
                    CREATE POLICY po ON t AS RESTRICTIVE FOR UPDATE TO PUBLIC USING (id > 0) WITH CHECK (id > 1); \
-                   CREATE RULE ru AS ON DELETE TO t WHERE old.id = 3 DO INSTEAD NOTHING; \
+                   CREATE RULE ru AS ON DELETE TO t WHERE old.id = 3 DO INSTEAD NOTHING; ALTER TABLE t ENABLE ALWAYS RULE ru; \
                    ALTER TABLE t ENABLE ROW LEVEL SECURITY";
     from.ask(&format!(
         "CREATE TABLE t (id int PRIMARY KEY); {objects}; CREATE TABLE p (id int) PARTITION BY RANGE (id); CREATE TABLE zero (); \
@@ -284,7 +284,8 @@ fn leftovers_are_statements_or_comments() {
     for sql in [
         "SELECT reloptions, pg_get_viewdef(oid) FROM pg_class WHERE relname = 'v'",
         "SELECT * FROM pg_policies",
-        "SELECT * FROM pg_rules WHERE schemaname = 'public'",
+        "SELECT * FROM pg_rules WHERE schemaname = 'public'; SELECT ev_enabled FROM pg_rewrite WHERE rulename = 'ru'",
+        "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'v'::regclass",
         "SELECT relrowsecurity FROM pg_class WHERE relname = 't'",
         "SELECT count(*) FROM pg_class WHERE relname = 'zero'",
     ] {

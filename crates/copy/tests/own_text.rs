@@ -72,6 +72,17 @@ fn mysql_tables_keep_their_own_text() {
     assert!(lists(&planned(&from, &to).unwrap(), "table-option", "t past"));
     copy(&from.url(), &to.url(), "table-option").unwrap();
     assert_eq!(to.ask("SELECT count(*) FROM t FOR SYSTEM_TIME ALL"), "1");
+    // Times that are columns.
+    let Some(from) = Place::new("mariadb") else { return };
+    from.ask(
+        "CREATE TABLE t (id int PRIMARY KEY, b timestamp(6) GENERATED ALWAYS AS ROW START, e timestamp(6) GENERATED ALWAYS AS ROW END, \
+           PERIOD FOR SYSTEM_TIME (b, e)) WITH SYSTEM VERSIONING; INSERT INTO t (id) VALUES (1), (2)",
+    );
+    for to in [Place::new("mariadb"), Place::new("postgres")].into_iter().flatten() {
+        copy(&from.url(), &to.url(), "table-option,time-zone").unwrap();
+        let times = |place: &Place| place.ask("SELECT CAST(b AS char(26)) FROM t ORDER BY id");
+        assert_eq!(times(&to), times(&from));
+    }
 }
 
 #[test]
@@ -110,5 +121,28 @@ fn postgres_tables_keep_the_servers_own_text() {
         "INSERT INTO c (a, b) VALUES (1, 1) RETURNING id; INSERT INTO person (s) VALUES ('x') RETURNING id, o",
     ] {
         assert_eq!(to.ask(sql), from.ask(sql), "{sql}");
+    }
+}
+
+/// What stands in the catalogue beside a type, a table or an index.
+#[test]
+fn properties_of_postgres_that_no_definition_has_are_kept() {
+    let sql = "CREATE DOMAIN d AS int CHECK (value > 0); CREATE UNLOGGED SEQUENCE q; \
+        CREATE TYPE f AS RANGE (subtype = float8, subtype_diff = float8mi); CREATE TYPE r AS RANGE (subtype = text, collation = \"C\"); \
+        CREATE TABLE t (id int PRIMARY KEY, v d, f f, r r, x text) WITH (fillfactor = 70, toast.autovacuum_enabled = false); \
+        INSERT INTO t VALUES (1, 50, '[1.5,2)', '[a,b]', 'x'); CREATE INDEX e ON t ((id + 1)); ALTER INDEX e ALTER COLUMN 1 SET STATISTICS 44; \
+        ALTER DOMAIN d ADD CONSTRAINT nv CHECK (value < 9) NOT VALID; COMMENT ON CONSTRAINT nv ON DOMAIN d IS 'nv'; \
+        CREATE STATISTICS st ON id, v FROM t; ALTER STATISTICS st SET STATISTICS 33";
+    let Some((from, to)) = same("postgres", sql, "") else { return };
+    for sql in [
+        "SELECT conname, pg_get_constraintdef(oid), obj_description(oid) FROM pg_constraint WHERE contypid = 'd'::regtype ORDER BY 1",
+        "SELECT rngsubtype::regtype, rngsubdiff, rngcollation::regcollation FROM pg_range WHERE rngtypid >= 16384 ORDER BY 1",
+        "SELECT reloptions FROM pg_class WHERE oid = (SELECT reltoastrelid FROM pg_class WHERE relname = 't')",
+        "SELECT stxstattarget, attstattarget, relpersistence FROM pg_statistic_ext, pg_attribute, pg_class \
+         WHERE attrelid = 'e'::regclass AND relname = 'q'",
+        "SELECT * FROM t",
+    ] {
+        let there = from.ask(sql);
+        assert!(!there.is_empty() && to.ask(sql) == there, "{sql}: {there}");
     }
 }

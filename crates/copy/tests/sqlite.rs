@@ -249,3 +249,13 @@ fn text_that_is_not_utf8_is_carried_cast_refused_or_named() {
     assert_eq!(to.ask("SELECT string_agg(id::text, ',' ORDER BY id) FROM t"), "1,3");
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 1);
 }
+
+#[test]
+fn largest_number_of_a_key_has_no_next_one() {
+    let (from, Some(to)) = (Place::sqlite(), Place::new("postgres")) else { return };
+    from.ask("CREATE TABLE t (id INTEGER PRIMARY KEY, x INT); INSERT INTO t VALUES (9223372036854775807, 1), (-9223372036854775808, 2)");
+    copy_all(&from, &to).unwrap();
+    assert_eq!(to.ask("SELECT min(id), max(id) FROM t"), "-9223372036854775808|9223372036854775807");
+    let (is_there, _, error) = to.try_ask("INSERT INTO t (x) VALUES (3)");
+    assert!(!is_there && error.contains("reached maximum value"), "{error}");
+}

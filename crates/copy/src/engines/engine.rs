@@ -53,6 +53,9 @@ impl Undo {
 /// An expression of a column or a value.
 pub type Expression = fn(&str) -> String;
 
+/// A statement that takes rows, for a quoted table and its quoted columns.
+pub type Load = fn(&str, &str) -> String;
+
 /// A hash of 64 bits of a value, of which there are the type, the column, whether it may be null, and the hash of the values before it.
 pub type Hash = fn(&str, &str, bool, String) -> String;
 
@@ -61,6 +64,8 @@ pub type Hash = fn(&str, &str, bool, String) -> String;
 pub struct Sums {
     /// The text of a row of these texts. Of those at the end that are null, an earlier one says it.
     pub row: fn(&str) -> String,
+    /// The number of characters of a text.
+    pub length: fn(&str) -> String,
     /// The text, or this one if it is null.
     pub or: fn(&str, &str) -> String,
     /// The sum of the first 56 bits of the SHA-256 of this text, or of these bytes, in each row.
@@ -83,8 +88,8 @@ pub struct Engine {
     pub longest_name: usize,
     /// What a backslash means in a text literal.
     pub backslash: Backslash,
-    /// Whether names may be in brackets.
-    pub has_brackets: bool,
+    /// How a text of SQL is divided into tokens.
+    pub syntax: kurabe_protocol::sql::Dialect,
     /// The line by which the engine's client takes this sign as the end of a statement, after which that one was it.
     pub delimiter: Option<fn(&str, &str) -> String>,
     /// The statements with which a file for the engine's client begins.
@@ -97,6 +102,8 @@ pub struct Engine {
     pub begin_reading: Option<&'static str>,
     /// Statements more for a session that writes.
     pub writing: &'static [&'static str],
+    /// Statements of such a session before its last commit.
+    pub written: &'static [&'static str],
     /// Statements more for a session that writes into tables with keys.
     pub writing_into_keys: &'static [&'static str],
     /// Whether only one session can insert rows at a time.
@@ -123,9 +130,9 @@ pub struct Engine {
     pub insert_limits: (usize, usize),
     /// The statement that takes rows as text ([`Bulk::load_text`](kurabe_core::driver::Bulk::load_text)), for a quoted
     /// table and its quoted columns; `None` if the engine has none. The text is that of PostgreSQL's `COPY`.
-    pub load_text: Option<fn(&str, &str) -> String>,
-    /// The query whose answer is that of another one as lines that `load_text` takes.
-    pub send_text: Option<fn(&str) -> String>,
+    pub load_text: Option<Load>,
+    /// The query whose answer is that of another one as tuples in binary, and the statement that takes these; `None` without any.
+    pub pass_through: Option<(Expression, Load)>,
     /// How its server computes digests of rows; `None` if it has none that others have.
     pub sums: Option<Sums>,
     /// The clause of a column that can be null, with a leading space.
@@ -191,13 +198,14 @@ impl Engine {
             quote: '"',
             longest_name: 63,
             backslash: Backslash::Plain,
-            has_brackets: false,
+            syntax: kurabe_protocol::sql::Dialect::STANDARD,
             delimiter: None,
             script: "",
             has_narrow_names: false,
             reading: &[],
             begin_reading: None,
             writing: &[],
+            written: &[],
             writing_into_keys: &[],
             has_one_writer: false,
             default_fraction: 6,
@@ -211,7 +219,7 @@ impl Engine {
             characters: |column| format!("CHAR_LENGTH({column})"),
             insert_limits: (500, 20_000),
             load_text: None,
-            send_text: None,
+            pass_through: None,
             sums: None,
             nullable: "",
             only: "",

@@ -63,6 +63,7 @@ pub struct Identity {
 
 /// Facts of a target's server.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of a server that do not depend on one another")]
 pub struct TargetFacts {
     /// The collation that compares text by bytes, where a table has one.
     pub by_bytes: String,
@@ -84,6 +85,10 @@ pub struct TargetFacts {
     pub encoding: String,
     /// Whether the source's server is of the same engine and edition.
     pub same_server: bool,
+    /// The tables that exist without transactions.
+    pub loose: Vec<String>,
+    /// Whether source and target are databases of PostgreSQL without an encoding, which take all bytes.
+    pub takes_bytes: bool,
     /// The setting by which it refuses tables without a primary key, if it does.
     pub requires_keys: Option<&'static str>,
 }

@@ -38,6 +38,11 @@ pub(super) fn query(engine: &str, name: &str) -> &'static str {
     found.map_or("", String::as_str)
 }
 
+/// An expression of a column, with its quoted name for each `{x}`.
+pub(super) fn expression(engine: &str, name: &str, x: &str) -> String {
+    query(engine, name).replace("{x}", x)
+}
+
 /// What an engine has besides tables.
 pub(crate) fn others(engine: &Engine) -> &'static [Others] {
     FILES.get(&*engine.name.to_lowercase()).map_or(&[], |file| &file.others)

@@ -42,23 +42,17 @@ pub fn stream<T>(
 /// The error of a page that the target refused, with the name of the first row that it refuses. Only a server's error is about a
 /// row that has no name yet. A table without transactions keeps the rows of each attempt.
 pub fn with_row(side: &mut Side, table: &TablePlan, page: &Page, error: Error) -> Error {
-    if error.kind() != ErrorKind::Server || can_try(side, std::slice::from_ref(table)).is_err() {
+    let is_loose = |side: &mut Side| {
+        let loose = side.engine.dialect.without_transactions(side)?;
+        Ok::<_, Error>(loose.iter().any(|name| table.to.eq_ignore_ascii_case(name)))
+    };
+    if error.kind() != ErrorKind::Server || is_loose(side).unwrap_or(true) {
         return error;
     }
     match refused_rows(side, table, page, 1).unwrap_or_default().pop() {
         Some((row, why)) => why.context(format!("{}{}", table.name, write::named(table, page, row))),
         None => error,
     }
-}
-
-/// Refuses to find rows that the target refuses where a table of it keeps the rows of an insert that fails.
-pub fn can_try(side: &mut Side, tables: &[TablePlan]) -> Result<()> {
-    let mut loose = side.engine.dialect.without_transactions(side)?;
-    loose.retain(|name| tables.iter().any(|table| table.to.eq_ignore_ascii_case(name)));
-    loose.first().map_or(Ok(()), |name| {
-        let what = format!("{}: --reject: table {name} has no transactions", side.name);
-        Err(Error::unsupported(what).hint("copy without --reject, or give it an engine that has them"))
-    })
 }
 
 /// The first rows of a page that the target refuses, so many at most, each with the reason, found by halves. Nothing is changed.

@@ -3,12 +3,12 @@
 
 use crate::canonical::{Reading, push, push_mended};
 use crate::engines::engine::Engine;
-use crate::page::{Cell, Encoded, Page};
+use crate::page::{BINARY, Cell, Encoded, Page};
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::script::quoted;
 use crate::sql::{GAP, ROWS, Side, all_of};
 use crate::state::Range;
-use crate::types::Kind;
+use crate::types::{Class, Kind};
 use crate::verify::{Checks, Forms, Of};
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -35,8 +35,8 @@ pub struct Reader<'a> {
     key: Vec<usize>,
     /// What verification reads of each row, and the first position of it.
     checks: Option<(Checks<'a>, usize)>,
-    /// Whether rows come as the lines that the target loads. The key's fields are then those of a line.
-    is_lines: bool,
+    /// Whether rows come as the tuples that the target loads. The key's fields are then those of a tuple.
+    is_tuples: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -51,12 +51,9 @@ impl<'a> Reader<'a> {
         bounds: Range,
         digests: bool,
     ) -> Result<Self> {
-        let send = engine.send_text.filter(|_| after.is_none() && !digests && is_sent_as_text(table));
+        let pass = engine.pass_through.filter(|_| after.is_none() && !digests && passes(engine, table));
         let read = |column: &ColumnPlan| {
-            // In a line, a value is as its type's own function writes it.
-            let name = quoted(engine, &column.name);
-            let is_own = send.is_some() && column.read == engine.dialect.read(&column.kind, &name);
-            if is_own { name } else { column.read.clone() }
+            if pass.is_some() { quoted(engine, &column.name) } else { column.read.clone() }
         };
         let mut list: Vec<String> = table.columns.iter().map(read).collect();
         let mut key = Vec::new();
@@ -123,14 +120,14 @@ impl<'a> Reader<'a> {
             let _ = write!(sql, " ORDER BY {}", by.join(", "));
         }
         debug_assert_eq!(sql.matches(GAP).count(), parameters.len());
-        let sql = send.map_or_else(|| sql.clone(), |send| send(&sql));
+        let sql = pass.map_or_else(|| sql.clone(), |(send, _)| send(&sql));
         let reading = |column: &ColumnPlan| Reading {
             class: column.kind.class,
             hex: engine.bytes_as_hex,
             exact: column.exact,
         };
         let readings = table.columns.iter().map(reading).collect();
-        Ok(Self { table, readings, sql, parameters, key, checks, is_lines: send.is_some() })
+        Ok(Self { table, readings, sql, parameters, key, checks, is_tuples: pass.is_some() })
     }
 
     /// Passes on all rows, in canonical form and as the target holds them, with the key of each page's last row.
@@ -140,12 +137,12 @@ impl<'a> Reader<'a> {
         let parameters = parameters.collect::<Result<Vec<Encoded<'_>>>>()?;
         let values: Vec<Value<'_>> = parameters.iter().map(Encoded::value).collect();
         side.pages(&self.sql, &values, self.table.page, &mut |reply| {
-            if self.is_lines {
-                let mut page = Page::new(1);
-                page.is_lines = true;
-                (0..reply.rows())
-                    .for_each(|row| page.push(Cell::Bytes(reply.field_bytes(row, 0).unwrap_or_default())));
-                return each(Read { last: self.last_of_line(&page)?, page, digests: Vec::new() });
+            if self.is_tuples {
+                let page = Self::passed_through(reply);
+                return match page.rows() {
+                    0 => Ok(()),
+                    _ => each(Read { last: self.last_passed(&page)?, page, digests: Vec::new() }),
+                };
             }
             let mut page = Page::new(self.readings.len());
             for row in 0..reply.rows() {
@@ -175,12 +172,23 @@ impl<'a> Reader<'a> {
         Ok(Some(key))
     }
 
-    /// The key of the last line.
-    fn last_of_line(&self, page: &Page) -> Result<Option<Page>> {
+    /// The tuples as they came. The header comes with the first one, and the trailer as a further one.
+    fn passed_through(reply: &Reply) -> Page {
+        let mut page = Page::new(1);
+        page.is_tuples = true;
+        let [begin, end] = BINARY;
+        let rows = (0..reply.rows()).filter_map(|row| reply.field_bytes(row, 0));
+        let tuples = rows.map(|row| row.strip_prefix(begin).unwrap_or(row)).filter(|tuple| *tuple != end);
+        tuples.for_each(|tuple| page.push(Cell::Bytes(tuple)));
+        page
+    }
+
+    /// The key of the last tuple.
+    fn last_passed(&self, page: &Page) -> Result<Option<Page>> {
         let mut key = Page::new(self.key.len());
         for at in &self.key {
             let Cell::Int(field) = page.cell(page.rows() - 1, *at) else {
-                return Err(Error::new(ErrorKind::Internal, "a line of COPY without its key"));
+                return Err(Error::new(ErrorKind::Internal, "a row of COPY without its key"));
             };
             key.push(Cell::Int(field));
         }
@@ -192,14 +200,18 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether all values go to the target as they are, and a line shows how far the copy is. Generated columns are not loaded.
-fn is_sent_as_text(table: &TablePlan) -> bool {
-    let is_as_it_is = |column: &ColumnPlan| column.exact && column.written && column.mend.is_empty();
-    let is_known = match &table.resume {
-        Resume::Columns(columns) => columns.iter().all(|at| table.columns[*at].kind.class.is_whole()),
-        resume => *resume == Resume::Restart,
+/// Whether all values go to the target as they are, and a tuple shows how far the copy is. Generated columns are not loaded.
+fn passes(engine: &Engine, table: &TablePlan) -> bool {
+    let is_as_it_is = |column: &ColumnPlan| {
+        let own = engine.dialect.read(&column.kind, &quoted(engine, &column.name));
+        column.has_binary && column.written && column.mend.is_empty() && column.read == own
     };
-    is_known && !table.columns.is_empty() && table.columns.iter().all(is_as_it_is)
+    let is_whole =
+        |at: &usize| matches!(table.columns[*at].kind.class, Class::Int16 | Class::Int32 | Class::Int64);
+    let resume = if let Resume::Columns(columns) = &table.resume { columns } else { &table.key };
+    !table.columns.is_empty()
+        && table.columns.iter().all(is_as_it_is)
+        && table.key.iter().chain(resume).all(is_whole)
 }
 
 fn field(reply: &Reply, row: usize, at: usize) -> Value<'_> {

@@ -1,7 +1,7 @@
 //! Pages as many rows of an insert, or as text in the engine's own way to load it.
 
 use crate::engines::engine::Engine;
-use crate::page::{Cell, Encoded, Page};
+use crate::page::{BINARY, Cell, Encoded, Page};
 use crate::plan::TablePlan;
 use crate::script::quoted;
 use crate::sql::Side;
@@ -9,6 +9,7 @@ use crate::types::Class;
 use kurabe_core::driver::Prepared;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
+use std::borrow::Cow;
 use std::io::Write as _;
 
 /// A value as a parameter for a column that an engine stores as this class.
@@ -134,7 +135,7 @@ impl<'a> Writer<'a> {
     fn load(&mut self, side: &mut Side, page: &Page) -> Result<bool> {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
-        let rows = if page.is_lines { 0 } else { page.rows() };
+        let rows = if page.is_tuples { 0 } else { page.rows() };
         for row in 0..rows {
             for (number, at) in self.written.iter().enumerate() {
                 if number > 0 {
@@ -144,12 +145,18 @@ impl<'a> Writer<'a> {
             }
             text.push(b'\n');
         }
-        let statement = self.load.as_deref().unwrap_or_default();
-        let lines = if page.is_lines { page.bytes() } else { &text };
-        let loaded = side.session.bulk().and_then(|bulk| bulk.load_text(statement, lines));
+        let mut statement = Cow::Borrowed(self.load.as_deref().unwrap_or_default());
+        if let Some((_, load)) = side.engine.pass_through.filter(|_| page.is_tuples) {
+            let [begin, end] = BINARY;
+            for part in [begin, page.bytes(), end] {
+                text.extend_from_slice(part);
+            }
+            statement = load(&quoted(side.engine, &self.table.to), &names(side.engine, self.table)).into();
+        }
+        let loaded = side.session.bulk().and_then(|bulk| bulk.load_text(&statement, &text));
         self.text = text;
         match loaded {
-            Err(error) if error.kind() == ErrorKind::Unsupported && !page.is_lines => {
+            Err(error) if error.kind() == ErrorKind::Unsupported && !page.is_tuples => {
                 self.load = None;
                 Ok(false)
             }

@@ -47,19 +47,19 @@ pub fn digest(engine: &Engine, table: &TablePlan, of: Of) -> Option<String> {
         }
         let text = engine.dialect.agreed(of_side, column.exact, &name)?;
         if kind.class.is_text() {
-            free.push((text, column.nullable));
+            free.push((text, (sums.length)(&name), column.nullable));
         } else {
             fixed.push(if column.nullable { (sums.or)(&text, "n") } else { text });
         }
     }
     let last = free.len().saturating_sub(1);
     // The length of the last one says only whether it is null.
-    for (_, (text, nullable)) in free.iter().enumerate().filter(|(at, (_, nullable))| *nullable || *at < last)
+    for (_, (_, length, nullable)) in
+        free.iter().enumerate().filter(|(at, (_, _, nullable))| *nullable || *at < last)
     {
-        let length = (engine.octets)(text);
-        fixed.push(if *nullable { (sums.or)(&length, "n") } else { length });
+        fixed.push(if *nullable { (sums.or)(length, "n") } else { length.clone() });
     }
-    fixed.extend(free.into_iter().map(|(text, _)| text));
+    fixed.extend(free.into_iter().map(|(text, ..)| text));
     // Functions have at most a hundred parameters.
     (fixed.len() < 90).then(|| (sums.sum)(&(sums.row)(&fixed.join(", "))))
 }

@@ -17,6 +17,7 @@ fn column(declared: &str) -> Column {
         collation: Collation::Bytes,
         generated: None,
         next: None,
+        has_binary: false,
     }
 }
 

@@ -1,7 +1,9 @@
 //! [`kurabe_copy::script`]: what is written between quotes, after a comment's sign, and as a statement of a file.
 
 use kurabe_copy::engines::{Engine, of_scheme};
-use kurabe_copy::script::{NOT_UTF8, check, comment, literal, mask, quoted, statement};
+use kurabe_copy::script::{
+    check, comment, executed, literal, mask, push_bytes, quoted, statement, without_bytes,
+};
 
 fn engine(scheme: &str) -> &'static Engine {
     of_scheme(scheme).unwrap()
@@ -17,7 +19,7 @@ fn quotes_of_names_and_texts_are_doubled_by_the_rules_of_their_reader() {
     assert_eq!(literal(postgres, "it's \\").unwrap(), "E'it''s \\\\'");
     assert_eq!(literal(mysql, "it's \\").unwrap(), "'it''s \\\\'");
     assert_eq!(literal(mysql, "a\0b").unwrap(), "'a\\0b'");
-    let other = format!("a{NOT_UTF8}b");
+    let other = with_byte("a", "b");
     for (engine, text) in
         [(sqlite, "a\0b"), (postgres, "a\0b"), (sqlite, &other), (postgres, &other), (mysql, &other)]
     {
@@ -27,11 +29,28 @@ fn quotes_of_names_and_texts_are_doubled_by_the_rules_of_their_reader() {
     assert!(check("a\u{fffd}\n").is_ok() && check("\0").is_err());
 }
 
+/// A text with a byte that is not UTF-8.
+fn with_byte(before: &str, after: &str) -> String {
+    let mut text = before.to_owned();
+    push_bytes(&mut text, &[0xe9]);
+    text + after
+}
+
+/// The server reads the escapes of the statement, and the statement those of the literal in it.
+#[test]
+fn bytes_that_are_not_utf8_are_executed_as_escapes_of_a_literal() {
+    assert_eq!(executed("SELECT '\\'"), "SELECT '\\'");
+    let sql = with_byte("SELECT '\\", "''é'");
+    assert_eq!(executed(&sql), "DO E'BEGIN EXECUTE E''SELECT ''''\\\\\\\\\\xe9''''''''é''''''; END'");
+    assert_eq!(without_bytes(&sql, "?"), "SELECT '\\?''é'");
+    assert_eq!(without_bytes(&with_byte("", ""), ""), "");
+}
+
 #[test]
 fn each_line_of_a_comment_is_one() {
     assert_eq!(comment("a\nb\rc\r\nd"), "-- a\n-- b\n-- c\n-- d");
     assert_eq!(comment("a\tb\u{b}c\0"), "-- a\tb\u{fffd}c\u{fffd}");
-    assert_eq!(comment(&format!("a{NOT_UTF8}b")), "-- a\u{fffd}b");
+    assert_eq!(comment(&with_byte("a", "b")), "-- a\u{fffd}b");
     assert_eq!(comment(""), "-- ");
 }
 

@@ -154,7 +154,7 @@ pub trait Bulk {
     /// says no; the error of `rows`; the server's error. The session must not be used after an error.
     fn write_rows(&mut self, collection: &Arc<Collection>, rows: &mut dyn RowSource) -> Result<Moved>;
 
-    /// Executes a statement that takes rows from this connection in the engine's own text format, such as PostgreSQL's
+    /// Executes a statement that takes rows from this connection in one of the engine's own formats, such as PostgreSQL's
     /// `COPY … FROM STDIN`, with these rows. It may be a part of a transaction. Returns the number of rows that the
     /// server added.
     ///

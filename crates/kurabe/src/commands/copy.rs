@@ -134,6 +134,7 @@ fn wanted(options: &CopyOptions) -> Result<Wanted> {
         accepted: Accepted::parse(words(&options.accept).iter().map(String::as_str))?,
         parts,
         casts,
+        rejects: options.reject.is_some(),
     })
 }
 

@@ -43,16 +43,17 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
             for column in table.columns.iter_mut().filter(|column| column.name == name) {
                 column.default = DefaultValue::Null;
             }
-            table.native = None;
             lossy.push((table.name.clone(), name, line.trim().to_owned()));
         }
+    }
+    for at in 0..catalog.tables.len() {
+        options(&mut catalog, at);
     }
     for (table, column, line) in lossy {
         let text = if line.contains('\0') { "bytes that are no text" } else { &line };
         catalog.leave(IssueKind::Default, Some(&table), &column, text);
-    }
-    for at in 0..catalog.tables.len() {
-        options(&mut catalog, at);
+        // Then the rest of its text is not made either.
+        catalog.table_mut(&table).into_iter().for_each(|table| table.native = None);
     }
     Ok(catalog)
 }
@@ -353,8 +354,11 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             default,
             identity: extra.contains("auto_increment"),
             collation,
-            generated: Some(text(&row, 7).to_owned()).filter(|text| !text.is_empty()),
+            generated: Some(text(&row, 7))
+                .filter(|how| !matches!(*how, "" | "ROW START" | "ROW END"))
+                .map(str::to_owned),
             next: None,
+            has_binary: false,
         };
         if let Some(table) = catalog.table_mut(text(&row, 0)) {
             table.columns.push(column);

@@ -4,7 +4,7 @@ mod catalog;
 
 use super::engine::{Backslash, Dialect, Engine, Sums, Undo};
 use super::facts::{DocumentLimits, Documents, Identity, TargetFacts};
-use super::queries::query;
+use super::queries::{expression, query};
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::Cell;
@@ -21,6 +21,7 @@ const BY_BYTES: [&str; 3] = ["utf8mb4_nopad_bin", "utf8mb4_0900_bin", "utf8mb4_b
 pub(super) static MYSQL: Engine = Engine {
     quote: '`',
     backslash: Backslash::Escape,
+    syntax: kurabe_protocol::sql::Dialect::MYSQL,
     delimiter: Some(|new, _| format!("DELIMITER {new}")),
     script: "SET NAMES utf8mb4;\nSET SESSION sql_mode = '';\n",
     longest_name: 64,
@@ -43,6 +44,7 @@ pub(super) static MYSQL: Engine = Engine {
     insert_limits: (500, 60_000),
     sums: Some(Sums {
         row: |texts| format!("CONCAT_WS('|', {texts})"),
+        length: |text| format!("CHAR_LENGTH({text})"),
         or: |text, other| format!("COALESCE({text}, '{other}')"),
         sum: |row| format!("CAST(SUM(CAST(CONV(LEFT(SHA2({row}, 256), 14), 16, 10) AS UNSIGNED)) AS CHAR)"),
         exact: None,
@@ -71,12 +73,6 @@ struct Mysql;
 
 fn is_vector(kind: &Kind) -> bool {
     kind.declared.starts_with("vector")
-}
-
-/// A floating-point number with all its digits. Its own text has those of the type, and that of an expression at most 22 characters;
-/// in a document it has as many as it needs.
-fn all_digits(x: &str) -> String {
-    format!("CASE WHEN {x} IS NOT NULL THEN SUBSTRING_INDEX(SUBSTR(JSON_ARRAY({x} * 1e0), 2), ']', 1) END")
 }
 
 impl Dialect for Mysql {
@@ -182,17 +178,12 @@ impl Dialect for Mysql {
         let plain = |text: String| (Shape::Plain, text);
         match kind.class {
             Class::Native if is_vector(kind) => (Shape::Hex, format!("HEX(VECTOR_TO_STRING({x}))")),
-            Class::Float32 | Class::Float64 => plain(all_digits(x)),
+            Class::Float32 | Class::Float64 => plain(expression("mysql", "all_digits", x)),
             Class::Bits => plain(format!("CONV(HEX({x}), 16, 10)")),
             Class::Date => plain(format!("DATE_FORMAT({x}, '%Y-%m-%d')")),
             Class::Time => plain(format!("TIME_FORMAT({x}, '%H:%i:%s.%f')")),
             Class::Timestamp => plain(format!("DATE_FORMAT({x}, '%Y-%m-%d %H:%i:%s.%f')")),
-            // Without the session's time zone. An instant of zero is none.
-            Class::TimestampTz => {
-                let from_era = format!("'1970-01-01' + INTERVAL UNIX_TIMESTAMP({x}) SECOND");
-                let text = format!("DATE_FORMAT({from_era}, '%Y-%m-%d %H:%i:%s.%f')");
-                plain(format!("IF(YEAR({x}) = 0, '0000-00-00 00:00:00', {text})"))
-            }
+            Class::TimestampTz => plain(expression("mysql", "instant", x)),
             class if class.is_bytes() => (Shape::Hex, format!("HEX({x})")),
             Class::Geometry if !exact => (Shape::Hex, format!("HEX(ST_AsWKT({x}))")),
             class if class.is_text() || matches!(class, Class::Uuid | Class::Json | Class::Native) => {
@@ -204,21 +195,11 @@ impl Dialect for Mysql {
 
     /// Times as PostgreSQL sends them: since the year 2000, as signed integers of 32 and 64 bits.
     fn agreed(&self, kind: &Kind, exact: bool, x: &str) -> Option<String> {
-        let sent = |digits: u32, number: String| {
-            // A date that no calendar has is no number of days.
-            Some(format!("COALESCE(RIGHT(LPAD(LOWER(HEX({number})), 16, '0'), {digits}), CONCAT({x}))"))
-        };
         match kind.class {
-            Class::Date => sent(8, format!("DATEDIFF({x}, '2000-01-01')")),
-            // MariaDB's seconds have a fraction; of those before midnight, PostgreSQL has none.
-            Class::Time => sent(
-                16,
-                format!("IF({x} < '00:00:00', NULL, FLOOR(TIME_TO_SEC({x})) * 1000000 + MICROSECOND({x}))"),
-            ),
-            Class::Timestamp | Class::TimestampTz => {
-                sent(16, format!("TIMESTAMPDIFF(MICROSECOND, '2000-01-01', {x})"))
-            }
-            Class::Float32 | Class::Float64 => exact.then(|| all_digits(x)),
+            Class::Date => Some(expression("mysql", "sent_date", x)),
+            Class::Time => Some(expression("mysql", "sent_time", x)),
+            Class::Timestamp | Class::TimestampTz => Some(expression("mysql", "sent_timestamp", x)),
+            Class::Float32 | Class::Float64 => exact.then(|| expression("mysql", "all_digits", x)),
             // Without the zeros of ZEROFILL.
             class if class.is_whole() || class == Class::Decimal => Some(format!("{x} + 0")),
             class if class.is_bytes() => Some(format!("LOWER(HEX({x}))")),
@@ -259,22 +240,14 @@ impl Dialect for Mysql {
     }
 
     fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
-        let date = matches!(kind.class, Class::Date | Class::Timestamp | Class::TimestampTz);
-        match unfit {
-            IssueKind::ZeroDate if date => {
-                Some(format!("(YEAR({column}) = 0 OR MONTH({column}) = 0 OR DAYOFMONTH({column}) = 0)"))
-            }
-            // The value of a word that the type does not have.
-            IssueKind::Enum if kind.declared.starts_with("enum") => Some(format!("{column} = 0")),
-            IssueKind::TimeRange if kind.class == Class::Time => {
-                Some(format!("({column} < '00:00:00' OR {column} >= '24:00:00')"))
-            }
-            IssueKind::NulCharacter if kind.class.is_text() => {
-                // Some character sets write zeros in every character.
-                Some(format!("LOCATE(x'00', CAST(CONVERT({column} USING utf8mb4) AS BINARY)) > 0"))
-            }
-            _ => None,
-        }
+        let name = match (unfit, kind.class) {
+            (IssueKind::ZeroDate, Class::Date | Class::Timestamp | Class::TimestampTz) => "zero_date",
+            (IssueKind::Enum, _) if kind.declared.starts_with("enum") => "no_word",
+            (IssueKind::TimeRange, Class::Time) => "time_range",
+            (IssueKind::NulCharacter, class) if class.is_text() => "nul_character",
+            _ => return None,
+        };
+        Some(expression("mysql", name, column))
     }
 
     /// Counts question marks: a character that Unicode lacks becomes one.
@@ -340,6 +313,7 @@ impl Dialect for Mysql {
             folds_tables,
             folds_columns,
             edition,
+            loose: self.without_transactions(side)?,
             requires_keys,
             ..TargetFacts::default()
         })

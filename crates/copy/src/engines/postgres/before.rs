@@ -3,7 +3,7 @@
 use super::super::queries::query;
 use crate::catalog::{Catalog, Named};
 use crate::issue::IssueKind;
-use crate::sql::{Side, text, texts};
+use crate::sql::{Row, Side, text, texts};
 use kurabe_core::Result;
 use std::collections::BTreeMap;
 
@@ -32,15 +32,11 @@ pub(super) type Positions = BTreeMap<String, (i128, bool)>;
 
 /// The view `pg_sequences` does not tell the position of a sequence that has given no number since it was set.
 pub(super) fn positions(side: &mut Side) -> Result<Positions> {
-    let queries = texts(&side.catalogue(query("postgresql", "positions"))?, 0);
-    let mut positions = Positions::new();
-    for some in queries.chunks(100) {
-        for row in side.rows(&some.join(" UNION ALL "))? {
-            let last = text(&row, 1).parse().unwrap_or_default();
-            positions.insert(text(&row, 0).to_owned(), (last, text(&row, 2) == "true"));
-        }
-    }
-    Ok(positions)
+    let position = |row: &Row| {
+        let last = text(row, 1).parse().unwrap_or_default();
+        (text(row, 0).to_owned(), (last, text(row, 2) == "true"))
+    };
+    Ok(side.catalogue(query("postgresql", "positions"))?.iter().map(position).collect())
 }
 
 /// Why the numbers of a new table may be given again.

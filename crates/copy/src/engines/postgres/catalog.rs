@@ -6,7 +6,7 @@ use super::later;
 use super::renderings::{rendered, renderings};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, Index, Named, Table, Text, read_default};
 use crate::issue::IssueKind;
-use crate::script::literal;
+use crate::script::unchecked_literal;
 use crate::sql::{Side, by_object, text, texts};
 use kurabe_core::Result;
 
@@ -109,6 +109,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
             collation,
             generated: generated.then(|| default.to_owned()),
             next: next.or(number(11)),
+            has_binary: text(&row, 17) == "true",
         };
         let (Some(found), name) = (catalog.table_mut(table), text(&row, 1)) else { continue };
         let native = found.native.get_or_insert_default();
@@ -131,7 +132,8 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
                 }
             };
             if let Some(set) = set {
-                let sql = format!("SELECT pg_catalog.setval({}, {set}", literal(side.engine, sequence)?);
+                let sql =
+                    format!("SELECT pg_catalog.setval({}, {set}", unchecked_literal(side.engine, sequence));
                 native.later.push(Named { name: String::new(), sql });
             }
         }

@@ -7,17 +7,18 @@ mod renderings;
 
 use super::engine::{Backslash, Dialect, Engine, Expression, Sums};
 use super::facts::{DocumentLimits, Documents, TargetFacts};
-use super::queries::query;
+use super::queries::{expression, query};
 use crate::catalog::{Catalog, Collation, Text};
 use crate::issue::IssueKind;
 use crate::script::{literal, quoted};
 use crate::sql::{Row, Side, text, texts};
-use crate::types::{Class, Kind};
+use crate::types::{Class, Declared, Kind, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
 
 pub(super) static POSTGRES: Engine = Engine {
     backslash: Backslash::Marked,
+    syntax: kurabe_protocol::sql::Dialect::POSTGRES,
     script: "SET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\nSET check_function_bodies = off;\n",
     reading: &[
         // A whole table in the order of its key: the index gives its first rows at once, and needs no space.
@@ -26,16 +27,23 @@ pub(super) static POSTGRES: Engine = Engine {
         "SELECT pg_catalog.set_config(name, 'off', false) FROM pg_catalog.pg_settings WHERE name = 'jit'",
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     ],
+    // A server that is killed keeps the pages up to one of them. The last commit waits for the disk, with all before it.
+    writing: &["SET synchronous_commit = off"],
+    written: &["RESET synchronous_commit"],
     // Also for columns whose numbers are always the server's.
     overriding: " OVERRIDING SYSTEM VALUE",
     bytes_as_hex: true,
     octets: |column| format!("pg_catalog.octet_length({column}::text)"),
     characters: |column| format!("pg_catalog.char_length({column}::text)"),
     load_text: Some(|table, columns| format!("COPY {table} ({columns}) FROM STDIN")),
-    send_text: Some(|query| format!("COPY ({query}) TO STDOUT")),
+    pass_through: Some((
+        |query| format!("COPY ({query}) TO STDOUT (FORMAT binary)"),
+        |table, columns| format!("COPY {table} ({columns}) FROM STDIN (FORMAT binary)"),
+    )),
     sums: Some(Sums {
-        // Bytes of a database without an encoding are not converted: that would fail.
-        row: |texts| format!("pg_catalog.convert_to(pg_catalog.concat_ws('|', {texts}), {ENCODING})"),
+        // The sessions are in UTF-8, or without an encoding where the database has none.
+        row: |texts| format!("pg_catalog.textsend(pg_catalog.concat_ws('|', {texts}))"),
+        length: |text| format!("pg_catalog.char_length({text})"),
         or: |text, other| format!("coalesce(({text})::text, '{other}')"),
         sum: |row| {
             let bytes = format!("pg_catalog.substring(pg_catalog.sha256({row}), 1, 7)");
@@ -53,10 +61,6 @@ pub(super) static POSTGRES: Engine = Engine {
     sign,
     ..Engine::of("PostgreSQL", &["postgres", "postgresql"], &Postgres)
 };
-
-/// The encoding in which a digest has its texts.
-const ENCODING: &str =
-    "CASE pg_catalog.getdatabaseencoding() WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END";
 
 /// The text by which a query of the catalogue is read: it is parsed where the session searches `pg_catalog` alone, so that no
 /// function and no operator of others is found (CVE-2018-1058), and runs with the user's own search path, by which the server
@@ -89,7 +93,7 @@ fn written(format: &str, x: &str) -> String {
 fn hash(declared: &str, x: &str, nullable: bool, row: String) -> String {
     let or = |x: &str, other| if nullable { format!("coalesce({x}, '{other}')") } else { x.to_owned() };
     let row = if nullable { format!("pg_catalog.hashint4extended(({x} IS NULL)::int4, {row})") } else { row };
-    let sent = match declared.split('(').next().unwrap_or_default() {
+    let sent = match Declared::parse(declared).base.as_str() {
         "smallint" => return format!("pg_catalog.hashint2extended({}, {row})", or(x, "0")),
         "integer" => return format!("pg_catalog.hashint4extended({}, {row})", or(x, "0")),
         "text" | "character varying" => {
@@ -171,12 +175,7 @@ impl Dialect for Postgres {
 
     /// What the server sends of a value in binary, or writes by another function than the type's own.
     fn check(&self, kind: &Kind, exact: bool, x: &str) -> (Shape, String) {
-        let era = |first: &str, pattern: &str, from: String| {
-            let text = format!(
-                "pg_catalog.to_char({from}, '{pattern}') || CASE WHEN {x} < '{first}' THEN ' BC' ELSE '' END"
-            );
-            (Shape::Plain, format!("CASE WHEN pg_catalog.isfinite({x}) THEN {text} ELSE {x}::text END"))
-        };
+        let plain = |name: &str| (Shape::Plain, expression("postgresql", name, x));
         let hex = |shape: Shape, bytes: String| (shape, format!("pg_catalog.encode({bytes}, 'hex')"));
         match kind.class {
             Class::Bool => (Shape::Plain, format!("{x}::int::text")),
@@ -188,21 +187,15 @@ impl Dialect for Postgres {
             Class::Blob => hex(Shape::Hex, x.to_owned()),
             Class::Char => hex(Shape::Hex, format!("pg_catalog.bpcharsend({x})")),
             Class::Uuid => hex(Shape::Plain, format!("pg_catalog.uuid_send({x})")),
-            Class::Date => era("0001-01-01", "YYYY-MM-DD", x.to_owned()),
-            Class::Time => (Shape::Plain, format!("pg_catalog.to_char({x}::interval, 'HH24:MI:SS.US')")),
-            Class::Timestamp => era("0001-01-01", "YYYY-MM-DD HH24:MI:SS.US", x.to_owned()),
-            Class::TimestampTz => {
-                era("0001-01-01 00:00:00+00", "YYYY-MM-DD HH24:MI:SS.US", format!("{x} AT TIME ZONE 'UTC'"))
-            }
+            Class::Date => plain("date"),
+            Class::Time => plain("time"),
+            Class::Timestamp => plain("timestamp"),
+            Class::TimestampTz => plain("instant"),
             // Numbers of objects are not those of another server, nor are types in arrays of types of one's own.
             Class::Native
                 if exact && !kind.declared.starts_with("reg") && !kind.declared.starts_with("acl") =>
             {
-                let own = format!("pg_catalog.textsend({})", written("%L", x));
-                let sent = format!(
-                    "CASE WHEN pg_catalog.pg_typeof({x})::oid < '16384' THEN pg_catalog.record_send(ROW({x})) ELSE {own} END"
-                );
-                (Shape::Plain, format!("pg_catalog.encode({sent}, 'hex')"))
+                plain("sent")
             }
             _ => hex(Shape::Hex, format!("pg_catalog.textsend({})", self.read(kind, x))),
         }
@@ -214,6 +207,11 @@ impl Dialect for Postgres {
         match kind.class {
             Class::Bool => Some(format!("{x}::int")),
             Class::Int16 | Class::Int32 | Class::Int64 | Class::Decimal => Some(x.to_owned()),
+            // A cast, which takes spaces away, costs more than all else of such a value, and a full one has none.
+            Class::Char if kind.n != UNLIMITED => Some(format!(
+                "CASE pg_catalog.char_length({x}) WHEN {} THEN pg_catalog.concat({x}) ELSE {x}::text END",
+                kind.n
+            )),
             Class::Char | Class::Varchar | Class::Text | Class::Uuid => Some(format!("{x}::text")),
             Class::Blob => Some(format!("pg_catalog.encode({x}, 'hex')")),
             Class::Date => sent("date"),
@@ -297,7 +295,7 @@ impl Dialect for Postgres {
         let name = column.get(1..column.len().saturating_sub(1))?.replace("\"\"", "\"");
         let [table, name] = [table, &name].map(|text| text.replace('\'', "''"));
         Some(format!(
-            "SELECT pg_catalog.setval(seqrelid::regclass, least({next}, seqmax), {next} > seqmax) FROM pg_catalog.pg_sequence \
+            "SELECT pg_catalog.setval(seqrelid::regclass, least({next}, seqmax)::bigint, {next} > seqmax) FROM pg_catalog.pg_sequence \
              WHERE seqrelid = pg_catalog.pg_get_serial_sequence('{table}', '{name}')::regclass::oid AND seqincrement > 0 AND {next} >= seqmin"
         ))
     }

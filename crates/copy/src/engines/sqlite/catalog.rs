@@ -7,11 +7,12 @@ use crate::catalog::{
 };
 use crate::classes::kind_of;
 use crate::issue::IssueKind;
-use crate::script::{literal, mask};
+use crate::script::literal;
 use crate::sql::{Side, text};
 use crate::types::Class;
 use kurabe_core::Result;
 use kurabe_core::sort;
+use kurabe_protocol::sql::tokens;
 
 /// Reads the schema of the session's database.
 pub(super) fn read(side: &mut Side) -> Result<Catalog> {
@@ -104,6 +105,7 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
             collation: collation.map_or(Collation::Bytes, Collation::Named),
             generated: generated.then(|| "an expression".to_owned()),
             next: None,
+            has_binary: false,
             name: column,
         });
     }
@@ -206,22 +208,8 @@ fn unquoted(word: &str) -> String {
 
 /// The words of a statement: names, numbers, quoted texts and names as one word each, and signs. Comments are left out.
 fn words(sql: &str) -> Vec<String> {
-    let masked = mask(&SQLITE, sql).0;
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let (mut words, mut rest) = (Vec::new(), masked.trim_start());
-    while let Some(first) = rest.chars().next() {
-        let at = masked.len() - rest.len();
-        let to = |end: char| rest[1..].find(end).map_or(rest.len(), |end| end + 2);
-        let length = match first {
-            '"' | '`' | '\'' => to(first),
-            '[' => to(']'),
-            c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
-            c => c.len_utf8(),
-        };
-        words.push(sql[at..at + length].to_owned());
-        rest = rest[length..].trim_start();
-    }
-    words
+    let tokens = tokens(sql, SQLITE.syntax).filter(|token| !token.is_blank());
+    tokens.map(|token| token.text.to_owned()).collect()
 }
 
 fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) -> Result<()> {

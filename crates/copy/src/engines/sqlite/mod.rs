@@ -4,6 +4,7 @@ mod catalog;
 
 use super::engine::{Dialect, Engine, Expression};
 use super::facts::{Identity, TargetFacts};
+use super::queries::{expression, query};
 use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
@@ -20,7 +21,7 @@ const MARK: &str = "/* kurabe copy ";
 
 pub(super) static SQLITE: Engine = Engine {
     longest_name: 1_000,
-    has_brackets: true,
+    syntax: kurabe_protocol::sql::Dialect::SQLITE,
     reading: &["PRAGMA query_only = ON"],
     // The driver's own takes the write lock.
     begin_reading: Some("BEGIN DEFERRED"),
@@ -119,11 +120,7 @@ impl Dialect for Sqlite {
 
     /// The storage class, and the bytes of the value, which may be no UTF-8. No function writes every real number exactly.
     fn check(&self, _: &Kind, _: bool, x: &str) -> (Shape, String) {
-        let text = format!(
-            "CASE typeof({x}) WHEN 'text' THEN 't' || hex({x}) WHEN 'blob' THEN 'b' || hex({x}) \
-             WHEN 'integer' THEN '#' || {x} ELSE {x} END"
-        );
-        (Shape::Tagged, text)
+        (Shape::Tagged, expression("sqlite", "tagged", x))
     }
 
     fn compared(&self, _: &Kind, field: Cell<'_>) -> String {
@@ -186,91 +183,51 @@ impl Dialect for Sqlite {
 
     fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
         let date = matches!(kind.class, Class::Date | Class::Timestamp | Class::TimestampTz);
-        match unfit {
-            IssueKind::NulCharacter if kind.class.is_text() || kind.class == Class::Json => {
-                Some(format!("instr(CAST({column} AS BLOB), x'00') > 0"))
-            }
-            IssueKind::ZeroDate if date => Some(format!(
-                "({column} LIKE '0000-%' OR {column} LIKE '____-00-%' OR {column} LIKE '____-__-00%')"
-            )),
-            IssueKind::DateRange if date => Some(format!(
-                "({column} NOT GLOB '[0-9][0-9][0-9][0-9]-*' OR {column} LIKE '0000-%' OR {column} LIKE '%BC')"
-            )),
-            IssueKind::TimeRange if kind.class == Class::Time => {
-                Some(format!("({column} NOT GLOB '[0-2][0-9]:*' OR {column} >= '24')"))
-            }
-            IssueKind::NotANumber
-                if matches!(kind.class, Class::Float32 | Class::Float64 | Class::Decimal) =>
-            {
-                Some(format!("{column} IN (9e999, -9e999, 'NaN', 'Infinity', '-Infinity')"))
-            }
-            _ => None,
-        }
+        let number = matches!(kind.class, Class::Float32 | Class::Float64 | Class::Decimal);
+        let name = match unfit {
+            IssueKind::NulCharacter if kind.class.is_text() || kind.class == Class::Json => "nul_character",
+            IssueKind::ZeroDate if date => "zero_date",
+            IssueKind::DateRange if date => "date_range",
+            IssueKind::TimeRange if kind.class == Class::Time => "time_range",
+            IssueKind::NotANumber if number => "not_a_number",
+            _ => return None,
+        };
+        Some(expression("sqlite", name, column))
     }
 
     fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, &'static str)> {
-        let day = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
-        // Dates of MySQL that no calendar has are not of another type: the target may hold them.
-        let zero =
-            format!("{column} LIKE '0000-%' OR {column} LIKE '____-00-%' OR {column} LIKE '____-__-00%'");
-        let text = |condition: String| vec![(condition, "text")];
-        match kind.class {
-            Class::Bool => text(format!("{column} NOT IN (0, 1)")),
-            Class::UInt64 => text(format!(
-                "({column} = '' OR {column} GLOB '*[^0-9]*' OR length(ltrim({column}, '0')) > 20 \
-                 OR length({column}) = 20 AND {column} > '18446744073709551615')"
-            )),
-            Class::Decimal if kind.declared.to_ascii_lowercase().contains("text") => text(format!(
-                "({column} NOT IN ('NaN', 'Infinity', '-Infinity') AND (ltrim({column}, '-+.') = '' \
-                 OR substr({column}, 2) GLOB '*[^0-9.]*' OR {column} GLOB '[^-+.0-9]*' OR {column} GLOB '*.*.*'))"
-            )),
+        let name = match kind.class {
+            Class::Bool => "no_bool",
+            Class::UInt64 => "no_unsigned",
+            Class::Decimal if kind.declared.to_ascii_lowercase().contains("text") => "no_decimal",
             Class::Decimal => {
                 let whole = if kind.n == UNLIMITED { 1_000 } else { kind.n.saturating_sub(kind.s) };
                 let digits =
                     if whole > 300 { String::new() } else { format!(" OR abs({column}) >= 1e{whole}") };
-                vec![(format!("round({column}, {}) <> {column}{digits}", kind.s), "double")]
+                return vec![(format!("round({column}, {}) <> {column}{digits}", kind.s), "double")];
             }
-            // A column that holds numbers of both kinds; beyond 2^53 not every integer is a floating-point number.
-            Class::Float32 | Class::Float64 => text(format!(
-                "(typeof({column}) = 'integer' AND {column} NOT BETWEEN -9007199254740992 AND 9007199254740992)"
-            )),
-            Class::Varchar if kind.n != UNLIMITED => text(format!("length({column}) > {}", kind.n)),
-            Class::Date => text(format!(
-                "({column} NOT GLOB '{day}' OR date({column}) IS NOT {column} AND NOT ({zero}))"
-            )),
-            Class::Timestamp | Class::TimestampTz => text(format!(
-                "({column} NOT GLOB '{day}[ T][0-9][0-9]:[0-9][0-9]:[0-9][0-9]*' OR length({column}) > 26 \
-                 OR substr({column}, 20) GLOB '*[^.0-9]*' OR NOT ({zero}) AND \
-                 strftime('%Y-%m-%d %H:%M:%S', {column}) IS NOT replace(substr({column}, 1, 19), 'T', ' '))"
-            )),
-            Class::Time => text(format!(
-                "(ltrim({column}, '-') NOT GLOB '[0-9][0-9]*:[0-9][0-9]:[0-9][0-9]*' \
-                 OR ltrim({column}, '-') GLOB '*[^0-9:.]*' OR length({column}) > 16 OR {column} GLOB '[0-2][0-9]*' AND {column} < '24' AND \
-                 strftime('%H:%M:%S', {column}) IS NOT substr({column}, 1, 8))"
-            )),
-            Class::Json => text(format!("json_valid({column}) = 0")),
-            Class::Uuid => text(format!(
-                "({column} NOT LIKE '________-____-____-____-____________' \
-                 OR length(replace({column}, '-', '')) <> 32 OR {column} GLOB '*[^-0-9A-Fa-f]*')"
-            )),
-            _ => Vec::new(),
-        }
+            Class::Float32 | Class::Float64 => "no_double",
+            Class::Varchar if kind.n != UNLIMITED => {
+                return vec![(format!("length({column}) > {}", kind.n), "text")];
+            }
+            Class::Date => "no_date",
+            Class::Timestamp | Class::TimestampTz => "no_timestamp",
+            Class::Time => "no_time",
+            Class::Json => "no_json",
+            Class::Uuid => "no_uuid",
+            _ => return Vec::new(),
+        };
+        vec![(expression("sqlite", name, column), "text")]
     }
 
-    /// Selects texts with bytes that are not ASCII, or with a zero, after which patterns see nothing.
     fn maybe_not_utf8(&self, _: &mut Side) -> Result<Option<Expression>> {
-        Ok(Some(|x| {
-            let other =
-                format!("{x} GLOB '*[^' || char(1) || '-' || char(127) || ']*' OR instr({x}, char(0))");
-            format!("CASE WHEN typeof({x}) = 'text' AND ({other}) THEN CAST({x} AS BLOB) END")
-        }))
+        Ok(Some(|x| expression("sqlite", "maybe_not_utf8", x)))
     }
 
     fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
-        Some(format!(
-            "(length(ltrim(substr({column}, 1, instr({column} || '.', '.') - 1), '-+0')) > {whole} \
-             OR length(rtrim(substr({column}, instr({column} || '.', '.') + 1), '0')) > {part})"
-        ))
+        let [whole, part] = [whole, part].map(|digits| digits.to_string());
+        let condition = query("sqlite", "longer_decimal").replace("{whole}", &whole).replace("{part}", &part);
+        Some(condition.replace("{x}", column))
     }
 
     fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String {
@@ -295,9 +252,7 @@ impl Dialect for Sqlite {
 /// The expression of a value with its storage class: text after a `t`, bytes as hexadecimal digits after an `x`. Numbers are
 /// as they are.
 fn with_storage_class(column: &str) -> String {
-    format!(
-        "CASE typeof({column}) WHEN 'text' THEN 't' || {column} WHEN 'blob' THEN 'x' || hex({column}) ELSE {column} END"
-    )
+    expression("sqlite", "with_storage_class", column)
 }
 
 /// Whether a field that was read with its storage class is a text of other bytes than UTF-8.
