@@ -106,10 +106,14 @@ fn postgres_tables(session: &mut dyn Session, send: &Sender<Result<Piece>>) -> R
 
 /// Asks by no SELECT, which the server would count among those of the application.
 fn mysql_settings(session: &mut dyn Session) -> Result<Vec<(String, String)>> {
-    let names: Vec<&str> = session::names("mysql").collect();
-    let show = format!("SHOW SESSION VARIABLES WHERE Variable_name IN ('{}')", names.join("', '"));
-    let rows = rows(session, &operation(&show), false)?;
-    Ok(rows.into_iter().map(|[name, value, ..]| (name, value)).collect())
+    let mut settings = Vec::new();
+    for name in session::names("mysql") {
+        // Each alone: one of them limits the rows of an answer.
+        let show = operation(&format!("SHOW SESSION VARIABLES LIKE '{name}'"));
+        settings.extend(rows(session, &show, false)?.into_iter().map(|[name, value, ..]| (name, value)));
+    }
+    rows(session, &operation("SET sql_select_limit = 18446744073709551615"), false)?;
+    Ok(settings)
 }
 
 /// Asks by no SELECT either.
