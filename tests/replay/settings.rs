@@ -57,7 +57,7 @@ fn statements_are_replayed_under_the_settings_of_the_recorded_server(engine: &st
     let client = "mysql --no-defaults --force --host=127.0.0.1 --port=$MYSQL_TCP_PORT --user=root --skip-ssl kurabe < statements.sql || true";
     let up = format!("up:{engine}");
     let record = |name: &str| {
-        sql(&server, "", MYSQL_DATA).unwrap();
+        sql(&server, "", &format!("SET autocommit = 1; {MYSQL_DATA}")).unwrap();
         captured(&place, name, &server, client)
     };
     // A server whose sessions are not usual.
