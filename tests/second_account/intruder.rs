@@ -51,8 +51,8 @@ pub(super) enum Attempt {
 pub(super) fn tries(account: &Account, attempts: &[Attempt]) -> Vec<Option<Vec<u8>>> {
     // The link leads to the program's file even if its folder may not be entered.
     let mut command = account.command("/proc/self/exe");
-    let test = "second_account::intruder::another_account_reads_what_is_for_all_and_nothing_else";
-    testing::rerun(&mut command, test, "");
+    let itself = "second_account::intruder::another_account_reads_what_is_for_all_and_nothing_else";
+    testing::rerun(&mut command, itself, "");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let lines: String = attempts.iter().map(|attempt| attempt.to_line() + "\n").collect();
     let mut input = child.stdin.take().unwrap();

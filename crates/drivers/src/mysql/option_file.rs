@@ -115,17 +115,13 @@ impl OptionFile {
                     Some(end) => ours = Some(is_ours(line[1..end].trim_ascii_end())),
                     None => return wrong("the name of a group has no ']'"),
                 },
-                (Some(b'!'), _) => match Directive::read(line) {
-                    Some(Directive::File(path)) => self.read(&path, &path.display().to_string(), depth + 1),
-                    Some(Directive::Folder(path)) => match files_of(&path) {
-                        Ok(files) => {
-                            files
-                                .iter()
-                                .for_each(|path| self.read(path, &path.display().to_string(), depth + 1));
+                (Some(b'!'), _) => match included(line) {
+                    Ok(files) => {
+                        for path in files {
+                            self.read(&path, &path.display().to_string(), depth + 1);
                         }
-                        Err(error) => return wrong(&format!("!includedir {}: {error}", path.display())),
-                    },
-                    None => {}
+                    }
+                    Err(what) => return wrong(&what),
                 },
                 (_, None) => return wrong("an option stands before the first [group]"),
                 (_, Some(true)) => self.set(without_comment(line), name, number),
@@ -291,23 +287,15 @@ fn is_ours(group: &[u8]) -> bool {
     SECTIONS.iter().any(|known| group.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// A line that includes other files.
-enum Directive {
-    File(PathBuf),
-    Folder(PathBuf),
-}
-
-impl Directive {
-    /// Reads a line that begins with `!`; `None` for another one, which client programs pass over.
-    fn read(line: &[u8]) -> Option<Self> {
-        let line = line.strip_prefix(b"!")?.trim_ascii_start();
-        let at = line.iter().position(u8::is_ascii_whitespace)?;
-        let path = PathBuf::from(OsStr::from_bytes(line[at..].trim_ascii()));
-        match &line[..at] {
-            b"include" => Some(Self::File(path)),
-            b"includedir" => Some(Self::Folder(path)),
-            _ => None,
-        }
+/// The files that a line with `!` includes. Client programs pass over other words there.
+fn included(line: &[u8]) -> std::result::Result<Vec<PathBuf>, String> {
+    let line = line[1..].trim_ascii_start();
+    let at = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+    let path = PathBuf::from(OsStr::from_bytes(line[at..].trim_ascii()));
+    match &line[..at] {
+        b"include" => Ok(vec![path]),
+        b"includedir" => files_of(&path).map_err(|error| format!("!includedir {}: {error}", path.display())),
+        _ => Ok(Vec::new()),
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn read(url: &TargetUrl, about: &mut About) -> Option<std::result::Re
     let url = url.clone();
     let asked = move || {
         let ask = |session: &mut dyn Session| {
-            let settings = if is_postgres { postgres_settings(session) } else { mysql_settings(session) }?;
+            let settings = if is_postgres { postgres_settings(session) } else { mysql_settings(session)? };
             let _ = send.send(Ok(Piece::Settings(settings)));
             match (keeps_values, is_postgres) {
                 (false, _) => Ok(()),
@@ -87,14 +87,14 @@ fn connected(url: &TargetUrl) -> Result<Box<dyn Session>> {
     kurabe_drivers::registry::open(url)?.connect(&options)
 }
 
-fn postgres_settings(session: &mut dyn Session) -> Result<Vec<(String, String)>> {
+fn postgres_settings(session: &mut dyn Session) -> Vec<(String, String)> {
     let mut settings = Vec::new();
     for name in session::names("postgres") {
         // A server of another make lacks some.
         let shown = rows(session, &text_operation(&format!("SHOW {name}")), true);
         settings.extend(shown.unwrap_or_default().into_iter().map(|[value, ..]| (name.to_owned(), value)));
     }
-    Ok(settings)
+    settings
 }
 
 fn postgres_tables(session: &mut dyn Session, send: &Sender<Result<Piece>>) -> Result<()> {
