@@ -6,6 +6,7 @@ use super::tables::raw;
 use kurabe_core::target::TargetUrl;
 use kurabe_testbed::{StartOptions, testing};
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -13,13 +14,14 @@ use std::process::{Command, Output};
 /// Prints what a target answers to a statement in the environment of this process.
 fn answer(url: &str, sql: &str) {
     let asked = connect(url).and_then(|mut session| once(&mut *session, &raw(&[sql]), &[]));
-    match asked {
+    let said = match asked {
         Ok(reply) => {
-            let field = |n| String::from_utf8_lossy(reply.field_bytes(0, n).unwrap_or_default()).into_owned();
-            println!("\nanswer: {}", field(0));
+            let field = reply.field_bytes(0, 0).unwrap_or_default();
+            format!("\nanswer: {}\n", String::from_utf8_lossy(field))
         }
-        Err(error) => println!("\nrefused: {error}"),
-    }
+        Err(error) => format!("\nrefused: {error}\n"),
+    };
+    std::io::stdout().write_all(said.as_bytes()).unwrap();
 }
 
 fn in_environment(program: &Path, environment: &[(&str, String)]) -> Command {
