@@ -134,11 +134,9 @@ fn server_on_other_host_is_observed_by_agent() {
         skip("the SSH server is not installed");
         return;
     }
-    run_alone("agent::between_two_networks", LOOPBACK);
+    run_alone("agent::server_on_other_host_is_observed_by_agent", LOOPBACK, between_two_networks);
 }
 
-#[test]
-#[ignore = "the test above runs it in a network of its own"]
 fn between_two_networks() {
     // An address that can be bound need not be one of this host.
     fs::write("/proc/sys/net/ipv4/ip_nonlocal_bind", "1").unwrap();

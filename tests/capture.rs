@@ -58,7 +58,7 @@ pub(crate) fn shown(place: &Place, path: &str) -> Json {
     place.run(&["capture", "show", path, "--report", "json"]).success().json()
 }
 
-fn sum(statements: &Json, of: &str) -> u64 {
+pub(crate) fn sum(statements: &Json, of: &str) -> u64 {
     statements.as_array().unwrap().iter().map(|one| one[of].as_u64().unwrap()).sum()
 }
 

@@ -43,12 +43,24 @@ fn answer_is_short_and_the_rest_is_behind_verbose() {
 }
 
 #[test]
-fn answers_fit_a_terminal_of_forty_columns() {
+fn answers_and_messages_fit_a_terminal_of_forty_columns() {
     let (place, _) = short();
-    for args in [&["report"][..], &["report", "--verbose"], &["runs", "ls"], &["doctor"], &["list"]] {
+    let run = ["run", "session", "null:", "--payload", "1k", "--requests", "20", "--rounds", "1"];
+    let nobody = ["doctor", "postgres://127.0.0.1:1/shop"];
+    for (args, code, speaks) in [
+        (&["report"][..], 0, false),
+        (&["report", "--verbose"], 0, false),
+        (&["runs", "ls"], 0, false),
+        (&["doctor"], 0, false),
+        (&["list"], 0, false),
+        (&run, 0, true),
+        (&nobody, 3, true),
+    ] {
         let answer = Answer::of(&place.command(args).env("COLUMNS", "40").output().unwrap());
-        assert_eq!(answer.code, Some(0), "{answer:?}");
-        let wide: Vec<&str> = answer.out.lines().filter(|line| line.chars().count() > 40).collect();
+        assert_eq!(answer.code, Some(code), "{answer:?}");
+        assert!(!speaks || answer.err.lines().count() > 1, "{answer:?}");
+        let lines = answer.out.lines().chain(answer.err.lines());
+        let wide: Vec<&str> = lines.filter(|line| line.chars().count() > 40).collect();
         // What has no space is not broken: it could not be copied.
         let breakable: Vec<&&str> = wide.iter().filter(|line| line.trim().contains(' ')).collect();
         assert!(breakable.is_empty(), "{args:?}: {breakable:#?}");

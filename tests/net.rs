@@ -202,11 +202,10 @@ fn listen_prints_its_url_serves_runs_and_ends_by_ctrl_c() {
 
 #[test]
 fn listener_in_another_network_namespace_is_measured_over_its_link() {
-    run_alone("net::between_two_networks", LOOPBACK);
+    let test = "net::listener_in_another_network_namespace_is_measured_over_its_link";
+    run_alone(test, LOOPBACK, between_two_networks);
 }
 
-#[test]
-#[ignore = "the test above runs it in a network of its own"]
 fn between_two_networks() {
     let place = Place::new();
     let script = format!(

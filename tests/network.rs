@@ -2,6 +2,7 @@
 
 use crate::servers::common::tell;
 use crate::support::{Answer, eventually};
+use kurabe_testbed::testing;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,9 +10,11 @@ use std::process::{Child, Command, Stdio};
 /// The shell commands that prepare a namespace's loopback device, for [`run_alone`].
 pub(crate) const LOOPBACK: &str = "ip link set dev lo up";
 
-/// Runs an ignored test of this program in a network namespace of its own, after these shell commands. Only says why if
-/// there can be none.
-pub(crate) fn run_alone(test: &str, prepare: &str) {
+/// Does the work of a test in a network namespace of its own, after these shell commands. Only says why if there can be none.
+pub(crate) fn run_alone(test: &str, prepare: &str, work: fn()) {
+    if testing::rerun_input().is_some() {
+        return work();
+    }
     let within = |program: &Path| {
         let mut command = Command::new("unshare");
         command.args(["--net", "sh", "-c", &format!("{prepare} && exec \"$0\" \"$@\"")]).arg(program);
@@ -23,7 +26,7 @@ pub(crate) fn run_alone(test: &str, prepare: &str) {
         return;
     }
     let mut command = within(&std::env::current_exe().unwrap());
-    let output = command.args(["--exact", test, "--ignored"]).output().unwrap();
+    let output = testing::rerun(&mut command, test, "").output().unwrap();
     assert!(output.status.success(), "{:?}", Answer::of(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{:?}", Answer::of(&output));
 }

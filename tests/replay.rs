@@ -7,6 +7,7 @@ mod couchdb;
 mod harmless;
 pub(crate) mod mongodb;
 mod planted;
+mod settings;
 
 use crate::capture::shown;
 use crate::servers::common::{cells, has_program, sql};

@@ -140,10 +140,15 @@ fn write_volume_equals_wal_position_on_postgres() {
     log_agrees(server, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn");
 }
 
-/// The process that the test below starts: a process's I/O counters include other tests unless it runs alone.
+/// A process's I/O counters include other tests unless it runs alone.
 #[test]
-#[ignore = "it must be alone in its process: its neighbour starts it"]
-fn the_growth_of_the_log_on_sqlite_alone() {
+fn write_volume_equals_log_growth_on_sqlite() {
+    if testing::rerun_input().is_none() {
+        let mut alone = Command::new(std::env::current_exe().unwrap());
+        testing::rerun(&mut alone, "server_statistics::write_volume_equals_log_growth_on_sqlite", "");
+        Answer::of(&alone.output().unwrap()).success().out_has("1 passed");
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("said.db");
     let log = folder.path().join("said.db-wal");
@@ -154,18 +159,6 @@ fn the_growth_of_the_log_on_sqlite_alone() {
     let (measured, by_hand) = trial(&url, &spec, Arc::new(hand));
     assert!(by_hand >= 300 * 4_096, "{by_hand}");
     assert_eq!(counted(&measured, Counter::FileBytes), by_hand);
-}
-
-#[test]
-fn write_volume_equals_log_growth_on_sqlite() {
-    let alone = [
-        "--exact",
-        "server_statistics::the_growth_of_the_log_on_sqlite_alone",
-        "--ignored",
-        "--test-threads=1",
-    ];
-    let output = Command::new(std::env::current_exe().unwrap()).args(alone).output().unwrap();
-    Answer::of(&output).success().out_has("1 passed");
 }
 
 #[test]

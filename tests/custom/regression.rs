@@ -153,6 +153,7 @@ const BEHAVIOURS: &[(&str, Outcome, &[Case])] = &[
         "expressions that cannot be read: `\\set i 1 +`, unknown functions and characters, wrong numbers of arguments, `\\set` alone",
         Fails,
         &[
+            ("", "\\set 1a 5\nSELECT 1;", "line 1"),
             ("", "\\set i 1 +\nSELECT 1;", "line 1"),
             ("", "\\set i noSuchFunction()\nSELECT 1;", "line 1"),
             ("", "\\set . 1\nSELECT 1;", "line 1"),

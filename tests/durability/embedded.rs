@@ -8,14 +8,13 @@ use kurabe_core::durability::DurabilityClass;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::{Reply, Value};
+use kurabe_testbed::testing;
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Passes the path to the child.
-const TARGET: &str = "KURABE_TEST_CRASH_TARGET";
 const CLIENTS: i64 = 3;
 
 fn open(url: &str) -> (Box<dyn Driver>, Arc<Collection>) {
@@ -27,12 +26,9 @@ fn open(url: &str) -> (Box<dyn Driver>, Arc<Collection>) {
     (driver, Arc::new(Collection::new("kurabe_0_crash", fields, vec![0])))
 }
 
-/// The child: writes rows until it is killed, and prints the key of each acknowledged row.
-#[test]
-#[ignore = "is the process that the test below starts and kills"]
-fn the_process_that_writes() {
-    let Ok(url) = std::env::var(TARGET) else { return };
-    let (driver, collection) = open(&url);
+/// Writes rows until the process is killed, and prints the key of each acknowledged row.
+fn write_rows(url: &str) {
+    let (driver, collection) = open(url);
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
             let (driver, collection) = (&driver, Arc::clone(&collection));
@@ -51,6 +47,10 @@ fn the_process_that_writes() {
 
 #[test]
 fn embedded_databases_keep_their_promises_when_killed() {
+    if let Some(url) = testing::rerun_input() {
+        return write_rows(&url);
+    }
+    let test = "durability::embedded::embedded_databases_keep_their_promises_when_killed";
     let folder = tempfile::tempdir().unwrap();
     let cases = [
         ("sqlite", "", DurabilityClass::Synced),
@@ -70,9 +70,7 @@ fn embedded_databases_keep_their_promises_when_killed() {
         let (driver, collection) = open(&url);
         assert_eq!(driver.describe().unwrap().durability, Some(class), "{options}");
         driver.namespace().unwrap().create(&collection).unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["durability::embedded::the_process_that_writes", "--exact", "--ignored", "--nocapture"])
-            .env(TARGET, &url)
+        let mut child = testing::rerun(&mut Command::new(std::env::current_exe().unwrap()), test, &url)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

@@ -21,7 +21,8 @@ fn agents_of_other_hosts_share_a_trial_and_a_partitioned_one_fails_it() {
     if Broker::start().is_none() {
         return;
     }
-    run_alone("fleet::hosts::between_hosts", LOOPBACK);
+    let test = "fleet::hosts::agents_of_other_hosts_share_a_trial_and_a_partitioned_one_fails_it";
+    run_alone(test, LOOPBACK, between_hosts);
 }
 
 /// A program on a host of its own. Both end with the test.
@@ -87,8 +88,6 @@ impl Drop for Host {
     }
 }
 
-#[test]
-#[ignore = "the test above runs it in a network of its own"]
 fn between_hosts() {
     ip(&["link", "add", "hub", "type", "bridge"]);
     ip(&["addr", "add", &format!("{NET}.1/24"), "dev", "hub"]);

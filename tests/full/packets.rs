@@ -180,12 +180,9 @@ fn counts_of_small_requests_equal_packet_capture() {
 /// Therefore this has its own network namespace, where each packet is one segment of Ethernet's size.
 #[test]
 fn counts_of_multi_segment_messages_equal_packet_capture() {
-    run_alone("packets::within_a_network_of_its_own", "ip link set dev lo mtu 1500 gso_max_segs 1 up");
-}
-
-#[test]
-#[ignore = "the test above runs it in a network of its own"]
-fn within_a_network_of_its_own() {
-    let axes = [("payload", "300000"), ("clients", "1")];
-    on_every_engine(|server| compare(server, "session", &axes, 30));
+    let test = "packets::counts_of_multi_segment_messages_equal_packet_capture";
+    run_alone(test, "ip link set dev lo mtu 1500 gso_max_segs 1 up", || {
+        let axes = [("payload", "300000"), ("clients", "1")];
+        on_every_engine(|server| compare(server, "session", &axes, 30));
+    });
 }

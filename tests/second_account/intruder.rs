@@ -1,14 +1,15 @@
 //! What the intruder tries by itself: this test program, as its account, reads, writes, signals and connects.
 
-use super::accounts::Account;
+use super::accounts::{Account, Accounts};
+use kurabe_testbed::testing;
 use rustix::process::{Pid, test_kill_process};
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{BufRead, Read, Write};
 use std::net::TcpStream;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -50,7 +51,8 @@ pub(super) enum Attempt {
 pub(super) fn tries(account: &Account, attempts: &[Attempt]) -> Vec<Option<Vec<u8>>> {
     // The link leads to the program's file even if its folder may not be entered.
     let mut command = account.command("/proc/self/exe");
-    command.args(["--exact", "second_account::intruder::as_another_account", "--ignored", "--nocapture"]);
+    let itself = "second_account::intruder::another_account_reads_what_is_for_all_and_nothing_else";
+    testing::rerun(&mut command, itself, "");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let lines: String = attempts.iter().map(|attempt| attempt.to_line() + "\n").collect();
     let mut input = child.stdin.take().unwrap();
@@ -72,8 +74,25 @@ pub(super) fn tries(account: &Account, attempts: &[Attempt]) -> Vec<Option<Vec<u
 }
 
 #[test]
-#[ignore = "the tests of this module run it as another account"]
-fn as_another_account() {
+fn another_account_reads_what_is_for_all_and_nothing_else() {
+    if testing::rerun_input().is_some() {
+        return answer_attempts();
+    }
+    let Some(accounts) = Accounts::get() else { return };
+    let folder = accounts.room().join("attempts");
+    Account::root().folder(&folder);
+    let read = |name: &str, mode: u32| {
+        let file = folder.join(name);
+        fs::write(&file, "text").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        Attempt::Read(file)
+    };
+    let answers = tries(&accounts.intruder, &[read("public", 0o644), read("private", 0o600)]);
+    assert_eq!(answers, [Some(b"text".to_vec()), None]);
+}
+
+/// Makes the attempts that are named on standard input, and prints what each gave.
+fn answer_attempts() {
     let lines: Vec<String> = std::io::stdin().lock().lines().map(Result::unwrap).collect();
     let next = Mutex::new(lines.iter().enumerate());
     let work = || {

@@ -14,7 +14,7 @@ const PARTS: [&str; 2] = ["xyzzy", "Plugh17"];
 const BETWEEN: [&str; 12] = ["", "@", "#", "/", "%", "%40", ":", "'", "\"", "?", "&", " "];
 
 /// Forms of other clients, and URLs with a mistake; `PW` is the password.
-const FORMS: [&str; 44] = [
+const FORMS: [&str; 52] = [
     "host=h user=u password=PW dbname=d",
     "host=h user=u password='PW'",
     "HOST = h PASSWORD = PW",
@@ -59,6 +59,14 @@ const FORMS: [&str; 44] = [
     "{\"host\": \"h\", \"password\": \"PW\"}",
     "password: PW",
     "up:postgres?password=PW",
+    "h:5432:d:u:PW",
+    "PGPASSWORD=PW psql -h h d",
+    "mysql -h h -u root -pPW d",
+    "redis-cli -h h -a PW",
+    "export URL=postgres://u:PW@h/d",
+    "psql postgres://u:PW@h/d",
+    "postgres://h/d?sslpassword=PW",
+    "nats://u:PW@h:4222",
 ];
 
 fn all() -> impl Iterator<Item = String> {
@@ -117,7 +125,7 @@ const COMMANDS: [&str; 36] = [
     "run copy sqlite: --where remote --remote TARGET",
     "run kv up:nosuch --db TARGET",
     "run kv --via stack:php/mysqli --db TARGET",
-    "run kv up:sqlite --setup copy:TARGET",
+    "run kv up:redis --setup copy:TARGET",
     "run kv sqlite:other.db --fleet TARGET",
     "run pgbench -S TARGET",
     "run query TARGET sqlite: -c SELECT",

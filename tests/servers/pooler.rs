@@ -109,6 +109,10 @@ fn pooler_that_shares_connections_is_refused_before_anything_is_locked() {
     assert!(told.contains("the server was not observed: PgBouncer 1."), "{answer:?}");
     assert!(told.contains("stands before it"), "{answer:?}");
     place.run(&["doctor", &pooler.url()]).success().out_has("PgBouncer");
+    let script = place.file("reads.sql", "SELECT 1;");
+    let reads = ["run", "pgbench", "-f", &script, &pooler.url(), "--requests", "5", "--rounds", "1"];
+    place.run(&reads).exit_code(3).err_has("a pooler before the server does not pass on");
+    place.run(&[&reads[..], &["--write"]].concat()).success();
     let doctor = place.run(&["doctor", server.url()]);
     assert!(!doctor.out.contains("PgBouncer"), "{doctor:?}");
 }

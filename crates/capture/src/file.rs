@@ -5,6 +5,7 @@
 //! ([`About`]); the others are records. A file whose recorder was killed ends within a block or after one.
 
 use crate::record::{Reader, Record, Writer};
+use crate::session::Settings;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_os::private;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,9 @@ pub struct About {
     pub began_ms: u64,
     /// The version of the program.
     pub kurabe: String,
+    /// What new sessions of the server had that is not usual, if it was asked.
+    #[serde(default, skip_serializing_if = "Settings::is_empty")]
+    pub session: Settings,
     /// Whether its checksums tell a nil list of Redis from an empty one. Those of earlier builds do not.
     #[serde(default)]
     pub tells_nil_lists: bool,

@@ -14,6 +14,7 @@ mod plain;
 pub mod record;
 pub mod recorder;
 mod secrets;
+pub mod session;
 pub mod show;
 pub mod statements;
 mod tape;

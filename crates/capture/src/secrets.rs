@@ -188,7 +188,7 @@ impl Secrets {
 
     /// Whether one statement of a text holds a secret.
     fn one(&mut self, tokens: &[Token<'_>], dialect: Dialect, is_named: bool, failed: bool) -> bool {
-        let is_mysql = dialect == Dialect::MYSQL;
+        let is_mysql = dialect.is_mysql();
         let mut words = tokens.iter().skip_while(|token| token.is_mark('(')).map_while(Token::name);
         let first = words.next().unwrap_or_default().to_lowercase();
         let second = words.next().unwrap_or_default().to_lowercase();

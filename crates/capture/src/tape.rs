@@ -7,8 +7,10 @@ use crate::record::{Parameter, Record, Request, Value, Writer};
 use crate::secrets::{Secrets, Tables, looks_random};
 use crate::values::{Hasher, kept};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_os::limits::advice_on_growth;
 use kurabe_protocol::mongodb::bson::DOCUMENT;
 use kurabe_protocol::mongodb::command::Command;
+use kurabe_protocol::sql;
 use kurabe_relay::lock;
 use kurabe_wire::mongodb;
 use kurabe_wire::registry::Protocol;
@@ -61,6 +63,8 @@ pub(crate) struct Shared {
     values: Values,
     hasher: Hasher,
     dialect: Dialect,
+    /// The way in which sessions read SQL.
+    sql: sql::Dialect,
     /// Tables with secrets.
     tables: Tables,
     view: fn() -> Conversation,
@@ -86,6 +90,8 @@ impl Tape {
     /// If the file exists.
     pub(crate) fn begin(protocol: &Protocol, path: &Path, about: &About, tables: Tables) -> Result<Self> {
         let dialect = Dialect::of_scheme(&about.protocol);
+        let settings = about.session.iter();
+        let sql = settings.fold(dialect.sql(), |sql, (name, value)| sql.under(name, value));
         let (full, blocks) = sync_channel(QUEUED);
         let state = State {
             block: Writer::default(),
@@ -101,6 +107,7 @@ impl Tape {
             values: about.values,
             hasher: Hasher::default(),
             dialect,
+            sql,
             tables,
             view: protocol.view,
             state: Mutex::new(state),
@@ -142,7 +149,7 @@ impl Tape {
                 ErrorKind::Environment,
                 format!("{} could not be written to its end: {error}", path.display()),
             )
-            .hint("what was written before can be read")),
+            .hint(format!("{}; what was written before can be read", advice_on_growth("free disk space")))),
             _ => Err(Error::new(ErrorKind::Internal, "the thread that writes the capture has died")),
         }
     }
@@ -341,9 +348,9 @@ impl Taped {
     /// server refused it.
     fn keeps(&mut self, text: &str, values: Values, failed: bool) -> (String, Vec<String>, bool) {
         let Self { shared, secrets, .. } = self;
-        let (template, literals, is_named) = kept(text, shared.dialect, values, &shared.hasher);
+        let (template, literals, is_named) = kept(text, shared.dialect, shared.sql, values, &shared.hasher);
         let is_sql = matches!(shared.dialect, Dialect::Postgres | Dialect::Mysql);
-        if is_sql && secrets.hold(text, shared.dialect.sql(), is_named, failed) {
+        if is_sql && secrets.hold(text, shared.sql, is_named, failed) {
             return (fingerprint(&template), Vec::new(), true);
         }
         (template, literals, is_named)

@@ -1,6 +1,7 @@
 //! What is kept of values.
 
 use kurabe_protocol::mongodb::bson::{self, push};
+use kurabe_protocol::sql;
 use kurabe_wire::statement;
 use serde::{Deserialize, Serialize};
 use std::hash::{BuildHasher, RandomState};
@@ -126,10 +127,11 @@ impl Hasher {
 pub(crate) fn kept(
     text: &str,
     dialect: statement::Dialect,
+    sql: sql::Dialect,
     values: Values,
     hasher: &Hasher,
 ) -> (String, Vec<String>, bool) {
-    let split = statement::split(text, dialect);
+    let split = statement::split_under(text, dialect, sql);
     if let Some(shown) = statement::concealed(text, &split.template, dialect) {
         return (shown, Vec::new(), true);
     }

@@ -33,8 +33,9 @@ pub fn of(spec: &RunSpec) -> Result<&'static Experiment> {
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the nearest name, or all names.
 pub fn find(name: &str) -> Result<&'static Experiment> {
-    if name.contains(' ') {
-        return Err(Error::usage(format!("'{name}' is no experiment"))
+    // What follows may be a command of another program, with a password.
+    if let Some((first, _)) = name.split_once(' ') {
+        return Err(Error::usage(format!("'{first} …' is no experiment"))
             .hint("statements are in a file: kurabe run pgbench -f FILE.sql TARGET"));
     }
     let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.info.name).collect();

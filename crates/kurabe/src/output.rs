@@ -11,11 +11,13 @@ use clap::error::{ContextKind, ContextValue};
 use kurabe_core::target::without_words;
 use kurabe_core::text::{is_unprintable, printable};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_os::limits::advice_on_growth;
 use kurabe_report::Language;
 use kurabe_report::terminal::wrapped_list;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
 /// The words of the command line. No message repeats those that may contain a password.
@@ -103,6 +105,8 @@ pub(crate) struct Output {
     pub(crate) colour: bool,
     /// Columns of the terminal, or those that the environment sets (`COLUMNS`).
     pub(crate) width: Option<usize>,
+    /// Columns to which messages are broken; `None`: they are not.
+    message_width: Option<usize>,
     /// Whether progress can be redrawn in place.
     pub(crate) live: bool,
     /// Whether to show progress.
@@ -133,9 +137,18 @@ pub(crate) fn shown(error: &anyhow::Error) -> String {
     texts.join(": ")
 }
 
-/// The columns of the terminal, or those that the environment sets (`COLUMNS`).
+/// Columns from which lines of messages are left whole, for those who copy or search them.
+const WIDE: usize = 80;
+/// Columns to which lines are broken at least.
+const LEAST: usize = 32;
+
+/// The columns of the terminal of standard output, or those that the environment sets (`COLUMNS`).
 pub(crate) fn width() -> Option<usize> {
-    let size = std::io::stdout().is_terminal().then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok());
+    columns(std::io::stdout())
+}
+
+fn columns(stream: impl IsTerminal + AsFd) -> Option<usize> {
+    let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(stream).ok());
     let columns = size.flatten().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
     let set = || std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     columns.or_else(|| set().filter(|columns| *columns > 0))
@@ -155,6 +168,7 @@ impl Output {
         Self {
             colour,
             width: width(),
+            message_width: columns(std::io::stderr()).filter(|columns| *columns < WIDE),
             live: std::io::stderr().is_terminal() && !is_dumb,
             quiet: options.quiet,
             verbose: options.verbose,
@@ -178,7 +192,8 @@ impl Output {
     /// # Errors
     /// As [`result`](Self::result).
     pub(crate) fn list(&self, text: &str) -> Result<()> {
-        self.width.map_or_else(|| self.result(text), |width| self.result(&wrapped_list(text, width.max(32))))
+        self.width
+            .map_or_else(|| self.result(text), |width| self.result(&wrapped_list(text, width.max(LEAST))))
     }
 
     /// Prints an event of a run as a line of JSON.
@@ -192,6 +207,9 @@ impl Output {
             // Before signs are escaped, which would hide a word.
             let text = without_words(text, words());
             self.event(&serde_json::json!({ "event": kind, "text": printable(&text) }));
+        } else if let Some(width) = self.message_width {
+            // Its words are looked for before they are on several lines.
+            tell(wrapped_list(&without_words(plain, words()), width.max(LEAST)).trim_end());
         } else {
             tell(plain);
         }
@@ -246,7 +264,7 @@ fn written(done: std::io::Result<()>) -> Result<()> {
     match done {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Error::new(ErrorKind::Environment, format!("the result cannot be written: {error}"))
-                .hint("check the free space of the output device"))
+                .hint(advice_on_growth("check the free space of the output device")))
         }
         _ => Ok(()),
     }

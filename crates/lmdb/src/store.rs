@@ -66,7 +66,11 @@ pub(crate) fn explain(error: heed::Error) -> Error {
         Io(io) if matches!(io.kind(), PermissionDenied | ReadOnlyFilesystem) => {
             (ErrorKind::NotPermitted, "EACCES", "check that this user may write the file and its folder")
         }
-        _ => (ErrorKind::Environment, "EIO", "check the free space, that the disk is local, and ulimit -v"),
+        _ => (
+            ErrorKind::Environment,
+            "EIO",
+            "check the free space, that the disk is local, ulimit -v and ulimit -f",
+        ),
     };
     Error::new(kind, message).code(code).hint(hint)
 }

@@ -12,3 +12,11 @@ pub fn allow_open_files(needed: u64) {
     // What cannot be raised stays: the next file that is opened says so.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: limit.maximum });
 }
+
+/// What to do where a file cannot grow: raise the limit of a file's size, if this process has one, or else `otherwise`.
+pub fn advice_on_growth(otherwise: &str) -> String {
+    match getrlimit(Resource::Fsize).current {
+        Some(bytes) => format!("raise the limit of a file's size, which is {bytes} bytes here (ulimit -f)"),
+        None => otherwise.to_owned(),
+    }
+}

@@ -1,6 +1,7 @@
 //! The path of a run.
 
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_os::limits::advice_on_growth;
 use std::path::{Path, PathBuf};
 
 /// The name of the run file within its directory.
@@ -60,12 +61,14 @@ impl RunPath {
 pub(crate) fn cannot<'a>(what: &'a str, path: &'a Path) -> impl Fn(std::io::Error) -> Error + Copy + 'a {
     use std::io::ErrorKind as Io;
     move |error| {
+        let limited = advice_on_growth("");
         let (kind, hint) = match error.kind() {
             Io::NotFound => (ErrorKind::NotFound, ""),
             Io::PermissionDenied => (ErrorKind::NotPermitted, "check its owner, or store runs elsewhere"),
             Io::StorageFull | Io::QuotaExceeded => {
                 (ErrorKind::Environment, "free disk space, or store runs elsewhere")
             }
+            Io::FileTooLarge => (ErrorKind::Environment, &*limited),
             _ => (ErrorKind::Environment, ""),
         };
         Error::of_cause(kind, format_args!("cannot {what} {}", path.display()), error).hint(hint)

@@ -5,6 +5,7 @@ use crate::format::{Content, content_line};
 use crate::path::RunPath;
 use kurabe_core::run::{Replanned, Resumption, RunEnd, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_os::limits::advice_on_growth;
 use std::fs::File;
 use std::io::{self, Write};
 
@@ -108,7 +109,7 @@ impl Writer {
         let message =
             format!("cannot record a trial in {}: {error}; {trials}{torn}", self.path.file.display());
         Error::new(ErrorKind::Environment, message)
-            .hint("free disk space there and resume the run")
+            .hint(format!("{}, and resume the run", advice_on_growth("free disk space there")))
             .caused_by(error)
     }
 }

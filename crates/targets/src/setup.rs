@@ -51,7 +51,8 @@ pub(crate) fn check(setup: &str, url: &TargetUrl) -> Result<()> {
             return Err(Error::usage("--setup: a throwaway server has nothing to copy")
                 .hint("write copy:postgres://host/shop"));
         }
-        return Ok(());
+        // What cannot be opened is known before a server is started.
+        return kurabe_drivers::registry::open(&url).map(drop).map_err(|error| error.context("--setup"));
     }
     let mut start = [0; 5];
     let read = File::open(setup).and_then(|mut file| file.read(&mut start)).map_err(|error| {
@@ -132,7 +133,7 @@ fn copy(source: &str, server: &Server) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let source = TargetUrl::parse(source)?;
+    let source = without_passwords(std::iter::once(source.to_owned())).concat();
     let said = String::from_utf8_lossy(&output.stderr);
     Err(Error::new(ErrorKind::Server, format!("{source} was not copied:")).log(said.lines()).hint(format!(
         "'kurabe copy {source} {}' has options for what cannot be copied as it is",
@@ -207,6 +208,10 @@ impl<'a> Engine<'a> {
             Client::Mysql => {
                 // A dump has objects of other users (DEFINER): the superuser makes these, who logs in on the socket.
                 command.args(["--no-defaults", "--user=root", "--default-character-set=utf8mb4"]);
+                // Whatever the server's new sessions have, what is loaded is committed, and all of it is read.
+                command.arg(
+                    "--init-command=SET autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615",
+                );
                 command.args(["--max-allowed-packet=1G", "--database", DATABASE]);
                 command.arg("--socket").arg(self.server.socket().unwrap_or(Path::new("")));
                 command.env("MYSQL_PWD", password);

@@ -54,6 +54,11 @@ impl Dialect {
 
 /// Divides a text. Filling the gaps with the literals gives the text again.
 pub fn split(text: &str, dialect: Dialect) -> Split<'_> {
+    split_under(text, dialect, dialect.sql())
+}
+
+/// Like [`split`], of a session that reads SQL in this way.
+pub fn split_under(text: &str, dialect: Dialect, sql: sql::Dialect) -> Split<'_> {
     let mut found = Split::default();
     if text.contains(GAP) {
         // No template can be made of it.
@@ -65,7 +70,7 @@ pub fn split(text: &str, dialect: Dialect) -> Split<'_> {
     if dialect == Dialect::Mongodb {
         return Split { template: text.to_owned(), literals: Vec::new() };
     }
-    for token in tokens(text, dialect.sql()) {
+    for token in tokens(text, sql) {
         if matches!(token.kind, Kind::Comment | Kind::Number | Kind::Text) {
             found.template.push(GAP);
             found.literals.push(token.text);
@@ -191,6 +196,26 @@ pub fn is_setup(text: &str, dialect: Dialect) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn settings_of_a_session_decide_where_texts_end() {
+        for (dialect, setting, value, text, template) in [
+            (
+                Dialect::Mysql,
+                "sql_mode",
+                "NO_BACKSLASH_ESCAPES",
+                "SELECT 'a\\', 'b', \"c\"",
+                "SELECT ?, ?, ?",
+            ),
+            (Dialect::Mysql, "sql_mode", "", "SELECT 'a\\', ', \"c\"", "SELECT ?, ?"),
+            (Dialect::Mysql, "sql_mode", "ANSI_QUOTES,ANSI", "SELECT \"n\" + 'b'", "SELECT \"n\" + ?"),
+            (Dialect::Postgres, "standard_conforming_strings", "off", "SELECT 'a\\', ', 'c'", "SELECT ?, ?"),
+            (Dialect::Postgres, "standard_conforming_strings", "on", "SELECT 'a\\', 'c'", "SELECT ?, ?"),
+        ] {
+            let split = split_under(text, dialect, dialect.sql().under(setting, value));
+            assert_eq!(split.template, template.replace('?', "\0"), "{setting} = {value}: {text}");
+        }
+    }
 
     #[test]
     fn literals_are_found_and_names_are_not() {

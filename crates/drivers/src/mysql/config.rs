@@ -124,7 +124,8 @@ pub(crate) enum ServerKey {
 /// Reads `server_public_key_path` and `get_server_public_key`, from the URL, else from the option file.
 fn server_key(url: &TargetUrl, file: &OptionFile) -> Result<ServerKey> {
     let asked = truth(url, "get_server_public_key")?;
-    let asked = asked.unwrap_or_else(|| file.is_on("get-server-public-key"));
+    let asked =
+        asked.map_or_else(|| file.switch("get-server-public-key"), |asked| Ok(Some(asked)))? == Some(true);
     let path = url.option("server_public_key_path").map(str::to_owned);
     match path.or_else(|| file.get("server-public-key-path")) {
         Some(path) => std::fs::read(&path)
@@ -139,23 +140,32 @@ fn place(url: &TargetUrl, file: &OptionFile) -> Result<Place> {
     if let Some(path) = url.option("socket") {
         return Ok(Place::Unix(PathBuf::from(path)));
     }
-    // The option file's socket applies only if no host is given: a host in the URL means TCP.
+    // A host or a port in the URL means TCP.
     if url.host.is_none()
         && url.port.is_none()
-        && file.get("host").is_none()
+        && may_be_socket(file)?
         && let Some(path) = file.get("socket")
     {
         return Ok(Place::Unix(PathBuf::from(path)));
     }
     let host = url.host.clone().or_else(|| file.get("host")).unwrap_or_else(|| "localhost".to_owned());
-    let port = match (url.port, file.get("port")) {
+    // The default is 0 there.
+    let port = match (url.port, file.get("port").filter(|port| port != "0")) {
         (Some(port), _) => port,
         (None, None) => 3306,
-        (None, Some(text)) => {
-            text.parse().map_err(|_| Error::usage("~/.my.cnf: port is not a number from 1 to 65535"))?
-        }
+        (None, Some(text)) => text.parse().map_err(|_| file.wrong("port", "not a number from 0 to 65535"))?,
     };
     Ok(Place::Tcp { host, port })
+}
+
+/// Whether the option files name a server of this machine, which `localhost` is, and do not say that TCP is used.
+fn may_be_socket(file: &OptionFile) -> Result<bool> {
+    let is_local = file.get("host").is_none_or(|host| host == "localhost");
+    match file.get("protocol").map(|protocol| protocol.to_ascii_lowercase()).as_deref() {
+        None | Some("socket") => Ok(is_local),
+        Some("tcp") => Ok(false),
+        Some(_) => Err(file.wrong("protocol", "neither tcp nor socket")),
+    }
 }
 
 #[cfg(test)]
@@ -188,10 +198,21 @@ mod tests {
     fn named_socket_is_used() {
         let by_url = config("mysql://u@localhost/d?socket=/run/m.sock", None, "").unwrap();
         assert_eq!(by_url.place, Place::Unix("/run/m.sock".into()));
-        let by_file = config("mysql:///d", None, "[client]\nsocket=/run/f.sock").unwrap();
-        assert_eq!(by_file.place, Place::Unix("/run/f.sock".into()));
-        let tcp = config("mysql://localhost/d", None, "[client]\nsocket=/run/f.sock").unwrap();
-        assert_eq!(tcp.place, Place::Tcp { host: "localhost".into(), port: 3306 });
+        let tcp = |host: &str, port| Place::Tcp { host: host.to_owned(), port };
+        for (url, lines, place) in [
+            ("mysql:///d", "", Place::Unix("/run/f.sock".into())),
+            ("mysql:///d", "host=localhost\nport=7", Place::Unix("/run/f.sock".into())),
+            ("mysql:///d", "protocol=SOCKET", Place::Unix("/run/f.sock".into())),
+            ("mysql:///d", "protocol=tcp", tcp("localhost", 3306)),
+            ("mysql:///d", "host=127.0.0.1\nport=0", tcp("127.0.0.1", 3306)),
+            ("mysql://localhost/d", "", tcp("localhost", 3306)),
+            ("mysql://:9/d", "", tcp("localhost", 9)),
+        ] {
+            let file = format!("[client]\nsocket=/run/f.sock\n{lines}");
+            assert_eq!(config(url, None, &file).unwrap().place, place, "{url}: {lines}");
+        }
+        let error = config("mysql:///d", None, "[client]\nprotocol=pipe").unwrap_err().to_string();
+        assert!(error.contains("~/.my.cnf, line 2: protocol"), "{error}");
     }
 
     #[test]
@@ -220,6 +241,10 @@ mod tests {
             ("ssl".to_owned(), Some((Nothing, false))),
             ("ssl=0".to_owned(), None),
             (format!("{ca}skip-ssl"), None),
+            ("skip-ssl\nLOOSE_SSL=on".to_owned(), Some((Nothing, false))),
+            ("tls-version=TLSv1.2, TLSv1.3".to_owned(), None),
+            ("disable-ssl=0".to_owned(), Some((Nothing, false))),
+            (format!("{ca}skip-ssl-verify-server-cert"), Some((Authority, true))),
         ] {
             assert_eq!(tls("mysql://u@h/d", &lines).unwrap(), expected, "{lines}");
             // The URL overrides the file, and a socket needs no encryption.
@@ -234,6 +259,9 @@ mod tests {
             ("ssl-mode=maybe", "unknown"),
             ("ssl-ca=/nonexistent/ca.pem", "/nonexistent/ca.pem"),
             ("ssl-crlpath=/c", "not supported"),
+            ("tls-version=TLSv1.3", "not supported"),
+            ("ssl-moed=REQUIRED", "line 2: ssl-moed is not supported; there are ssl-mode"),
+            ("ssl=yes", "neither 1 nor 0"),
             ("ssl-key=/k.pem\nssl", "goes with ssl-cert"),
         ] {
             let error = tls("mysql://u@h/d", lines).unwrap_err().to_string();

@@ -47,9 +47,9 @@ pub(super) const CONNECTIONS: Connections = Connections {
         (
             "/etc/my.cnf, /etc/mysql/my.cnf, ~/.my.cnf",
             "[client] and, as in MariaDB, [client-server] and [client-mariadb]: user, \
-          password, host, port, socket, database, ssl-…; later files win; !include and !includedir are followed; a file that everybody can write is ignored",
+          password, host, port, socket, protocol, database, ssl-…; later files win; !include and !includedir are followed; a file that everybody can write is ignored",
         ),
-        ("~/.mylogin.cnf", "not read"),
+        ("~/.mylogin.cnf", "not read; a note, or the error of a login, says so"),
     ],
     authentication: &[
         (
@@ -77,7 +77,7 @@ pub(super) const CONNECTIONS: Connections = Connections {
         ["ssl-mode=VERIFY_IDENTITY", "mysql: the same; mariadb: ssl-verify-server-cert", "and for the host"],
         ["tls=verify", "", "of an authority in ca= or the system's store, and for the host"],
         ["ssl-crl", "the same", "refused if revoked, or if the authority has no list in the file"],
-        ["ssl-crlpath, ssl-capath", "the same", "refused by name"],
+        ["ssl-crlpath, ssl-capath, tls-version and other ssl-, tls- options", "the same", "refused by name"],
     ],
     mode: super::config::tls,
     servers: super::config::servers,

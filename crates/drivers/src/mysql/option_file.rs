@@ -20,6 +20,13 @@ const SYSTEM: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
 /// The user's own file, as messages name it.
 const OWN: &str = "~/.my.cnf";
 
+/// Options that are on or off, which may have `skip-`, `disable-` or `enable-` before their name.
+const SWITCHES: [&str; 3] = ["ssl", "ssl-verify-server-cert", "get-server-public-key"];
+
+/// The options of TLS.
+const TLS: [&str; 7] =
+    ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "ssl", "ssl-crl", "ssl-verify-server-cert"];
+
 /// How deep files include others.
 const DEPTH: usize = 10;
 
@@ -29,7 +36,7 @@ pub(crate) struct OptionFile {
     options: BTreeMap<String, OptionLine>,
     /// The first option that was needed and whose value could not be read.
     unreadable: OnceCell<Error>,
-    /// Files that the clients ignore too, with the reasons.
+    /// Files that are ignored, with the reasons.
     ignored: Vec<String>,
 }
 
@@ -49,12 +56,16 @@ impl OptionFile {
         if environment.is_empty() {
             return all;
         }
-        let own = std::env::var_os("HOME").map(|home| Path::new(&home).join(".my.cnf"));
+        let own = |name: &str| std::env::var_os("HOME").map(|home| Path::new(&home).join(name));
         for path in SYSTEM.iter().map(PathBuf::from) {
             all.read(&path, &path.display().to_string(), 0);
         }
-        if let Some(path) = own {
+        if let Some(path) = own(".my.cnf") {
             all.read(&path, OWN, 0);
+        }
+        if own(".mylogin.cnf").is_some_and(|path| path.exists()) {
+            let shows = "MySQL's 'my_print_defaults -s client' shows what it has";
+            all.ignored.push(format!("~/.mylogin.cnf is not read; {shows}"));
         }
         all
     }
@@ -86,34 +97,58 @@ impl OptionFile {
         all
     }
 
-    /// Adds the lines of a file, which may be in any encoding. Later lines win; underscores and dashes in names are
-    /// equivalent.
+    /// Adds the lines of a file, which may be in any encoding. Later lines win. Names of groups and options are the same in
+    /// upper and lower case, with dashes and with underscores. A line that stops the client programs is reported by
+    /// [`check`](Self::check).
     fn add(&mut self, bytes: &[u8], name: &str, depth: usize) {
-        let mut ours = false;
+        let mut ours = None;
         for (number, line) in bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).enumerate() {
-            let path = |rest: &[u8]| PathBuf::from(OsStr::from_bytes(rest.trim_ascii()));
-            if let Some(section) = line.strip_prefix(b"[") {
-                let section = section.split(|byte| *byte == b']').next().map(<[u8]>::trim_ascii);
-                ours = SECTIONS.iter().any(|known| section == Some(known.as_bytes()));
-            } else if let Some(folder) = line.strip_prefix(b"!includedir") {
-                let files = fs::read_dir(path(folder)).into_iter().flatten().flatten();
-                let mut files: Vec<PathBuf> = files.map(|entry| entry.path()).collect();
-                files.retain(|path| path.extension().is_some_and(|ending| ending == "cnf"));
-                files.sort();
-                for path in files {
-                    self.read(&path, &path.display().to_string(), depth + 1);
-                }
-            } else if let Some(included) = line.strip_prefix(b"!include") {
-                let path = path(included);
-                self.read(&path, &path.display().to_string(), depth + 1);
-            } else if ours && !matches!(line.first(), None | Some(b'#' | b';' | b'!')) {
-                let at = line.iter().position(|byte| *byte == b'=').unwrap_or(line.len());
-                let (option, value) = (&line[..at], line.get(at + 1..).unwrap_or_default());
-                let option = String::from_utf8_lossy(option.trim_ascii()).replace('_', "-");
-                let value = unquoted(value.trim_ascii());
-                self.options.insert(option, OptionLine { value, file: name.to_owned(), line: number + 1 });
+            let number = number + 1;
+            let wrong = |what: &str| {
+                let error = Error::usage(format!("{name}, line {number}: {what}"));
+                let _ =
+                    self.unreadable.set(error.hint("correct the line: MySQL's own programs stop at it too"));
+            };
+            match (line.first(), ours) {
+                (None | Some(b'#' | b';'), _) => {}
+                (Some(b'['), _) => match line.iter().position(|byte| *byte == b']') {
+                    Some(end) => ours = Some(is_ours(line[1..end].trim_ascii_end())),
+                    None => return wrong("the name of a group has no ']'"),
+                },
+                (Some(b'!'), _) => match included(line) {
+                    Ok(files) => {
+                        for path in files {
+                            self.read(&path, &path.display().to_string(), depth + 1);
+                        }
+                    }
+                    Err(what) => return wrong(&what),
+                },
+                (_, None) => return wrong("an option stands before the first [group]"),
+                (_, Some(true)) => self.set(without_comment(line), name, number),
+                (_, Some(false)) => {}
             }
         }
+    }
+
+    /// Sets an option by its line.
+    fn set(&mut self, line: &[u8], file: &str, number: usize) {
+        let at = line.iter().position(|byte| *byte == b'=');
+        let (option, value) =
+            at.map_or((line, None), |at| (&line[..at], Some(unquoted(line[at + 1..].trim_ascii()))));
+        let option = String::from_utf8_lossy(option.trim_ascii()).to_ascii_lowercase().replace('_', "-");
+        // Programs that do not know such an option go on.
+        let option = option.strip_prefix("loose-").unwrap_or(&option);
+        let is_switch = |name: &&str| SWITCHES.contains(name);
+        let negated =
+            ["skip-", "disable-"].iter().find_map(|prefix| option.strip_prefix(prefix)).filter(is_switch);
+        let (option, value) = match (negated, option.strip_prefix("enable-").filter(is_switch)) {
+            (Some(name), _) if value.as_deref() == Some(b"0") => (name, b"1".to_vec()),
+            (Some(name), _) => (name, b"0".to_vec()),
+            (None, Some(name)) => (name, b"1".to_vec()),
+            (None, None) if value.is_none() && is_switch(&option) => (option, b"1".to_vec()),
+            (None, None) => (option, value.unwrap_or_default()),
+        };
+        self.options.insert(option.to_owned(), OptionLine { value, file: file.to_owned(), line: number });
     }
 
     /// The same with these options of the URL, which win.
@@ -143,6 +178,13 @@ impl OptionFile {
         }
     }
 
+    /// The error of an option whose value is not what it must be.
+    pub(crate) fn wrong(&self, name: &str, what: &str) -> Error {
+        let place =
+            self.options.get(name).map(|OptionLine { file, line, .. }| format!("{file}, line {line}: "));
+        Error::usage(format!("{}{name} is {what}", place.unwrap_or_default()))
+    }
+
     /// The result of reading a configuration, unless an option that it needed could not be read.
     pub(crate) fn check<T>(&self, read: Result<T>) -> Result<T> {
         self.unreadable.get().map_or(read, |error| Err(error.clone()))
@@ -155,17 +197,24 @@ impl OptionFile {
 }
 
 impl OptionFile {
-    /// The value of a switch; without `=` it is on.
-    fn switch(&self, name: &str) -> Option<bool> {
-        let line = self.options.get(name)?;
-        let is_off =
-            ["0", "off", "false", "no"].iter().any(|off| line.value.eq_ignore_ascii_case(off.as_bytes()));
-        Some(!is_off)
+    /// The value of a switch.
+    ///
+    /// # Errors
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) for a value that the client programs do not know either.
+    pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>> {
+        let Some(OptionLine { value, .. }) = self.options.get(name) else { return Ok(None) };
+        let is = |words: &[&str]| words.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()));
+        match (is(&["1", "on", "true"]), is(&["0", "off", "false"])) {
+            (true, _) => Ok(Some(true)),
+            (_, true) => Ok(Some(false)),
+            _ => Err(self.wrong(name, "neither 1 nor 0")),
+        }
     }
 
-    /// Whether a switch is on.
-    pub(crate) fn is_on(&self, name: &str) -> bool {
-        self.switch(name) == Some(true)
+    /// Whether `tls-version` allows the versions that Kurabe speaks, and so asks for nothing.
+    fn allows_all_versions(&self) -> bool {
+        let versions = self.get("tls-version").unwrap_or_default();
+        ["TLSv1.2", "TLSv1.3"].iter().all(|version| versions.split(',').any(|one| one.trim() == *version))
     }
 
     /// How the file says that connections over TCP are encrypted; `None` if it does not.
@@ -177,22 +226,21 @@ impl OptionFile {
     /// # Errors
     /// [`Usage`](kurabe_core::ErrorKind::Usage) for values that Kurabe cannot obey.
     pub(crate) fn tls(&self) -> Result<Option<tls::Mode>> {
-        let origin =
-            self.origin(&["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "ssl", "ssl-crl", "ssl-capath"]);
+        let origin = self.origin(&TLS);
         let wrong =
             |what: &str, hint: &str| Err(Error::usage(format!("{origin}: {what}")).hint(hint.to_owned()));
-        for name in ["ssl-capath", "ssl-crlpath", "tls-fp", "ssl-fp", "tls-fplist", "ssl-fplist"] {
-            if self.get(name).is_some() {
-                return wrong(&format!("{name} is not supported"), "use ssl-ca, or tls= and ca= in the URL");
-            }
+        // An option that is left unread could ask for more than is done.
+        let is_of_tls = |name: &str| ["ssl", "tls"].iter().any(|start| name.starts_with(start));
+        let mut names = self.options.keys().filter(|name| is_of_tls(name) && !TLS.contains(&name.as_str()));
+        if let Some(name) = names.find(|name| *name != "tls-version" || !self.allows_all_versions()) {
+            let hint = format!("there are {}; or use tls= and ca= in the URL", TLS.join(", "));
+            return Err(self.wrong(name, "not supported").hint(hint));
         }
         let file = |name: &str| self.get(name).map(PathBuf::from);
         let (ca, certificate, key) = (file("ssl-ca"), file("ssl-cert"), file("ssl-key"));
         let crl = file("ssl-crl");
         let mode = self.get("ssl-mode").map(|mode| mode.to_ascii_uppercase());
-        let on = |name: &str| self.switch(name);
-        let is_off =
-            on("ssl") == Some(false) || on("skip-ssl") == Some(true) || on("disable-ssl") == Some(true);
+        let (ssl, verifies) = (self.switch("ssl")?, self.switch("ssl-verify-server-cert")?);
         let check = match mode.as_deref() {
             Some("DISABLED") => return Ok(Some(tls::Mode::Off)),
             Some("REQUIRED") => tls::Check::Nothing,
@@ -210,10 +258,10 @@ impl OptionFile {
                     "one of: DISABLED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY",
                 );
             }
-            None if is_off => return Ok(Some(tls::Mode::Off)),
-            None if on("ssl-verify-server-cert") == Some(true) => tls::Check::Host,
+            None if ssl == Some(false) => return Ok(Some(tls::Mode::Off)),
+            None if verifies == Some(true) => tls::Check::Host,
             None if ca.is_some() => tls::Check::Authority,
-            None if on("ssl") == Some(true) || certificate.is_some() || key.is_some() => tls::Check::Nothing,
+            None if ssl == Some(true) || certificate.is_some() || key.is_some() => tls::Check::Nothing,
             None => return Ok(None),
         };
         if mode.is_some() && check != tls::Check::Nothing && ca.is_none() {
@@ -234,30 +282,69 @@ impl OptionFile {
     }
 }
 
-/// Removes a value's quotes and comment, and decodes its escapes.
+/// Whether a group is one that client programs read.
+fn is_ours(group: &[u8]) -> bool {
+    SECTIONS.iter().any(|known| group.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// The files that a line with `!` includes. Client programs pass over other words there.
+fn included(line: &[u8]) -> std::result::Result<Vec<PathBuf>, String> {
+    let line = line[1..].trim_ascii_start();
+    let at = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+    let path = PathBuf::from(OsStr::from_bytes(line[at..].trim_ascii()));
+    match &line[..at] {
+        b"include" => Ok(vec![path]),
+        b"includedir" => files_of(&path).map_err(|error| format!("!includedir {}: {error}", path.display())),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The option files of a folder, in the order of their names.
+fn files_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let files: std::io::Result<Vec<PathBuf>> = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect();
+    let mut files = files?;
+    files.retain(|path| path.extension().is_some_and(|ending| ending == "cnf"));
+    files.sort();
+    Ok(files)
+}
+
+/// A line without its comment: `#` outside of quotes begins one. Quotes may begin anywhere, and a backslash escapes only within them.
+fn without_comment(line: &[u8]) -> &[u8] {
+    let (mut quote, mut is_escaped) = (None, false);
+    for (at, byte) in line.iter().enumerate() {
+        match (byte, quote) {
+            (b'#', None) => return line[..at].trim_ascii_end(),
+            (b'\'' | b'"', None) => quote = Some(byte),
+            (byte, Some(open)) if byte == open && !is_escaped => quote = None,
+            _ => {}
+        }
+        is_escaped = quote.is_some() && *byte == b'\\' && !is_escaped;
+    }
+    line
+}
+
+/// Removes the quotes that enclose a value, and decodes its escapes.
 fn unquoted(value: &[u8]) -> Vec<u8> {
-    let quote = value.first().copied().filter(|byte| matches!(byte, b'\'' | b'"'));
+    let value = match value {
+        [open @ (b'\'' | b'"'), inner @ .., close] if open == close => inner,
+        other => other,
+    };
     let mut out = Vec::with_capacity(value.len());
-    let mut rest = value.iter().copied().skip(usize::from(quote.is_some()));
+    let mut rest = value.iter().copied();
     while let Some(byte) = rest.next() {
-        match byte {
-            _ if Some(byte) == quote => break,
-            // A comment may follow an unquoted value.
-            b'#' if quote.is_none() => break,
-            b'\\' => match rest.next() {
-                Some(b'b') => out.push(8),
-                Some(b't') => out.push(b'\t'),
-                Some(b'n') => out.push(b'\n'),
-                Some(b'r') => out.push(b'\r'),
-                Some(b's') => out.push(b' '),
-                Some(byte @ (b'\\' | b'\'' | b'"')) => out.push(byte),
-                Some(byte) => out.extend([b'\\', byte]),
-                None => out.push(b'\\'),
-            },
-            byte => out.push(byte),
+        let escaped = if byte == b'\\' { rest.next() } else { None };
+        match escaped {
+            None => out.push(byte),
+            Some(b'b') => out.push(8),
+            Some(b't') => out.push(b'\t'),
+            Some(b'n') => out.push(b'\n'),
+            Some(b'r') => out.push(b'\r'),
+            Some(b's') => out.push(b' '),
+            Some(byte @ (b'\\' | b'\'' | b'"')) => out.push(byte),
+            Some(byte) => out.extend([b'\\', byte]),
         }
     }
-    if quote.is_none() { out.trim_ascii_end().to_vec() } else { out }
+    out
 }
 
 #[cfg(test)]
@@ -265,17 +352,44 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// As `mariadb --help` and `my_print_defaults client` of MariaDB 10.11 and 11.8 show them.
     #[test]
-    fn values_are_parsed_like_mysql_clients_do() {
-        let file = OptionFile::parse(
-            "user=outside\n[mysqld]\nuser=server\n[client]\n# note\nuser = bob # who\n\
-             password=\"a#b\\\"c\\\\\"\nmax_allowed_packet=1M\n[mysqldump]\npassword=x\n[client-mariadb]\nport=1\n",
-        );
-        assert_eq!(file.get("user").as_deref(), Some("bob"));
-        assert_eq!(file.get("password").as_deref(), Some("a#b\"c\\"));
-        assert_eq!(file.get("max-allowed-packet").as_deref(), Some("1M"));
-        assert_eq!(file.get("port").as_deref(), Some("1"));
-        assert_eq!(file.get("host"), None);
+    fn lines_are_read_as_the_client_programs_do() {
+        for (line, user) in [
+            ("user = bob # who", "bob"),
+            ("USER=bob", "bob"),
+            ("loose_user=bob", "bob"),
+            ("user=it's#1", "it's#1"),
+            ("user=\"a#b\\\"c\\\\\"", "a#b\"c\\"),
+            ("user=\"a\"b\"", "a\"b"),
+            ("user=\"abc", "\"abc"),
+            ("user=abc\"d#e\"f#g", "abc\"d#e\"f"),
+            ("user=a\\\"b#c", "a\"b#c"),
+            ("user='x\\'y'#z", "x'y"),
+            ("user='", "'"),
+            ("user=x\\", "x\\"),
+            ("user=a=b;c\r", "a=b;c"),
+            ("user=''", ""),
+            ("user: bob", ""),
+            ("\"user\"=bob", ""),
+            ("[ client ]\nuser=bob", ""),
+            ("[client ] rest\nuser=bob", "bob"),
+            ("[x]\nuser=bob\n[Client-MariaDB]\nport=1", ""),
+            ("[mysqldump]\nuser=no\n[CLIENT]\nuser=bob", "bob"),
+            ("!\n!includes /x\n! include /nonexistent\nuser=bob", "bob"),
+        ] {
+            let file = OptionFile::parse(&format!(";\n[mysqld]\nuser=server\n[client]\n{line}\n"));
+            assert_eq!(file.get("user").unwrap_or_default(), user, "{line}");
+            assert_eq!(file.check(Ok(())), Ok(()), "{line}");
+        }
+        for (text, part) in [
+            ("user=x\n[client]\n", "line 1: an option stands before the first [group]"),
+            ("\n[client\nuser=x\n", "line 2: the name of a group has no ']'"),
+            ("[client]\n!includedir /nonexistent\n", "line 2: !includedir /nonexistent"),
+        ] {
+            let error = OptionFile::parse(text).check(Ok(())).unwrap_err().to_string();
+            assert!(error.contains("~/.my.cnf") && error.contains(part), "{error}");
+        }
     }
 
     #[test]

@@ -93,7 +93,8 @@ fn parse(bytes: &[u8], name: &str, file: &str) -> Result<Option<Service>> {
             if found.is_some() {
                 break;
             }
-            found = (section.strip_suffix(b"]") == Some(name.as_bytes())).then(Service::new);
+            let is_wanted = section.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"]"));
+            found = is_wanted.then(Service::new);
             continue;
         }
         let Some(service) = &mut found else { continue };
@@ -123,7 +124,7 @@ fn parse(bytes: &[u8], name: &str, file: &str) -> Result<Option<Service>> {
 mod tests {
     use super::*;
 
-    const FILE: &str = "# two\nhost=outside\n[other]\nhost=o\n[shop]\n host=db1,db2\nport=5433\nport=1\n\
+    const FILE: &str = "# two\nhost=outside\n[shops]\nhost=o\n[shop] # ours\n host=db1,db2\nport=5433\nport=1\n\
                         target_session_attrs=standby\npassword=a=b\n[last]\nuser=l\n";
 
     #[test]

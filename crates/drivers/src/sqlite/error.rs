@@ -1,5 +1,6 @@
 //! Conversion of SQLite's errors.
 
+use crate::embedded::advice_on_growth;
 use kurabe_core::{Error, ErrorKind};
 use rusqlite::ErrorCode;
 
@@ -11,6 +12,7 @@ pub(super) fn explain(thrown: &rusqlite::Error) -> Error {
         rusqlite::Error::SqlInputError { error, msg, .. } => (error, msg.clone()),
         other => return Error::new(ErrorKind::Internal, format!("sqlite: {other}")),
     };
+    let full;
     let (kind, hint) = match failure.code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
             (ErrorKind::Server, "another connection held the write lock for longer than busy_timeout")
@@ -19,8 +21,16 @@ pub(super) fn explain(thrown: &rusqlite::Error) -> Error {
         ErrorCode::PermissionDenied => (ErrorKind::NotPermitted, ""),
         ErrorCode::CannotOpen => (ErrorKind::Unreachable, ""),
         ErrorCode::NotADatabase => (ErrorKind::Usage, "use a SQLite file, or a new one"),
-        ErrorCode::DiskFull => (ErrorKind::Environment, "free space on the file system, or use another path"),
-        ErrorCode::SystemIoFailure | ErrorCode::OutOfMemory => (ErrorKind::Environment, ""),
+        ErrorCode::DiskFull => {
+            full = advice_on_growth("free space on the file system, or use another path");
+            (ErrorKind::Environment, &*full)
+        }
+        // A file that may not grow is no full disk for SQLite.
+        ErrorCode::SystemIoFailure => {
+            full = advice_on_growth("");
+            (ErrorKind::Environment, &*full)
+        }
+        ErrorCode::OutOfMemory => (ErrorKind::Environment, ""),
         ErrorCode::TooBig => (ErrorKind::Limit, ""),
         _ => (ErrorKind::Server, ""),
     };

@@ -6,26 +6,22 @@ use super::tables::raw;
 use kurabe_core::target::TargetUrl;
 use kurabe_testbed::{StartOptions, testing};
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The variables by which a test asks a process of its own.
-const TARGET: &str = "KURABE_TEST_TARGET";
-const STATEMENT: &str = "KURABE_TEST_STATEMENT";
-
-/// Answers a parent, which sets this process's environment. Without one it does nothing.
-#[test]
-fn child_answers_in_its_environment() {
-    let [Ok(url), Ok(sql)] = [TARGET, STATEMENT].map(std::env::var) else { return };
-    let asked = connect(&url).and_then(|mut session| once(&mut *session, &raw(&[&sql]), &[]));
-    match asked {
+/// Prints what a target answers to a statement in the environment of this process.
+fn answer(url: &str, sql: &str) {
+    let asked = connect(url).and_then(|mut session| once(&mut *session, &raw(&[sql]), &[]));
+    let said = match asked {
         Ok(reply) => {
-            let field = |n| String::from_utf8_lossy(reply.field_bytes(0, n).unwrap_or_default()).into_owned();
-            println!("\nanswer: {}", field(0));
+            let field = reply.field_bytes(0, 0).unwrap_or_default();
+            format!("\nanswer: {}\n", String::from_utf8_lossy(field))
         }
-        Err(error) => println!("\nrefused: {error}"),
-    }
+        Err(error) => format!("\nrefused: {error}\n"),
+    };
+    std::io::stdout().write_all(said.as_bytes()).unwrap();
 }
 
 fn in_environment(program: &Path, environment: &[(&str, String)]) -> Command {
@@ -38,9 +34,8 @@ fn in_environment(program: &Path, environment: &[(&str, String)]) -> Command {
 /// What Kurabe's driver gets: the answer, or `refused` with the reason.
 fn by_kurabe(url: &str, sql: &str, environment: &[(&str, String)]) -> String {
     let mut command = in_environment(&std::env::current_exe().unwrap(), environment);
-    command.env(TARGET, url).env(STATEMENT, sql);
-    command.args(["sql_servers::environment::child_answers_in_its_environment", "--exact", "--nocapture"]);
-    let output = command.output().unwrap();
+    let test = "sql_servers::environment::environment_of_postgres_fills_what_a_url_leaves_open_and_never_reaches_a_throwaway_server";
+    let output = testing::rerun(&mut command, test, &format!("{url} {sql}")).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let line = said.lines().find_map(|line| line.strip_prefix("answer: ").map(str::to_owned));
     line.unwrap_or_else(|| {
@@ -124,6 +119,9 @@ fn administer(url: &str, statements: &[&str]) {
 #[test]
 #[expect(clippy::too_many_lines, reason = "one server, and what each variable does to a URL of it")]
 fn environment_of_postgres_fills_what_a_url_leaves_open_and_never_reaches_a_throwaway_server() {
+    if let Some((url, sql)) = testing::rerun_input().as_deref().and_then(|input| input.split_once(' ')) {
+        return answer(url, sql);
+    }
     let choose = |options: StartOptions| options.with_tls().with_password("secret");
     let Some(server) = testing::server_with("postgres", choose) else { return };
     let Ok(psql) = kurabe_driver_common::program::find(&["psql"], "") else { return };
@@ -434,6 +432,10 @@ fn option_files_fill_what_a_url_leaves_open(engine: &str) {
             ["other", "other"],
         ),
         row("[mysqldump]\nuser=nobody\n[client]\nuser=other\n", &[], &full, &no_user, ["other", "other"]),
+        row("loose_user='other'  # it's\n", &[], &full, &no_user, ["other", "other"]),
+        row("user=\"oth\"er\n", &[], &full, &no_user, ["other", "refused"]),
+        row("user=other\n[client\nport=1\n", &[], &full, &no_user, ["refused", "refused"]),
+        row("user=other\n!includedir /nonexistent\n", &[], &full, &no_user, ["refused", "refused"]),
         row(&format!("user=other\n!include {included}\n"), &[], &full, &no_user, ["other", "refused"]),
         row(
             &format!("user=other\n!includedir {folder_of_files}\n"),
@@ -462,6 +464,14 @@ fn option_files_fill_what_a_url_leaves_open(engine: &str) {
         row("port=1\n", &[], &full, &no_port, ["ok", "refused"]),
         row(&format!("socket={socket}\n"), &[], &full, &no_place, ["ok", "ok"]),
         row("socket=/nonexistent\n", &[], &full, &no_place, ["ok", "refused"]),
+        row(&format!("host=localhost\nport=1\nsocket={socket}\n"), &[], &full, &no_place, ["ok", "ok"]),
+        row(
+            &format!("host=127.0.0.1\nport={port}\nprotocol=TCP\nsocket=/nonexistent\n"),
+            &[],
+            &full,
+            &no_place,
+            ["ok", "ok"],
+        ),
         row("database=other_db\n", &[], &full, &no_database, ["ok", "db=other_db"]),
         row("ssl\n", &[], &off, &full, ["plain", "tls"]),
         only(!is_mysql, row("ssl\nskip-ssl\n", &[], &on, &full, ["tls", "plain"]), ["refused", "refused"]),

@@ -107,7 +107,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target]) -> Result<Vec<String>> {
             let records = units::count(records);
             format!(
                 ": {records} records instead of the default number, whose load would take {}",
-                units::time(before)
+                units::time(before + around(target))
             )
         });
         format!(

@@ -183,6 +183,9 @@ fn set(rest: &str, place: &str, declared: &Declared) -> Result<Step> {
     if name.is_empty() {
         return Err(Error::usage("\\set without a variable name").hint("write \\set name expression"));
     }
+    if name.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err(Error::usage(format!("'{name}' is no name of a variable: it begins with a digit")));
+    }
     let slot = variable(name, &declared.variables)?;
     let source = Source::Expression(expr(&rest[name.len()..], declared)?);
     Ok(Step::Set { slot, source, place: place.to_owned() })

@@ -6,6 +6,7 @@ use super::mongodb::Cursors;
 use super::traffic::{Traffic, Unit};
 use super::{http, memcached, mongodb, mysql, postgres, redis};
 use crate::prelude::*;
+use kurabe_capture::session;
 use kurabe_core::driver::RawMessages;
 use kurabe_protocol::mysql::frame;
 use kurabe_protocol::mysql::message::command;
@@ -16,6 +17,9 @@ use kurabe_wire::registry::of_scheme;
 use kurabe_wire::view::{Conversation, Event, Exchange, Step, Transaction, Watch};
 use std::collections::HashMap;
 use std::time::Instant;
+
+/// PostgreSQL's setting of sessions that do not write.
+const READ_ONLY: &str = "default_transaction_read_only";
 
 /// One connection of a replay.
 pub(super) struct Client<'a> {
@@ -59,17 +63,30 @@ impl<'a> Client<'a> {
         self.view.watch(watch);
     }
 
+    /// The settings of the recorded server's new sessions that are not the usual ones. Whatever a file says, none lets a session write.
+    fn recorded(&self) -> impl Iterator<Item = (&'static str, &'a str)> + use<'a> {
+        let about = &self.traffic.about;
+        session::names(&about.protocol)
+            .filter_map(|name| Some((name, about.session.get(name)?.as_str())))
+            .filter(|(name, value)| *name != READ_ONLY || *value == "on")
+    }
+
     /// Executes statements that make the session as the recorded client had it.
     pub(super) fn set_up(&mut self, messages: &mut dyn RawMessages, said: &[(String, String)]) -> Result<()> {
         match self.traffic.family {
             Family::Postgres => {}
             Family::Mysql => {
-                if !said.iter().any(|(name, _)| name == "multi_statements") {
-                    return Ok(());
+                if said.iter().any(|(name, _)| name == "multi_statements") {
+                    // MYSQL_OPTION_MULTI_STATEMENTS_ON.
+                    frame::push(&mut self.out, 0, &[command::SET_OPTION, 0, 0]);
+                    self.exchange(messages, 1, &[])?;
                 }
-                // MYSQL_OPTION_MULTI_STATEMENTS_ON.
-                frame::push(&mut self.out, 0, &[command::SET_OPTION, 0, 0]);
-                return self.exchange(messages, 1, &[]).map(drop);
+                for (name, value) in self.recorded() {
+                    let text = mysql::set(name, value)?;
+                    frame::push(&mut self.out, 0, &[&[command::QUERY], text.as_bytes()].concat());
+                    self.set(messages, name)?;
+                }
+                return Ok(());
             }
             Family::Memcached | Family::Http | Family::Mongodb => return Ok(()),
             Family::Redis => {
@@ -88,7 +105,7 @@ impl<'a> Client<'a> {
             | "role"
             | "session_authorization"
             | "transaction_read_only"
-            | "default_transaction_read_only" => Vec::new(),
+            | READ_ONLY => Vec::new(),
             // `-c name=value` or `--name=value`.
             "options" => value
                 .split_whitespace()
@@ -98,18 +115,26 @@ impl<'a> Client<'a> {
             name if name.starts_with("_pq_.") => Vec::new(),
             name => vec![(name.to_owned(), value.clone())],
         };
-        for (name, value) in said.iter().flat_map(given) {
+        let recorded = self.recorded().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        for (name, value) in recorded.chain(said.iter().flat_map(given)) {
             // Right whatever standard_conforming_strings is.
             let quoted = |text: &str| format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
             let text = format!("SELECT pg_catalog.set_config({}, {}, false)", quoted(&name), quoted(&value));
             Request::Query(text.as_bytes()).write(&mut self.out);
-            let answer = self.exchange(messages, 1, &[])?;
-            if let Some(code) = answer.first().and_then(|answer| answer.error.as_ref()) {
-                let what = format!("the server refused the setting {name} of the recorded client ({code})");
-                return Err(Error::mismatch(what));
-            }
+            self.set(messages, &name)?;
         }
         Ok(())
+    }
+
+    /// Sends the request that sets this.
+    fn set(&mut self, messages: &mut dyn RawMessages, name: &str) -> Result<()> {
+        let answer = self.exchange(messages, 1, &[])?;
+        match answer.first().and_then(|answer| answer.error.as_ref()) {
+            Some(code) => Err(Error::mismatch(format!(
+                "the server refused the setting {name} of the recorded client ({code})"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Sends a unit, and gives its answers also as the server sent them.

@@ -40,6 +40,18 @@ pub(super) fn push(
     Ok(())
 }
 
+/// The statement that gives a session a setting.
+pub(super) fn set(name: &str, value: &str) -> Result<String> {
+    if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b",_".contains(&byte)) {
+        return Err(Error::usage(format!("the capture has {name} = {value}, which is no value of it")));
+    }
+    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    // MySQL does not know this mode any more, and it is only about GRANT.
+    let known = |mode: &&str| *mode != "NO_AUTO_CREATE_USER";
+    let value = value.split(',').filter(known).collect::<Vec<_>>().join(",");
+    Ok(if is_number { format!("SET {name} = {value}") } else { format!("SET {name} = '{value}'") })
+}
+
 /// The command with this text, and what follows its code.
 fn command(text: &str) -> (u8, Cow<'_, [u8]>) {
     match text.strip_prefix("COM_") {

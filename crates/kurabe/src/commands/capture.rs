@@ -13,6 +13,7 @@ use crate::{clock, exposed, signals};
 use anyhow::Result;
 use kurabe_capture::file::{About, Known};
 use kurabe_capture::recorder::Recorder;
+use kurabe_capture::session::Settings;
 use kurabe_capture::{Input, Totals, Values, log, model, show, trace};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::target::TargetUrl;
@@ -77,6 +78,7 @@ fn about(options: &CaptureOptions, url: &TargetUrl) -> About {
         },
         known: Known::default(),
         began_ms: began.as_millis() as u64,
+        session: Settings::new(),
         tells_nil_lists: true,
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
         has_old_checksums: false,
@@ -173,9 +175,9 @@ fn record(
     let terminated = ends_tls.then(|| Terminated::prepare(relayed, &far)).transpose()?;
     let server = far.server;
     wire::check(&server)?;
-    let about = about(options, url);
+    let mut about = about(options, url);
     let ending = terminated.as_ref().map(|terminated| terminated.ending(relayed, output));
-    let catalogue = (about.values == Values::Keep).then(|| catalogue::read(url, &about.protocol)).flatten();
+    let catalogue = catalogue::read(url, &mut about);
     let recorder = Recorder::start(listen, server, protocol, path, &about, ending, catalogue)?;
     let (at, mut strangers) = (recorder.at(), Strangers::default());
     if let Some(terminated) = &terminated {

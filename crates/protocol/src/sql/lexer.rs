@@ -8,6 +8,8 @@ pub struct Dialect {
     backslash: bool,
     /// `#` begins a comment, `--` only before a space, `/*!` and `/*+` are executed, and `"` encloses texts.
     mysql: bool,
+    /// `"` encloses names in MySQL too.
+    ansi_quotes: bool,
     /// `$tag$ … $tag$` and `E'…\'…'` are texts, `$1` is a parameter, and comments nest.
     postgres: bool,
     /// `q'{…}'` is a text.
@@ -27,6 +29,7 @@ impl Default for Dialect {
 const PLAIN: Dialect = Dialect {
     backslash: false,
     mysql: false,
+    ansi_quotes: false,
     postgres: false,
     alternative: false,
     brackets: false,
@@ -45,6 +48,19 @@ impl Dialect {
     /// A text that is written for any engine.
     pub const ANY: Self = Self { lenient: true, ..Self::POSTGRES };
 
+    /// The way in which a session with this setting reads a text.
+    #[must_use]
+    pub fn under(self, setting: &str, value: &str) -> Self {
+        let has = |mode| value.split(',').any(|one| one == mode);
+        match setting {
+            "sql_mode" if self.mysql => {
+                Self { backslash: !has("NO_BACKSLASH_ESCAPES"), ansi_quotes: has("ANSI_QUOTES"), ..self }
+            }
+            "standard_conforming_strings" if self.postgres => Self { backslash: value == "off", ..self },
+            _ => self,
+        }
+    }
+
     /// The ways in which the engine with this keyword may read a text; without one, all ways of all engines.
     pub fn all_of(engine: Option<&str>) -> &'static [Self] {
         match engine {
@@ -60,7 +76,8 @@ impl Dialect {
         self.postgres
     }
 
-    pub(super) fn is_mysql(self) -> bool {
+    /// Whether it is one of MySQL's.
+    pub fn is_mysql(self) -> bool {
         self.mysql
     }
 }
@@ -193,7 +210,9 @@ impl Tokens<'_> {
         let bytes = rest.as_bytes();
         let found = match bytes {
             [b'\'', ..] => (Kind::Text, quoted(rest, 0, self.escapes(rest))),
-            [b'"', ..] if dialect.mysql => (Kind::Text, quoted(rest, 0, dialect.backslash)),
+            [b'"', ..] if dialect.mysql && !dialect.ansi_quotes => {
+                (Kind::Text, quoted(rest, 0, dialect.backslash))
+            }
             [b'"', ..] => (Kind::Name, quoted(rest, 0, false)),
             [b'`', ..] if !dialect.postgres || dialect.lenient => (Kind::Name, quoted(rest, 0, false)),
             [b'[', ..] if dialect.brackets && rest.contains(']') => {

@@ -8,6 +8,7 @@
 
 mod mongodb_login;
 mod pool;
+mod rerun;
 mod reset;
 pub(crate) mod small;
 
@@ -20,6 +21,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
+pub use rerun::{rerun, rerun_input};
 pub use small::{SMALL, memory, small_servers};
 
 use crate::password::base64;

@@ -64,7 +64,8 @@ impl Lean<Connection> {
             times.tls = Some(laps.lap());
         }
         let private = packets.wire.stream().inner().is_private();
-        times.login = log_in(&mut packets, config, &greeting, ours, private)?;
+        let login = log_in(&mut packets, config, &greeting, ours, private);
+        times.login = login.map_err(|error| with_notes(error, config))?;
         times.authenticate = laps.lap();
         packets.wire.stream_mut().compress(options.compression)?;
         let mut lean = Self::over(packets, ours.agreed(), allowed);
@@ -95,6 +96,14 @@ impl Lean<Connection> {
         }));
         self
     }
+}
+
+/// Adds to the error of a login which option files were ignored: one may have the password.
+fn with_notes(error: Error, config: &Config) -> Error {
+    if error.kind() == ErrorKind::Denied && !config.notes.is_empty() {
+        return error.hint(config.notes.join("; "));
+    }
+    error
 }
 
 /// Ends a connection of this user, with its statement, and waits for that: the server closes the socket before. Behind a proxy the number may be that of another's connection, on

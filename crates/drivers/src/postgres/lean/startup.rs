@@ -30,7 +30,7 @@ impl Lean<Stream> {
             (times.authenticate, times.login) = (took, method);
             until_ready(&mut wire)
         });
-        let Started { read_only, key } = started.map_err(|error| with_hint(error, config))?;
+        let Started { read_only, key } = started.map_err(|error| with_hint(error, config, options.access))?;
         let mut lean = Self::over(wire);
         lean.key = key;
         if options.access == Access::ReadOnly {
@@ -95,8 +95,17 @@ fn cancel_statement(config: &Config, options: &ConnectOptions, key: &[u8]) -> Re
     Ok(())
 }
 
-/// Adds the reason why a password file was ignored, if the password is missing.
-fn with_hint(error: Error, config: &Config) -> Error {
+/// The code of a message that a server, or a pooler before it, does not take.
+const PROTOCOL_VIOLATION: &str = "08P01";
+
+/// Adds the reason why a password file was ignored, if the password is missing, or what a pooler does not pass on.
+fn with_hint(error: Error, config: &Config, access: Access) -> Error {
+    if access == Access::ReadOnly && error.server_code() == Some(PROTOCOL_VIOLATION) {
+        return error.hint(
+            "a session that only reads is opened with this setting, which a pooler before the server does not pass on: name the \
+             server itself, or allow writes with --write",
+        );
+    }
     match &config.password_hint {
         Some(hint) if error.kind() == ErrorKind::Denied && config.password.is_none() => {
             error.hint(hint.as_str())

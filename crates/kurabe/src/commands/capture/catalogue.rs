@@ -1,6 +1,8 @@
-//! The columns of a server's tables, which alone say what a row has that is written without a list of them.
+//! What a server is asked before a capture begins: the columns of its tables, which alone say what a row has that is written without a
+//! list of them, and the settings of new sessions, under which the statements are sent.
 
-use kurabe_capture::Catalogue;
+use kurabe_capture::file::About;
+use kurabe_capture::{Catalogue, Values, session};
 use kurabe_copy::sql::{operation, text_operation};
 use kurabe_core::driver::{ConnectOptions, Session};
 use kurabe_core::operation::Operation;
@@ -20,46 +22,64 @@ const POSTGRES: &str = "SET LOCAL search_path TO pg_catalog; SET LOCAL statement
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
     WHERE c.relkind IN ('r', 'p', 'f', 'v') AND c.relpersistence <> 't' GROUP BY n.nspname, c.relname";
 
-/// What was read: another name of the database, or a table with its schema and columns; `None` at the end.
-type Piece = Option<[String; 4]>;
+/// What was read.
+enum Piece {
+    Settings(Vec<(String, String)>),
+    /// A name of the database, and a table with its schema and columns.
+    Table([String; 4]),
+    End,
+}
 
 /// Reads the catalogue by one connection of its own, before the first client has one; why not, if it cannot. `None` if the protocol's
-/// servers have none. Of MySQL's tables, those that are read in time are known.
-pub(super) fn read(url: &TargetUrl, protocol: &str) -> Option<std::result::Result<Catalogue, String>> {
-    let ask = match protocol {
-        "postgres" | "postgresql" => postgres,
-        "mysql" | "mariadb" => mysql,
+/// servers have none, or values are not kept. Of MySQL's tables, those that are read in time are known. Enters the settings into what
+/// the capture is of.
+pub(super) fn read(url: &TargetUrl, about: &mut About) -> Option<std::result::Result<Catalogue, String>> {
+    let is_postgres = match about.protocol.as_str() {
+        "postgres" | "postgresql" => true,
+        "mysql" | "mariadb" => false,
         _ => return None,
     };
+    let keeps_values = about.values == Values::Keep;
     let (end, (send, pieces)) = (Instant::now() + PATIENCE, channel());
     let mut catalogue = Catalogue::new(vec![url.path.clone()]);
     let url = url.clone();
     let asked = move || {
+        let ask = |session: &mut dyn Session| {
+            let settings = if is_postgres { postgres_settings(session) } else { mysql_settings(session)? };
+            let _ = send.send(Ok(Piece::Settings(settings)));
+            match (keeps_values, is_postgres) {
+                (false, _) => Ok(()),
+                (true, true) => postgres_tables(session, &send),
+                (true, false) => mysql_tables(session, &send),
+            }
+        };
         let done = connected(&url).and_then(|mut session| {
-            let done = ask(&mut *session, &send);
+            let done = ask(&mut *session);
             session.close().and(done)
         });
         // Nobody waits any more if it is late.
-        let _ = send.send(done.map(|()| None));
+        let _ = send.send(done.map(|()| Piece::End));
     };
     // If the server never answers, it ends by its connection's own time limit, and nobody waits for it.
     if let Err(error) = thread::Builder::new().name("catalogue".to_owned()).spawn(asked) {
         return Some(Err(error.to_string()));
     }
     let mut is_read = false;
-    loop {
+    let read = loop {
         let late = |_| Error::new(ErrorKind::Timeout, "the server does not answer within two seconds");
         let left = end.saturating_duration_since(Instant::now());
         match pieces.recv_timeout(left).map_err(late).and_then(|piece: Result<Piece>| piece) {
-            Ok(Some([database, schema, table, columns])) => {
+            Ok(Piece::Settings(all)) => about.session = session::unusual(&about.protocol, all),
+            Ok(Piece::Table([database, schema, table, columns])) => {
                 is_read = true;
                 catalogue.names(&database);
                 catalogue.add(&schema, &table, columns.split('\n'));
             }
-            Err(error) if !is_read => return Some(Err(error.to_string())),
-            Ok(None) | Err(_) => return Some(Ok(catalogue)),
+            Err(error) if !is_read => break Err(error.to_string()),
+            Ok(Piece::End) | Err(_) => break Ok(catalogue),
         }
-    }
+    };
+    keeps_values.then_some(read)
 }
 
 fn connected(url: &TargetUrl) -> Result<Box<dyn Session>> {
@@ -67,15 +87,37 @@ fn connected(url: &TargetUrl) -> Result<Box<dyn Session>> {
     kurabe_drivers::registry::open(url)?.connect(&options)
 }
 
-fn postgres(session: &mut dyn Session, send: &Sender<Result<Piece>>) -> Result<()> {
+fn postgres_settings(session: &mut dyn Session) -> Vec<(String, String)> {
+    let mut settings = Vec::new();
+    for name in session::names("postgres") {
+        // A server of another make lacks some.
+        let shown = rows(session, &text_operation(&format!("SHOW {name}")), true);
+        settings.extend(shown.unwrap_or_default().into_iter().map(|[value, ..]| (name.to_owned(), value)));
+    }
+    settings
+}
+
+fn postgres_tables(session: &mut dyn Session, send: &Sender<Result<Piece>>) -> Result<()> {
     rows(session, &text_operation(POSTGRES), true)?.into_iter().for_each(|row| {
-        let _ = send.send(Ok(Some(row)));
+        let _ = send.send(Ok(Piece::Table(row)));
     });
     Ok(())
 }
 
 /// Asks by no SELECT, which the server would count among those of the application.
-fn mysql(session: &mut dyn Session, send: &Sender<Result<Piece>>) -> Result<()> {
+fn mysql_settings(session: &mut dyn Session) -> Result<Vec<(String, String)>> {
+    let mut settings = Vec::new();
+    for name in session::names("mysql") {
+        // Each alone: one of them limits the rows of an answer.
+        let show = operation(&format!("SHOW SESSION VARIABLES LIKE '{name}'"));
+        settings.extend(rows(session, &show, false)?.into_iter().map(|[name, value, ..]| (name, value)));
+    }
+    rows(session, &operation("SET sql_select_limit = 18446744073709551615"), false)?;
+    Ok(settings)
+}
+
+/// Asks by no SELECT either.
+fn mysql_tables(session: &mut dyn Session, send: &Sender<Result<Piece>>) -> Result<()> {
     for [table, ..] in rows(session, &operation("SHOW TABLES"), false)? {
         let show = operation(&format!("SHOW COLUMNS FROM `{}`", table.replace('`', "``")));
         // A table that is gone, or a view that is not valid, is not known.
@@ -85,7 +127,7 @@ fn mysql(session: &mut dyn Session, send: &Sender<Result<Piece>>) -> Result<()> 
             continue;
         }
         let columns = columns.into_iter().map(|[column, ..]| column).collect::<Vec<_>>().join("\n");
-        if send.send(Ok(Some([String::new(), String::new(), table, columns]))).is_err() {
+        if send.send(Ok(Piece::Table([String::new(), String::new(), table, columns]))).is_err() {
             break;
         }
     }
