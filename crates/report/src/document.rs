@@ -9,6 +9,7 @@ use crate::messages::{Language, Message};
 use crate::server_statistics;
 use crate::summary::Summary;
 use crate::table::{Table, fixed_axes, lacking, tables};
+use crate::target::TargetSummary;
 use crate::wording::{class_name, promise};
 use kurabe_core::units;
 
@@ -18,12 +19,12 @@ pub(crate) enum Block {
     /// A licence's restriction, which stands before results, or a warning beside them.
     Notice(String),
     Paragraph(String),
-    /// What follows from the results, an item a sentence.
+    /// The conclusion from the results, an item a sentence.
     Conclusion(Vec<String>),
     Items(Vec<String>),
     /// Items that other blocks name by their number.
     Numbered(Vec<String>),
-    /// Items that are never folded: what a run was made with.
+    /// Items that are never folded, such as the conditions of a run.
     Facts(Vec<String>),
     /// Cells without results, each with its status.
     Lacking(Vec<(Status, String)>),
@@ -80,7 +81,7 @@ pub(crate) fn report(summary: &Summary) -> Vec<Block> {
         .collect()
 }
 
-/// What a page has behind its charts.
+/// The part of a page behind its charts.
 pub(crate) fn behind_charts(summary: &Summary) -> Vec<Block> {
     let language = summary.labels.language;
     let say = |message: Message| message.text(language).to_owned();
@@ -164,10 +165,10 @@ fn made(summary: &Summary) -> Vec<String> {
     made.into_iter().chain(origin(&summary.origin)).collect()
 }
 
-/// What is known of each target.
+/// The facts of each target.
 fn targets(summary: &Summary) -> Vec<Block> {
     let language = summary.labels.language;
-    let one = |(target, name): (&crate::target::TargetSummary, &String)| {
+    let one = |(target, name): (&TargetSummary, &String)| {
         let class = class_name(target.durability);
         let durability = match language {
             Language::English => format!("{class}: {}", target.durability_promise),

@@ -200,8 +200,8 @@ fn shortened(text: &str, width: usize) -> String {
     format!("{}…", short.trim_end())
 }
 
-/// What is told of a claim below its text: the tests with their values, why there is none, and what was published; each test's
-/// sentence with the test.
+/// The sentences below a claim: its tests with their values, the reason where there is none, and the published result. The
+/// sentence of a test stands with the test.
 fn sentences(card: &Card, all: bool, language: Language) -> Vec<(String, Option<&Part>)> {
     let mut told = Vec::new();
     if let Some(published) = &card.about.published {

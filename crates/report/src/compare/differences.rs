@@ -52,7 +52,7 @@ fn changed_texts(run: &Summary, other: &Summary, word: &str) -> String {
 }
 
 impl Difference {
-    /// What two runs have of the same thing; an empty text is none.
+    /// A difference of two values; an empty text is none.
     fn new(what: String, values: [String; 2], is_obstacle: bool) -> Self {
         let [first, second] = values.map(|value| if value.is_empty() { "none".to_owned() } else { value });
         Self { what, first, second, setting: None, is_obstacle }
@@ -67,7 +67,7 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
     };
     let count = |value: Option<u64>| value.map_or_else(|| "unknown".to_owned(), units::count);
     let texts = [changed_texts(first, second, "as it was"), changed_texts(second, first, "changed")];
-    // What is measured, and where, is an obstacle.
+    // Another workload or machine is an obstacle.
     let mut all: Vec<Difference> = [
         ("experiment", both(&|run| run.experiment.clone()), true),
         ("version of Kurabe", both(&|run| run.kurabe.clone()), false),

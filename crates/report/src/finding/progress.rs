@@ -166,7 +166,7 @@ impl Progress {
     }
 }
 
-/// That a run is not complete, and which comparisons are undecided.
+/// The findings of an incomplete run, and of undecided comparisons.
 pub(super) fn findings(context: &Context<'_>) -> [Option<Progress>; 2] {
     [incomplete(context), undecided(context)]
 }

@@ -104,7 +104,7 @@ impl Values {
     }
 }
 
-/// What values answer.
+/// The answers that are values.
 pub(super) struct Answers<'a> {
     /// Costs of values of an axis, if the question is of these.
     pub costs: Vec<Values>,

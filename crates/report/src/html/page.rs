@@ -67,7 +67,7 @@ pub fn render(summary: &Summary, options: &Options) -> String {
 /// The number of decided comparisons with which a page begins.
 const CONCLUSION: usize = 2;
 
-/// What a page says before its charts.
+/// The opening of a page, before its charts.
 struct Opening {
     /// Missing results, the conclusion in words, how many comparisons are undecided, and other load on the machine.
     conclusion: Vec<Block>,
@@ -78,7 +78,7 @@ struct Opening {
 impl Opening {
     fn new(summary: &Summary, has_rankings: bool) -> Self {
         let language = summary.labels.language;
-        // What the rankings do not say, behind the first decided comparisons.
+        // The first decided comparisons, then statements that the rankings lack.
         let [others, compared] = answer::statements(summary, has_rankings);
         let (mut said, compared) = split(&compared);
         said.extend(others);
