@@ -142,11 +142,11 @@ fn results(summary: &Summary) -> Vec<Table> {
     let alone = labels.targets.first().filter(|_| !labels.several_targets());
     let on =
         alone.map_or_else(String::new, |target| Message::On.with(labels.language, &[("target", target)]));
-    let rounds = format!("{}{}", Message::Comma.text(labels.language), summary.rounds_text());
+    let suffix = format!("{on}{}{}", Message::Comma.text(labels.language), summary.rounds_text());
     let fixed = fixed_axes(summary).join(" · ");
     let mut all = tables(summary);
     for table in &mut all {
-        table.title += &format!("{on}{rounds}");
+        table.title += &suffix;
         table.legend.get_or_insert_with(|| fixed.clone());
     }
     all

@@ -48,7 +48,8 @@ fn details(heading: &str, text: &str) -> String {
 }
 
 fn items<'a>(sentences: impl IntoIterator<Item = &'a String>) -> String {
-    let items: String = sentences.into_iter().map(|one| format!("- {}\n", escaped(one))).collect();
+    let item = |sentence: &String| format!("- {}\n", escaped(sentence));
+    let items: String = sentences.into_iter().map(item).collect();
     if items.is_empty() { items } else { items + "\n" }
 }
 

@@ -39,6 +39,7 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
 /// The counters; only columns with values.
 fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
     type Value = Box<dyn Fn(&CellResult) -> Option<f64>>;
+    type CounterColumn = (&'static str, u8, Value, fn(f64) -> String);
     let each = |what| -> Value { Box::new(move |cell| Some(cell.counter(what)?.per_operation)) };
     // Bytes and nanoseconds are shown as whole ones.
     let whole = |what| -> Value { Box::new(move |cell| Some(cell.counter(what)?.per_operation.round())) };
@@ -55,7 +56,7 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult
     let bytes = |bytes: f64| units::size(bytes as u64);
     let count = |total: f64| units::count(total as u64);
     let time = |ns: f64| micros(ns / 1e3);
-    let columns: [(&str, u8, Value, fn(f64) -> String); 14] = [
+    let columns: [CounterColumn; 14] = [
         ("log/op", 0, whole(Counter::LogBytes), bytes),
         ("binlog/op", 1, whole(Counter::BinlogBytes), bytes),
         ("files/op", 0, whole(Counter::FileBytes), bytes),

@@ -102,7 +102,9 @@ impl Page {
                     }
                 }
                 Block::Terms(terms) => {
-                    terms.iter().for_each(|(name, text)| self.paragraph(&format!("{name}: {text}")));
+                    for (name, text) in terms {
+                        self.paragraph(&format!("{name}: {text}"));
+                    }
                 }
                 Block::Table(table) => {
                     self.gap();
