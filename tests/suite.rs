@@ -79,7 +79,7 @@ fn runs_are_recorded_in_order_and_one_table_has_them_all() {
     let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with("network ")).collect();
     assert!(rows.len() == 1 && rows[0].contains("n/a [") && rows[0].contains("measured"), "{shown}");
     let text = std::fs::read_to_string(markdown).unwrap();
-    assert!(text.starts_with("## Small: 3 runs") && text.contains("| network | n/a"), "{text}");
+    assert!(text.starts_with("# small · 3 runs") && text.contains("| network | n/a"), "{text}");
     for number in ["run 1 of 3: kv", "run 3 of 3: footprint"] {
         assert!(answer.err.contains(number), "{answer:?}");
     }

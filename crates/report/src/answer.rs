@@ -124,6 +124,7 @@ fn of_targets<'a>(
         Row { is_reference, ..Row::new(cell, verdict(cell, best).filter(|_| !is_reference)) }
     };
     let rows = named(labels, cells.into_iter().map(row).collect());
+    let place = at(labels, &rows, x.as_ref(), None);
     let language = labels.language;
     let mut classes = grouped(rows.iter().map(|row| (row.cell.durability, row.name.clone())));
     sort::by_key(&mut classes, |(_, names)| names.len());
@@ -144,8 +145,7 @@ fn of_targets<'a>(
         classes.iter().enumerate().map(class).collect::<Vec<_>>().join(Message::Comma.text(language));
     let durability = Message::Durability.with(language, &[("classes", &classes)]);
     let durability = if differ { durability } else { String::new() };
-    let heading =
-        format!("{}{}{durability}", labels.begun(&operation.plural), at(labels, &rows, x.as_ref(), None));
+    let heading = format!("{}{place}{durability}", labels.begun(&operation.plural));
     Some(Ranking { heading, rows, is_first: *is_first })
 }
 
@@ -304,14 +304,6 @@ pub(crate) fn statements(summary: &Summary, has_rankings: bool) -> [Vec<&Stateme
     [others, said]
 }
 
-/// A table for each ranking, with its heading as the title.
-pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
-    let language = summary.labels.language;
-    let of =
-        |ranking: &Ranking<'_>| Table { title: ranking.heading.clone(), ..table(&[ranking], language).0 };
-    rankings(summary).iter().map(of).collect()
-}
-
 /// The column of ratios in a table of rankings: after the names, rates and percentiles.
 const RATIOS: usize = 5;
 
@@ -345,9 +337,9 @@ pub(crate) fn table(rankings: &[&Ranking<'_>], language: Language) -> (Table, Ve
             rows.iter().any(|row| row.against.as_ref().is_some_and(|one| one.verdict.target.is_none()));
         let head = if targets { Message::AgainstFirst } else { Message::AgainstFirstValue };
         let shown = |row: &Row<'_>| match &row.against {
-            Some(one) => against(one, language),
             None if row.is_reference => reference(row.cell, language),
             None => dash(),
+            Some(one) => against(one, language),
         };
         add(text(head), false, 0, &shown);
     }

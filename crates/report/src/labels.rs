@@ -94,8 +94,8 @@ impl Axis {
     }
 
     pub fn meaning(&self, value: &AxisValue) -> Option<&str> {
-        let word = self.show(value);
-        self.meanings.iter().find(|(name, _)| *name == word).map(|(_, meaning)| *meaning)
+        let AxisValue::Word(word) = value else { return None };
+        self.meanings.iter().find(|(name, _)| name == word).map(|(_, meaning)| *meaning)
     }
 
     /// Formats the value of this axis in a cell; empty if the cell has none.

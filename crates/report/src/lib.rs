@@ -22,6 +22,7 @@ mod cell;
 pub mod claim;
 mod comparison;
 mod detail;
+mod document;
 pub mod finding;
 mod format;
 mod group;

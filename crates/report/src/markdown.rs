@@ -1,91 +1,66 @@
-//! The Markdown report.
+//! The Markdown report, and the writer of blocks as Markdown.
 
-use crate::answer;
-use crate::finding::Section;
-use crate::format::{capital, command_line, list, timestamp};
-use crate::messages::Language;
-use crate::server_statistics;
+use crate::document::{self, Block};
 use crate::summary::Summary;
-use crate::table::{Lacking, Table, fixed_axes, lacking, tables};
-use kurabe_core::units;
+use crate::table::Table;
 use std::fmt::Write as _;
 
 /// The report as Markdown text.
 pub fn render(summary: &Summary) -> String {
-    let labels = &summary.labels;
-    let mut text =
-        format!("# {}: {}\n\n", escaped(&capital(&summary.experiment)), escaped(&labels.targets.join(", ")));
-    if let Some(question) = &summary.question {
-        let _ = writeln!(text, "{}\n", escaped(question));
-    }
-    publishing(&mut text, &summary.sentences(Section::Publishing));
-    for table in answer::tables(summary) {
-        markdown_table(&mut text, "", &table);
-    }
-    text += "## Verdict\n\n";
-    items(&mut text, &summary.sentences(Section::Verdict));
-    let fixed = fixed_axes(summary).join(" · ");
-    for table in tables(summary) {
-        markdown_table(&mut text, table.legend.as_ref().unwrap_or(&fixed), &table);
-    }
-    for table in server_statistics::tables(summary) {
-        markdown_table(&mut text, table.legend.as_deref().unwrap_or_default(), &table);
-    }
-    section(&mut text, "Not reported by the server", &summary.sentences(Section::NotReported));
-    section(&mut text, "Bottlenecks", &summary.sentences(Section::Bottleneck));
-    let lacking = lacking(summary);
-    if !lacking.is_empty() {
-        let rows = vec![Vec::new(); lacking.len()];
-        let mut table = Table { title: "No results".to_owned(), rows, ..Table::default() };
-        let mut add = |head: &str, of: fn(&Lacking) -> String| {
-            table.add(head, false, 0, lacking.iter().map(of));
-        };
-        add("target", |entry| entry.target.clone());
-        add("at", |entry| entry.place.clone());
-        add("operations", |entry| list(&entry.operations));
-        add("status", |entry| entry.status_word(Language::English).to_owned());
-        add("reason", |entry| entry.reason.clone());
-        markdown_table(&mut text, "", &table);
-    }
-    section(&mut text, "In detail", &summary.sentences(Section::Detail));
-    section(&mut text, "Warnings", &summary.sentences(Section::Warning));
-    text += "## Basis\n\n";
-    let machine = &summary.machine;
-    let (memory, began) = (units::size(machine.memory_bytes), timestamp(summary.began));
-    let origin = [
-        format!("Machine: {}, {} CPUs, {memory}, {}.", machine.cpu, machine.cpus, machine.system),
-        format!("Run {}, {began}, Kurabe {}, seed {}.", summary.run, summary.kurabe, summary.seed),
-    ];
-    items(&mut text, &[summary.sentences(Section::Basis), origin.to_vec()].concat());
-    let _ = writeln!(text, "Command: `{}`", command_line(&summary.command).replace('`', "'"));
-    text
+    write(&document::report(summary))
 }
 
-/// The publishing restrictions, before everything else.
-pub(crate) fn publishing(text: &mut String, sentences: &[String]) {
-    for sentence in sentences {
-        let _ = writeln!(text, "> {}\n", escaped(sentence));
+/// Blocks as Markdown text that ends with a newline.
+pub(crate) fn write(blocks: &[Block]) -> String {
+    format!("{}\n", all(blocks).trim_end())
+}
+
+fn all(blocks: &[Block]) -> String {
+    blocks.iter().map(block).collect()
+}
+
+fn block(block: &Block) -> String {
+    match block {
+        Block::Title(text) => format!("# {}\n\n", escaped(text)),
+        Block::Notice(text) => format!("> {}\n\n", escaped(text)),
+        Block::Paragraph(text) => format!("{}\n\n", escaped(text)),
+        Block::Conclusion(sentences) | Block::Items(sentences) | Block::Facts(sentences) => items(sentences),
+        Block::Numbered(sentences) => {
+            let number = |(at, one): (usize, &String)| format!("{}. {}\n", at + 1, escaped(one));
+            sentences.iter().enumerate().map(number).collect::<String>() + "\n"
+        }
+        Block::Lacking(entries) => items(entries.iter().map(|(_, sentence)| sentence)),
+        Block::Terms(terms) => {
+            items(&terms.iter().map(|(name, text)| format!("{name}: {text}")).collect::<Vec<_>>())
+        }
+        Block::Command(text) => format!("`{}`\n\n", text.replace('`', "'")),
+        Block::Table(table) => write_table(table),
+        Block::Groups(table, headings) => table.groups(headings).iter().map(write_table).collect(),
+        Block::Section(heading, blocks) => format!("## {}\n\n{}", escaped(heading), all(blocks)),
+        Block::Part(heading, blocks) => format!("### {}\n\n{}", escaped(heading), all(blocks)),
+        Block::Details(heading, blocks) => details(heading, &all(blocks)),
+        Block::Caveats(heading, sentences) => details(heading, &items(sentences)),
     }
 }
 
-fn section(text: &mut String, heading: &str, sentences: &[String]) {
-    if !sentences.is_empty() {
-        let _ = writeln!(text, "## {heading}\n");
-        items(text, sentences);
-    }
+fn details(heading: &str, text: &str) -> String {
+    format!("<details><summary>{}</summary>\n\n{text}</details>\n", escaped(heading))
 }
 
-pub(crate) fn items(text: &mut String, sentences: &[String]) {
-    for sentence in sentences {
-        let _ = writeln!(text, "- {}", escaped(sentence));
-    }
-    text.push('\n');
+fn items<'a>(sentences: impl IntoIterator<Item = &'a String>) -> String {
+    let item = |sentence: &String| format!("- {}\n", escaped(sentence));
+    let items: String = sentences.into_iter().map(item).collect();
+    if items.is_empty() { items } else { items + "\n" }
 }
 
-/// A table with its heading and its legend, if that is not empty.
-pub(crate) fn markdown_table(text: &mut String, legend: &str, table: &Table) {
-    let _ = writeln!(text, "## {}\n", escaped(&table.title));
-    if !legend.is_empty() {
+/// A table below its title and its legend.
+fn write_table(table: &Table) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    if !table.title.is_empty() {
+        let _ = writeln!(text, "## {}\n", escaped(&table.title));
+    }
+    if let Some(legend) = table.legend.as_ref().filter(|legend| !legend.is_empty()) {
         let _ = writeln!(text, "{}\n", escaped(legend));
     }
     let mut line = |cells: Vec<String>| {
@@ -96,7 +71,7 @@ pub(crate) fn markdown_table(text: &mut String, legend: &str, table: &Table) {
     for row in &table.rows {
         line(row.iter().map(|cell| escaped(cell)).collect());
     }
-    text.push('\n');
+    text + "\n"
 }
 
 /// Escapes a text for Markdown, on one line.

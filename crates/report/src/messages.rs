@@ -90,7 +90,6 @@ messages! {
     Durability: " (durability: {classes})", "(耐久性: {classes})";
     Others: "others", "ほか";
     Comma: ", ", "、";
-    Reason: "reason", "理由";
     AaControl: "A/A control", "A/A 対照";
     MoreMetrics: ", more metrics", "(その他の指標)";
     MoreMeans: ", more metrics: means per request", "(その他の指標: 要求ごとの平均)";
@@ -168,9 +167,6 @@ messages! {
     Holds: "holds", "成立";
     DoesNotHold: "does not hold", "不成立";
     NotTestable: "not testable here", "ここでは検証不可";
-    Published: "Published", "公表値";
-    ItsFault: "Its fault", "その欠点";
-    ClaimSource: "Source", "出典";
     Then: "Then: ", "当時: ";
     ClaimsStopped: "Stopped: the other claims were not answered.", "中断しました。残りの主張には答えていません。";
     IntervalAndRange: "the interval and the claimed range", "区間と主張の範囲";

@@ -1,6 +1,6 @@
 //! Tables of the server's own statistics: counters, wait states of sessions, and statements.
 
-use crate::cell::{CellResult, CounterResult, SessionShare, reported};
+use crate::cell::{CellResult, SessionShare, reported};
 use crate::format::{figure, micros, percent, short_figure};
 use crate::labels::OperationLabels;
 use crate::messages::Message;
@@ -36,16 +36,14 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
     all
 }
 
-type Show = dyn Fn(&CellResult) -> Option<String>;
-
 /// The counters; only columns with values.
 fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
-    let value = |what: Counter, show: fn(&CounterResult) -> String| -> Box<Show> {
-        Box::new(move |cell| cell.counter(what).map(show))
-    };
-    let bytes = |what| value(what, |one| units::size(one.per_operation.round() as u64));
-    let each = |what| value(what, |one| short_figure(one.per_operation));
-    let total = |what| value(what, |one| units::count(one.total));
+    type Value = Box<dyn Fn(&CellResult) -> Option<f64>>;
+    type CounterColumn = (&'static str, u8, Value, fn(f64) -> String);
+    let each = |what| -> Value { Box::new(move |cell| Some(cell.counter(what)?.per_operation)) };
+    // Bytes and nanoseconds are shown as whole ones.
+    let whole = |what| -> Value { Box::new(move |cell| Some(cell.counter(what)?.per_operation.round())) };
+    let total = |what| -> Value { Box::new(move |cell| Some(cell.counter(what)?.total as f64)) };
     let ratio = |a: Counter, b: Counter| {
         move |cell: &CellResult| {
             let (a, b) = (cell.counter(a)?.total, cell.counter(b)?.total);
@@ -53,31 +51,35 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult
         }
     };
     let missed = ratio(Counter::PagesMissed, Counter::PagesRequested);
-    let examined = ratio(Counter::RowsExamined, Counter::RowsReturned);
-    let columns: Vec<(&str, u8, Box<Show>)> = vec![
-        ("log/op", 0, bytes(Counter::LogBytes)),
-        ("binlog/op", 1, bytes(Counter::BinlogBytes)),
-        ("files/op", 0, bytes(Counter::FileBytes)),
-        ("syncs/op", 2, each(Counter::LogSyncs)),
-        ("buffer hits", 1, Box::new(move |cell| missed(cell).map(|missed| percent(1.0 - missed.min(1.0))))),
-        ("examined/op", 3, each(Counter::RowsExamined)),
-        ("examined/returned", 2, Box::new(move |cell| examined(cell).map(short_figure))),
-        ("lock waits", 1, total(Counter::LockWaits)),
-        ("locked/op", 2, value(Counter::LockNs, |one| micros(one.per_operation / 1e3))),
-        ("changed/op", 3, each(Counter::PagesChanged)),
-        ("transactions/op", 3, each(Counter::Transactions)),
-        ("temporary", 4, total(Counter::Temporary)),
-        ("checkpoints", 3, total(Counter::Checkpoints)),
-        ("evicted", 3, total(Counter::Evictions)),
+    let hits: Value = Box::new(move |cell| missed(cell).map(|missed| 1.0 - missed.min(1.0)));
+    let examined: Value = Box::new(ratio(Counter::RowsExamined, Counter::RowsReturned));
+    let bytes = |bytes: f64| units::size(bytes as u64);
+    let count = |total: f64| units::count(total as u64);
+    let time = |ns: f64| micros(ns / 1e3);
+    let columns: [CounterColumn; 14] = [
+        ("log/op", 0, whole(Counter::LogBytes), bytes),
+        ("binlog/op", 1, whole(Counter::BinlogBytes), bytes),
+        ("files/op", 0, whole(Counter::FileBytes), bytes),
+        ("syncs/op", 2, each(Counter::LogSyncs), short_figure),
+        ("buffer hits", 1, hits, percent),
+        ("examined/op", 3, each(Counter::RowsExamined), short_figure),
+        ("examined/returned", 2, examined, short_figure),
+        ("lock waits", 1, total(Counter::LockWaits), count),
+        ("locked/op", 2, whole(Counter::LockNs), time),
+        ("changed/op", 3, each(Counter::PagesChanged), short_figure),
+        ("transactions/op", 3, each(Counter::Transactions), short_figure),
+        ("temporary", 4, total(Counter::Temporary), count),
+        ("checkpoints", 3, total(Counter::Checkpoints), count),
+        ("evicted", 3, total(Counter::Evictions), count),
     ];
     // Columns of zeros and rows of dashes are omitted.
-    let tells = |text: String| !text.starts_with('0') || text.contains('.');
+    let is_told = |cell: &&CellResult, value: &Value| value(cell).is_some_and(|value| value > 0.0);
     let shown: Vec<_> = columns
         .into_iter()
-        .filter(|(_, _, show)| cells.iter().any(|cell| show(cell).is_some_and(tells)))
+        .filter(|(_, _, value, _)| cells.iter().any(|cell| is_told(cell, value)))
         .collect();
-    let rows: Vec<&CellResult> =
-        cells.iter().copied().filter(|cell| shown.iter().any(|(_, _, show)| show(cell).is_some())).collect();
+    let has_any = |cell: &&CellResult| shown.iter().any(|(_, _, value, _)| value(cell).is_some());
+    let rows: Vec<&CellResult> = cells.iter().copied().filter(has_any).collect();
     if shown.is_empty() {
         return None;
     }
@@ -85,8 +87,8 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult
     let title = Message::ReportedOn.with(language, &[("operations", &operation.plural)]);
     let mut table = Table::of(title, summary, &rows);
     table.legend = Some(Message::CounterLegend.text(language).to_owned());
-    for (head, spare, show) in shown {
-        table.add(head, true, spare, rows.iter().map(|cell| show(cell).unwrap_or_else(dash)));
+    for (head, spare, value, show) in shown {
+        table.add(head, true, spare, rows.iter().map(|cell| value(cell).map_or_else(dash, show)));
     }
     Some(table)
 }

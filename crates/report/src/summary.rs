@@ -141,6 +141,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let mut labels = Labels::of(run, info);
     let targets: Vec<TargetSummary> = header.targets.iter().map(TargetSummary::of).collect();
     let metrics = metrics::of_run(run, info);
+    let rounds = sort::distinct(measured(run).map(|(trial, _)| trial.round)).len() as u32;
     let mut cells = figures(run, &metrics);
     metrics::derive(&metrics, &labels, &mut cells, &header.spec);
     labels.metrics = metrics;
@@ -154,7 +155,6 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
         None => compare(&labels, &cells, &noise, &rule, &header.spec),
         Some(_) => (Vec::new(), [0; 2]),
     };
-    let rounds = sort::distinct(measured(run).map(|(trial, _)| trial.round)).len() as u32;
     let findings = finding::all(&Context {
         run,
         info,

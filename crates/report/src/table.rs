@@ -17,7 +17,7 @@ use kurabe_core::units;
 use kurabe_stats::Estimate;
 
 /// A table with a heading.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Table {
     pub title: String,
     /// The legend, for other than the main tables.
@@ -30,6 +30,7 @@ pub(crate) struct Table {
     pub ratios: Option<usize>,
 }
 
+#[derive(Clone)]
 pub(crate) struct Column {
     pub head: String,
     /// Whether its cells are numbers, aligned right.
@@ -151,6 +152,24 @@ impl Table {
         table
     }
 
+    /// Names the first column.
+    pub fn name_first(&mut self, head: &str) {
+        if let Some(first) = self.columns.first_mut() {
+            head.clone_into(&mut first.head);
+        }
+    }
+
+    /// The groups of its rows as tables of their own, each with its heading as the title.
+    pub fn groups(&self, headings: &[(usize, String)]) -> Vec<Self> {
+        let part = |(n, (from, heading)): (usize, &(usize, String))| {
+            let to = headings.get(n + 1).map_or(self.rows.len(), |(next, _)| *next);
+            let (title, columns, rows) =
+                (heading.clone(), self.columns.clone(), self.rows[*from..to].to_vec());
+            Self { title, columns, rows, ..Self::default() }
+        };
+        headings.iter().enumerate().map(part).collect()
+    }
+
     /// Adds a column.
     pub fn add(&mut self, head: &str, right: bool, spare: u8, cells: impl IntoIterator<Item = String>) {
         self.columns.push(Column { head: head.to_owned(), right, spare });
@@ -203,37 +222,8 @@ pub(crate) fn fixed_axes(summary: &Summary) -> Vec<String> {
         .collect()
 }
 
-/// Cells of one target without results, with the same reason.
-pub(crate) struct Lacking {
-    pub target: String,
-    /// The cells: `100 kB; layout blob and rows`. Axes with all values are omitted.
-    pub place: String,
-    /// `writes`, `reads`.
-    pub operations: Vec<String>,
-    pub status: Status,
-    pub reason: String,
-}
-
-impl Lacking {
-    /// What lacks results, and why.
-    pub fn sentence(&self, language: Language) -> String {
-        let place = [&self.target, &self.place].into_iter().filter(|part| !part.is_empty()).cloned();
-        let parts: Vec<String> = place.chain([listed(&self.operations, language)]).collect();
-        let (parts, status) = (joined(&parts, ", ", language), self.status_word(language));
-        format!("{parts}: {status}: {}", self.reason)
-    }
-
-    pub fn status_word(&self, language: Language) -> &'static str {
-        let message = match self.status {
-            Status::Failed => Message::Failed,
-            Status::Ok | Status::Unavailable => Message::NotAvailable,
-        };
-        message.text(language)
-    }
-}
-
-/// Cells without results, with the reasons.
-pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
+/// Cells without results, each with a sentence of what lacks them and why. Cells of one target with the same reason have one.
+pub(crate) fn lacking(summary: &Summary) -> Vec<(Status, String)> {
     let cells = summary.cells.iter().filter(|cell| cell.status != Status::Ok);
     let groups =
         grouped(cells.map(|cell| ((cell.target.at(), cell.status, &cell.reason, cell.aa_control), cell)));
@@ -241,7 +231,7 @@ pub(crate) fn lacking(summary: &Summary) -> Vec<Lacking> {
 }
 
 /// One entry if the cells are a product of axis values, otherwise one for each cell.
-fn entries(summary: &Summary, group: Vec<&CellResult>) -> Vec<Lacking> {
+fn entries(summary: &Summary, group: Vec<&CellResult>) -> Vec<(Status, String)> {
     let labels = &summary.labels;
     let axes = || labels.chart_axis().into_iter().chain(labels.varying()).filter(|axis| axis.varies());
     let mut size = 1;
@@ -275,11 +265,17 @@ fn entries(summary: &Summary, group: Vec<&CellResult>) -> Vec<Lacking> {
     if first.aa_control {
         places.push(Message::AaControl.text(labels.language).to_owned());
     }
-    vec![Lacking {
-        target: labels.targets[first.target.at()].clone(),
-        place: joined(&places, ", ", labels.language),
-        operations: operations.iter().map(|name| labels.plural(name)).collect(),
-        status: first.status,
-        reason: first.reason.clone().unwrap_or_default(),
-    }]
+    let language = labels.language;
+    let operations: Vec<String> = operations.iter().map(|name| labels.plural(name)).collect();
+    let parts: Vec<String> = [labels.targets[first.target.at()].clone(), joined(&places, ", ", language)]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .chain([listed(&operations, language)])
+        .collect();
+    let status = match first.status {
+        Status::Failed => Message::Failed,
+        Status::Ok | Status::Unavailable => Message::NotAvailable,
+    };
+    let (parts, status) = (joined(&parts, ", ", language), status.text(language));
+    vec![(first.status, format!("{parts}: {status}: {}", first.reason.as_deref().unwrap_or_default()))]
 }

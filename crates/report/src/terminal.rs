@@ -1,15 +1,13 @@
-//! The report for a terminal: tables, cells without results, and findings.
+//! The report for a terminal: the answer in few lines, or the whole document.
 
 use crate::answer::{self, Ranking, rankings, statements};
-use crate::cell::Status;
+use crate::document;
 use crate::finding::{Finding, Note, Section, Statement};
-use crate::format::{command_line, origin, timestamp};
-use crate::messages::{Language, Message};
-use crate::server_statistics;
+use crate::messages::Message;
 use crate::summary::Summary;
-use crate::table::{fixed_axes, lacking, tables};
+use crate::table::lacking;
 use crate::terminal_page::Page;
-use kurabe_core::{sort, units};
+use kurabe_core::sort;
 
 pub use crate::terminal_page::{Options, wrapped_list};
 
@@ -22,15 +20,22 @@ const FAILED: usize = 2;
 /// The report as text that ends with a newline: the answer in at most 20 lines, unless a licence or a message of a server
 /// needs more; or with all details.
 pub fn render(summary: &Summary, options: &Options) -> String {
-    if options.details { detailed(summary, options) } else { answer(summary, options) }
+    if !options.details {
+        return answer(summary, options);
+    }
+    let mut page = Page::new(options, summary.labels.language);
+    page.write(&document::report(summary));
+    format!("{}\n", page.text.trim_end())
 }
 
 /// The answer: what else the experiment answers with, the ranking at each place, what lacks results, and the most serious
 /// notes.
 fn answer(summary: &Summary, options: &Options) -> String {
     let mut page = Page::new(options, summary.labels.language);
-    page.publishing(&summary.sentences(Section::Publishing));
+    page.write(&document::notices(summary.sentences(Section::Publishing)));
     let mut all = rankings(summary);
+    let [others, _] = statements(summary, !all.is_empty());
+    let threshold = answer::threshold_sentence(summary);
     let least = all.first().map_or(0, |ranking| ranking.compared().count() + 2);
     let mut notes: Vec<&Statement> = summary.statements(Section::Warning).collect();
     // Those from before the first trial were shown before it.
@@ -40,13 +45,11 @@ fn answer(summary: &Summary, options: &Options) -> String {
     sort::by_key(&mut notes, |note| note.finding.consequence());
     let notes: Vec<String> = notes.into_iter().map(|note| summary.sentence(note)).collect();
     // What failed is not left out for want of a line.
-    let failed: Vec<String> =
-        lacking(summary).iter().map(|one| one.sentence(summary.labels.language)).collect();
+    let failed: Vec<String> = lacking(summary).into_iter().map(|(_, sentence)| sentence).collect();
     let needed: usize = failed.iter().take(FAILED).map(|one| page.item_height(one)).sum();
     // The last line. What was asked for comes before notes.
     let limit = usize::from(summary.spec.slo_ns.is_some());
     let most = LINES.saturating_sub(1 + limit + needed);
-    let [others, _] = statements(summary, !all.is_empty());
     let others: Vec<String> = others.into_iter().map(|one| summary.sentence(one)).collect();
     let left = page.items(&others, most.saturating_sub(least));
     let room = most.saturating_sub(page.lines() + 1);
@@ -59,17 +62,21 @@ fn answer(summary: &Summary, options: &Options) -> String {
             cut += before - ranking.rows.len();
         }
     }
-    let mut shown = fitting_rankings(&all, room, &page);
+    let heights: Vec<usize> = all.iter().map(height).collect();
+    let mut shown = fitting_rankings(&all, &heights, room);
     if let Some(sentence) = left_out(summary, &all, &shown, cut) {
-        shown = fitting_rankings(&all, room.saturating_sub(page.item_height(&sentence)), &page);
+        shown = fitting_rankings(&all, &heights, room.saturating_sub(page.item_height(&sentence)));
     }
     if !shown.is_empty() {
-        ranking(&mut page, summary, &shown.iter().map(|at| &all[*at]).collect::<Vec<_>>());
+        let shown: Vec<&Ranking<'_>> = shown.iter().map(|at| &all[*at]).collect();
+        let (mut table, headings) = answer::table(&shown, summary.labels.language);
+        table.name_first(&summary.experiment);
+        page.groups(&table, &headings);
     }
     if let Some(sentence) = left_out(summary, &all, &shown, cut) {
         page.item(&sentence);
     }
-    if let Some(sentence) = answer::threshold_sentence(summary) {
+    if let Some(sentence) = threshold {
         page.item(&sentence);
     }
     let (first, failed) = failed.split_at(failed.len().min(FAILED));
@@ -117,9 +124,9 @@ fn left_out(summary: &Summary, all: &[Ranking<'_>], shown: &[usize], cut: usize)
     (!what.is_empty()).then(|| Message::NotShown.with(labels.language, &[("what", &what)]))
 }
 
-/// The rankings that fit into so many lines, by position: those at the first value of the chart axis, then others; at least
-/// one.
-fn fitting_rankings(all: &[Ranking<'_>], lines: usize, page: &Page) -> Vec<usize> {
+/// The rankings of these heights that fit into so many lines, by position: those at the first value of the chart axis, then
+/// others; at least one.
+fn fitting_rankings(all: &[Ranking<'_>], heights: &[usize], lines: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     sort::by_key(&mut order, |at| !all[*at].is_first);
     let mut used = 0;
@@ -127,89 +134,11 @@ fn fitting_rankings(all: &[Ranking<'_>], lines: usize, page: &Page) -> Vec<usize
         .into_iter()
         .enumerate()
         .take_while(|(n, at)| {
-            used += all[*at].rows.len() + page.height(&all[*at].heading);
+            used += heights[*at];
             *n == 0 || used <= lines
         })
         .map(|(_, at)| at)
         .collect();
     kept.sort_unstable();
     kept
-}
-
-/// The report with all details.
-fn detailed(summary: &Summary, options: &Options) -> String {
-    let language = summary.labels.language;
-    let mut page = Page::new(options, summary.labels.language);
-    page.heading(&format!("{} · {}", summary.experiment, summary.run));
-    // Experiments ask in English.
-    if let Some(question) = summary.question.as_ref().filter(|_| language == Language::English) {
-        page.paragraph(question);
-    }
-    page.publishing(&summary.sentences(Section::Publishing));
-    page.gap();
-    let all = rankings(summary);
-    ranking(&mut page, summary, &all.iter().collect::<Vec<_>>());
-    page.gap();
-    page.section(Message::Verdict.text(language), &summary.sentences(Section::Verdict));
-    let (fixed, rounds) = (fixed_axes(summary).join(" · "), summary.rounds_text());
-    let labels = &summary.labels;
-    let alone = labels.targets.first().filter(|_| !labels.several_targets());
-    let target = alone.map_or_else(String::new, |target| Message::On.with(language, &[("target", target)]));
-    for table in tables(summary) {
-        let legend = table.legend.as_ref().unwrap_or(&fixed);
-        let comma = Message::Comma.text(language);
-        page.table(&format!("{}{target}{comma}{rounds}", table.title), legend, &table);
-    }
-    for table in server_statistics::tables(summary) {
-        page.table(&table.title, table.legend.as_deref().unwrap_or_default(), &table);
-    }
-    no_results(&mut page, summary);
-    page.section(Message::Bottlenecks.text(language), &summary.sentences(Section::Bottleneck));
-    page.section(Message::InDetail.text(language), &summary.sentences(Section::Detail));
-    page.section(Message::NotReported.text(language), &summary.sentences(Section::NotReported));
-    page.section(Message::Warnings.text(language), &summary.sentences(Section::Warning));
-    page.heading(Message::Basis.text(language));
-    for sentence in summary.sentences(Section::Basis) {
-        page.paragraph(&sentence);
-    }
-    end(&mut page, summary);
-    page.text
-}
-
-/// Rankings as one table, each below its heading.
-fn ranking(page: &mut Page, summary: &Summary, rankings: &[&Ranking<'_>]) {
-    let (mut table, headings) = crate::answer::table(rankings, summary.labels.language);
-    if let Some(first) = table.columns.first_mut() {
-        first.head.clone_from(&summary.experiment);
-    }
-    for name in table.rows.iter_mut().filter_map(|row| row.first_mut()) {
-        name.insert_str(0, "  ");
-    }
-    page.lines_of(&table, &headings);
-}
-
-fn no_results(page: &mut Page, summary: &Summary) {
-    let lacking = lacking(summary);
-    if lacking.is_empty() {
-        return;
-    }
-    page.heading(Message::NoResults.text(summary.labels.language));
-    for entry in &lacking {
-        let code = if entry.status == Status::Failed { "31" } else { "33" };
-        page.marked(&page.styled("✗", code), &entry.sentence(summary.labels.language));
-    }
-    page.gap();
-}
-
-/// The origin of the run, and how to repeat it.
-fn end(page: &mut Page, summary: &Summary) {
-    let machine = &summary.machine;
-    let memory = units::size(machine.memory_bytes);
-    let memory = if machine.memory_bytes == 0 { String::new() } else { format!(", {memory}") };
-    page.paragraph(&format!("Machine: {}{memory}, {}.", machine.cpu, machine.system));
-    let (began, command) = (timestamp(summary.began), command_line(&summary.command));
-    page.paragraph(&format!("Kurabe {}, {began}, seed {}: {command}", summary.kurabe, summary.seed));
-    if let Some(origin) = origin(&summary.origin) {
-        page.paragraph(&origin);
-    }
 }

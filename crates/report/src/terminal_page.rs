@@ -1,5 +1,7 @@
 //! A text for a terminal: wrapped paragraphs, items, and tables without the columns that do not fit.
 
+use crate::cell::Status;
+use crate::document::Block;
 use crate::format::{GLUE, glued};
 use crate::messages::{Language, Message};
 use crate::table::Table;
@@ -70,15 +72,73 @@ impl Page {
         self.text.push('\n');
     }
 
-    pub fn gap(&mut self) {
-        self.text.push('\n');
+    /// Ends what stands before by one empty line.
+    fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// Writes blocks in order. Sections and tables stand between empty lines.
+    pub fn write(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            match block {
+                Block::Title(text) => self.heading(text),
+                Block::Notice(text) => self.notice(text),
+                Block::Paragraph(text) | Block::Command(text) => self.paragraph(text),
+                Block::Conclusion(sentences) | Block::Items(sentences) => {
+                    self.items(sentences, usize::MAX);
+                }
+                Block::Numbered(sentences) => {
+                    for (at, sentence) in sentences.iter().enumerate() {
+                        self.paragraph(&format!("[{}] {sentence}", at + 1));
+                    }
+                }
+                Block::Facts(sentences) => sentences.iter().for_each(|one| self.paragraph(one)),
+                Block::Lacking(entries) => {
+                    for (status, sentence) in entries {
+                        let code = if *status == Status::Failed { "31" } else { "33" };
+                        self.marked(&self.styled("✗", code), sentence);
+                    }
+                }
+                Block::Terms(terms) => {
+                    for (name, text) in terms {
+                        self.paragraph(&format!("{name}: {text}"));
+                    }
+                }
+                Block::Table(table) => {
+                    self.gap();
+                    self.heading(&table.title);
+                    self.paragraph(table.legend.as_deref().unwrap_or_default());
+                    self.grid(table);
+                    self.gap();
+                }
+                Block::Groups(table, headings) => {
+                    self.gap();
+                    self.groups(table, headings);
+                    self.gap();
+                }
+                Block::Section(heading, blocks)
+                | Block::Part(heading, blocks)
+                | Block::Details(heading, blocks) => {
+                    self.gap();
+                    self.heading(heading);
+                    self.write(blocks);
+                    self.gap();
+                }
+                Block::Caveats(heading, sentences) => {
+                    self.heading(heading);
+                    self.items(sentences, usize::MAX);
+                }
+            }
+        }
     }
 
     fn bold(&self, text: &str) -> String {
         self.styled(text, "1")
     }
 
-    pub fn styled(&self, text: &str, code: &str) -> String {
+    fn styled(&self, text: &str, code: &str) -> String {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
@@ -95,26 +155,12 @@ impl Page {
         }
     }
 
-    /// The publishing restrictions, highlighted.
-    pub fn publishing(&mut self, sentences: &[String]) {
-        for sentence in sentences {
-            for part in wrap(sentence, self.width) {
-                let part = self.styled(&part, "33");
-                self.line(&part);
-            }
+    /// A restriction, highlighted.
+    fn notice(&mut self, text: &str) {
+        for part in wrap(text, self.width) {
+            let part = self.styled(&part, "33");
+            self.line(&part);
         }
-    }
-
-    /// A heading with an item for each sentence; nothing if there are none.
-    pub fn section(&mut self, heading: &str, sentences: &[String]) {
-        if sentences.is_empty() {
-            return;
-        }
-        self.heading(heading);
-        for sentence in sentences {
-            self.item(sentence);
-        }
-        self.gap();
     }
 
     pub fn item(&mut self, text: &str) {
@@ -122,18 +168,19 @@ impl Page {
     }
 
     /// A text with a mark before its first line.
-    pub fn marked(&mut self, mark: &str, text: &str) {
+    fn marked(&mut self, mark: &str, text: &str) {
         for (n, part) in wrap(text, self.width - 2).iter().enumerate() {
             self.line(&format!("{} {part}", if n == 0 { mark } else { " " }));
         }
     }
 
-    /// A table between its heading with its legend and an empty line.
-    pub fn table(&mut self, heading: &str, legend: &str, table: &Table) {
-        self.heading(heading);
-        self.paragraph(legend);
-        self.grid(table);
-        self.gap();
+    /// The groups of a table, each below its heading.
+    pub fn groups(&mut self, table: &Table, headings: &[(usize, String)]) {
+        let mut indented = table.clone();
+        for name in indented.rows.iter_mut().filter_map(|row| row.first_mut()) {
+            name.insert_str(0, "  ");
+        }
+        self.lines_of(&indented, headings);
     }
 
     /// A table, without the columns that do not fit.
@@ -146,7 +193,7 @@ impl Page {
     }
 
     /// The lines of a table, with headings before some of its rows. Returns the columns that do not fit.
-    pub fn lines_of<'a>(&mut self, table: &'a Table, headings: &[(usize, String)]) -> Vec<&'a str> {
+    fn lines_of<'a>(&mut self, table: &'a Table, headings: &[(usize, String)]) -> Vec<&'a str> {
         let mut grid = comfy_table::Table::new();
         grid.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         grid.set_header(table.columns.iter().map(|column| &column.head)).add_rows(&table.rows);

@@ -5,7 +5,7 @@ use crate::group::{distinct, grouped};
 use crate::summary::{Summary, analyse};
 use kurabe_core::error::ErrorKind;
 use kurabe_core::experiment::ExperimentInfo;
-use kurabe_core::facts::{Limits, ServerFacts};
+use kurabe_core::facts::ServerFacts;
 use kurabe_core::origin::Origin;
 use kurabe_core::run::{Outcome, Run, TargetRecord};
 use kurabe_core::{Error, Result, sort, units};
@@ -300,13 +300,7 @@ impl Anonymiser {
             facts: ServerFacts {
                 engine: name,
                 version,
-                client: String::new(),
-                transport: String::new(),
                 durability: target.facts.durability,
-                durability_settings: Vec::new(),
-                settings: Vec::new(),
-                limits: Limits::default(),
-                notes: Vec::new(),
                 ..ServerFacts::default()
             },
         }

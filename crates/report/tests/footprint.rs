@@ -63,7 +63,7 @@ fn memory_has_a_table_and_a_chart_and_other_runs_have_neither() {
     let summary = analyse(&run(), Some(&INFO));
     let text = markdown::render(&summary);
     let head = "| memory per connection | interval | processes per connection | interval | memory | added |";
-    assert!(text.contains("## Reads, more metrics\n") && text.contains(head), "{text}");
+    assert!(text.contains("## Reads, more metrics") && text.contains(head), "{text}");
     let page = html::render(&summary, &html::Options::default());
     assert!(
         page.contains("<h2>Added by connections</h2>") && page.contains("<h3>Memory by connections</h3>")

@@ -113,10 +113,11 @@ fn files_have_the_figures_of_the_cells_that_their_rows_name(summary: &Summary, s
     let text = markdown::render(summary);
     let mut rows = 0;
     for operation in &summary.spec.operations {
-        let heading = format!("\n## {}s\n", capital(operation));
-        // A ranking of this heading precedes it, whose rows have names in place of columns.
-        let table = text.rsplit_once(&heading).unwrap_or_else(|| panic!("{heading}: {text}")).1;
-        let table = table.lines().skip_while(|line| !line.starts_with('|'));
+        let begin = format!("## {}s", capital(operation));
+        // Rankings precede it, which do not name the rounds: their rows have names in place of columns.
+        let is_heading = |line: &str| line.starts_with(&begin) && line.contains(" round");
+        let table = text.lines().skip_while(|line| !is_heading(line));
+        let table = table.skip_while(|line| !line.starts_with('|'));
         let table = table.take_while(|line| line.starts_with('|'));
         let cells = |line: &str| -> Vec<String> {
             line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()

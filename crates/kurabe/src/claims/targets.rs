@@ -70,7 +70,7 @@ pub(crate) fn resolve(
             let mut names: Vec<String> = sides.iter().filter_map(|at| parsed.get(*at).map(label)).collect();
             names.dedup();
             match lacking {
-                Some(why) => resolved.lacking.push(Part::not_testable(names.join(" : "), test, why)),
+                Some(why) => resolved.lacking.push(Part::not_testable(names.join(" : "), test, why.as_str())),
                 None => resolved.tests.push(moved(test, &places)),
             }
         }
@@ -81,12 +81,12 @@ pub(crate) fn resolve(
             for (url, why) in
                 parsed.iter().zip(&found).filter_map(|(url, one)| Some((url, one.as_ref().err()?)))
             {
-                let test = tests.first().map(|test| Part::not_testable(label(url), test, why));
+                let test = tests.first().map(|test| Part::not_testable(label(url), test, why.as_str()));
                 resolved.lacking.extend(test);
             }
         } else if resolved.urls.is_empty() {
             let first = tests.first().zip(found.iter().find_map(|one| one.as_ref().err()));
-            resolved.lacking.extend(first.map(|(test, why)| Part::not_testable("", test, why)));
+            resolved.lacking.extend(first.map(|(test, why)| Part::not_testable("", test, why.as_str())));
         }
     }
     if resolved.tests.is_empty() {

@@ -223,7 +223,7 @@ impl Session<'_> {
         let work = match &definition.work {
             Ok(work) => work,
             Err(why) => {
-                let now = Judgement::without_run(Decision::NotTestable, why);
+                let now = Judgement::without_run(Decision::NotTestable, why.as_str());
                 let held = definition.held.then_some(Held { run: None });
                 return Ok(Card::new(definition.about.clone(), held, now, None));
             }

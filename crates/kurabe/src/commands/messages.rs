@@ -1,6 +1,7 @@
 //! `kurabe doctor --messages`: counts the messages between a client and the server until the first reply.
 
 use kurabe_core::driver::ConnectOptions;
+use kurabe_core::facts::Transport;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::Reply;
@@ -12,19 +13,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
-/// The transport name of in-process databases.
-pub(super) const IN_PROCESS: &str = "in process";
 /// The maximum length of a statement that is shown in full.
 const SHOWN: usize = 300;
 
 /// The lines of the report: name and text. The connection goes through a relay. Facts that the driver reads from the
 /// server beforehand use a connection that is not counted.
-pub(super) fn lines(url: &TargetUrl, transport: &str) -> Result<Vec<(&'static str, String)>> {
+pub(super) fn lines(url: &TargetUrl, transport: &Transport) -> Result<Vec<(&'static str, String)>> {
     let way = |why: &str| Error::unsupported(format!("messages cannot be counted: {why}"));
     if kurabe_drivers::registry::find(&url.scheme).is_none() {
         return Err(way("there is no driver"));
     }
-    if transport == IN_PROCESS {
+    if *transport == Transport::InProcess {
         return Err(way("the database runs in this process"));
     }
     let server = super::wire::server(url)?.server;

@@ -12,7 +12,7 @@ use kurabe_core::metric::{COMMON, DATA_RATE, Source, Unit};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::sort;
 use kurabe_core::stats_probe::{Counter, WaitState};
-use kurabe_core::target::UP;
+use kurabe_core::target::{TargetUrl, UP};
 use kurabe_stats::{Decision, Interval, IntervalSettings, PairedRatio};
 use std::collections::BTreeMap;
 
@@ -147,9 +147,8 @@ impl Judge<'_> {
     /// Why a throwaway server decides nothing of the engine that the claim names: another one was started in its place.
     fn stands_in(&self, cell: &CellResult) -> Option<Reason> {
         let url = self.summary.spec.targets.get(cell.target.at())?;
-        let found = STAND_INS.iter().find(|(named, other, _)| {
-            url.contains(&format!("{UP}:{named}")) && cell.engine.starts_with(other)
-        });
+        let found =
+            STAND_INS.iter().find(|(named, other, _)| starts(url, named) && cell.engine.starts_with(other));
         found.map(|(_, other, engine)| Reason::StandIn { other, engine })
     }
 
@@ -261,6 +260,14 @@ impl Judge<'_> {
             .collect();
         parts.join(", ")
     }
+}
+
+/// Whether a target starts a throwaway server of this name, by itself or as the database of its application.
+fn starts(url: &str, named: &str) -> bool {
+    TargetUrl::parse(url).is_ok_and(|url| {
+        let server = url.path.split('@').next();
+        url.scheme == UP && server == Some(named) || url.options.values().any(|value| starts(value, named))
+    })
 }
 
 /// Whether a saturated client, or other load, leaves an end of the true value unknown.

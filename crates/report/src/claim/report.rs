@@ -355,9 +355,3 @@ impl From<&str> for Reason {
         Self::Other(said.to_owned())
     }
 }
-
-impl From<&String> for Reason {
-    fn from(said: &String) -> Self {
-        Self::Other(said.clone())
-    }
-}

@@ -2,8 +2,9 @@
 
 use crate::claim::range::{name, word};
 use crate::claim::{Card, Judgement, Part, Report};
+use crate::document::{Block, notices};
 use crate::format::{capital, figure, glued, timestamp, value_of};
-use crate::html::Document;
+use crate::html::{Document, write};
 use crate::messages::{Language, Message};
 use crate::table::{Column, Table};
 use crate::terminal_page::{Options, Page};
@@ -74,46 +75,50 @@ fn one_claim(judgement: &Judgement, language: Language) -> String {
 /// The report as text that ends with a newline: the table, then the tests of each claim, or with
 /// [`details`](Options::details) also the published results and their faults.
 pub fn terminal(report: &Report, options: &Options, language: Language) -> String {
-    let mut page = Page::new(options, language);
     let title = Message::Claims.text(language);
-    page.heading(&format!("{title} · Kurabe {} · {}", report.kurabe, timestamp(report.made)));
-    let publishing: Vec<String> = report
-        .claims
-        .iter()
-        .flat_map(|card| [&card.now].into_iter().chain(&card.then))
-        .flat_map(|judgement| judgement.publishing.clone())
-        .collect();
-    page.publishing(&publishing);
-    page.gap();
-    page.grid(&table(report, options.width, language));
-    page.gap();
+    let title = format!("{title} · Kurabe {} · {}", report.kurabe, timestamp(report.made));
     let is_tested = |card: &&Card| {
         let judgements = [Some(&card.now), card.then.as_ref()];
         options.details || judgements.into_iter().flatten().any(|found| found.answer != Decision::NotTestable)
     };
-    for card in report.claims.iter().filter(is_tested) {
-        details(&mut page, card, options.details, language);
-    }
-    let others: Vec<&Card> = report.claims.iter().filter(|card| !is_tested(card)).collect();
-    if !others.is_empty() {
-        page.heading(&capital(Message::NotTestable.text(language)));
-        for card in others {
-            let published = card.about.published.as_ref();
-            let published = published
-                .map_or_else(String::new, |text| say!(language, "; published: {text}", "。公表値: {text}"));
-            let (id, why) = (&card.about.id, joined(&card.now.reasons(language), "; ", language));
-            page.item(&say!(language, "{id}: {why}{published}.", "{id}: {why}{published}。"));
-        }
-        page.gap();
-    }
-    page.item(&total(report, language));
-    for card in report.claims.iter().filter(|card| card.no_longer_holds) {
-        page.item(&no_longer(&card.about.id, card, language));
-    }
-    if !report.complete {
-        page.item(Message::ClaimsStopped.text(language));
-    }
+    let (tested, others): (Vec<&Card>, Vec<&Card>) = report.claims.iter().partition(is_tested);
+    let section = |card: &Card| {
+        let items = sentences(card, options.details, language).into_iter().map(|(sentence, _)| sentence);
+        Block::Section(format!("{}: {}", card.about.id, text(card)), vec![Block::Items(items.collect())])
+    };
+    let untested = |card: &Card| {
+        let published = card.about.published.as_ref();
+        let published = published
+            .map_or_else(String::new, |text| say!(language, "; published: {text}", "。公表値: {text}"));
+        let (id, why) = (&card.about.id, joined(&card.now.reasons(language), "; ", language));
+        say!(language, "{id}: {why}{published}.", "{id}: {why}{published}。")
+    };
+    let no_longer = report.claims.iter().filter(|card| card.no_longer_holds);
+    let no_longer = no_longer.map(|card| no_longer_holds(&card.about.id, card, language));
+    let stopped = (!report.complete).then(|| Message::ClaimsStopped.text(language).to_owned());
+    let blocks: Vec<Block> = [Block::Title(title)]
+        .into_iter()
+        .chain(publishing(report))
+        .chain([Block::Table(table(report, options.width, language))])
+        .chain(tested.into_iter().map(section))
+        .chain((!others.is_empty()).then(|| {
+            let untested = others.into_iter().map(untested).collect();
+            let heading = capital(Message::NotTestable.text(language));
+            Block::Section(heading, vec![Block::Items(untested)])
+        }))
+        .chain([Block::Items(
+            [total(report, language)].into_iter().chain(no_longer).chain(stopped).collect(),
+        )])
+        .collect();
+    let mut page = Page::new(options, language);
+    page.write(&blocks);
     page.text
+}
+
+/// The restrictions of licences on the results of these claims.
+fn publishing(report: &Report) -> Vec<Block> {
+    let judgements = report.claims.iter().flat_map(|card| [&card.now].into_iter().chain(&card.then));
+    notices(judgements.flat_map(|judgement| judgement.publishing.clone()).collect())
 }
 
 /// How many claims have which answer, in a sentence.
@@ -123,7 +128,7 @@ pub(super) fn total(report: &Report, language: Language) -> String {
 }
 
 /// A claim that held before, by this name, in a sentence.
-fn no_longer(name: &str, card: &Card, language: Language) -> String {
+fn no_longer_holds(name: &str, card: &Card, language: Language) -> String {
     match card.held.as_ref().and_then(|held| held.run.as_ref()) {
         Some(run) => say!(
             language,
@@ -195,35 +200,35 @@ fn shortened(text: &str, width: usize) -> String {
     format!("{}…", short.trim_end())
 }
 
-/// The tests of a claim with their values, and why there is none.
-fn details(page: &mut Page, card: &Card, all: bool, language: Language) {
-    page.heading(&format!("{}: {}", card.about.id, text(card)));
+/// The sentences below a claim: its tests with their values, the reason where there is none, and the published result. The
+/// sentence of a test stands with the test.
+fn sentences(card: &Card, all: bool, language: Language) -> Vec<(String, Option<&Part>)> {
+    let mut told = Vec::new();
     if let Some(published) = &card.about.published {
         let fault =
             card.about.fault.as_ref().map_or_else(String::new, |fault| {
                 say!(language, "; its fault: {fault}", "。その欠点: {fault}")
             });
-        page.item(&say!(language, "Published: {published}{fault}.", "公表値: {published}{fault}。"));
+        told.push((say!(language, "Published: {published}{fault}.", "公表値: {published}{fault}。"), None));
     }
     if all && let Some(source) = &card.about.source {
-        page.item(&say!(language, "Source: {source}.", "出典: {source}。"));
+        told.push((say!(language, "Source: {source}.", "出典: {source}。"), None));
     }
     let then = Message::Then.text(language);
     for (era, judgement) in [("", Some(&card.now)), (then, card.then.as_ref())] {
         let Some(judgement) = judgement else { continue };
         if let Some(why) = &judgement.why {
             let (word, why) = (word(judgement.answer, language), why.clause(language));
-            page.item(&say!(language, "{era}{word}: {why}.", "{era}{word}: {why}。"));
+            told.push((say!(language, "{era}{word}: {why}.", "{era}{word}: {why}。"), None));
         }
-        for part in &judgement.tests {
-            page.item(&format!("{era}{}", sentence(part, language)));
-        }
+        let tests = judgement.tests.iter();
+        told.extend(tests.map(|part| (format!("{era}{}", sentence(part, language)), Some(part))));
         if let Some(run) = judgement.run.as_ref().filter(|_| all) {
             let servers = judgement.servers();
-            page.item(&say!(language, "{era}run {run} on {servers}.", "{era}実行 {run}({servers})。"));
+            told.push((say!(language, "{era}run {run} on {servers}.", "{era}実行 {run}({servers})。"), None));
         }
     }
-    page.gap();
+    told
 }
 
 /// `MySQL: write throughput, layout rows : blob: 1.12 (1.08 to 1.16), claimed at most 1: does not hold.`
@@ -249,7 +254,7 @@ fn sentence(part: &Part, language: Language) -> String {
 const STYLE: &str = ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,540px),1fr));gap:18px;margin:22px 0}\
 .card{border:1px solid var(--rule);border-left-width:5px;border-radius:6px;padding:12px 18px;break-inside:avoid;overflow-wrap:anywhere}\
 .card h2{border:0;margin:0 0 4px;padding:0;font-size:1.12rem}\
-.card dl{margin:8px 0}.card .answer{font-weight:600;margin:4px 0}\
+.card .answer{font-weight:600;margin:4px 0}\
 .card ul{list-style:none;padding:0;margin:8px 0}.card li{margin:8px 0}\
 .holds{border-left-color:var(--s2)}.does-not-hold{border-left-color:var(--s1)}\
 .undecided{border-left-color:var(--s4)}.not-testable{border-left-color:var(--rule)}\
@@ -275,6 +280,7 @@ pub fn page(report: &Report, language: Language) -> String {
             @if !report.complete { p class="note" { (say(Message::ClaimsStopped)) } }
         }
         main {
+            (write(&publishing(report), language))
             p class="soft" { (say(Message::HowClaims)) }
             div class="cards" { @for card in &report.claims { (one(card, language)) } }
         }
@@ -284,52 +290,20 @@ pub fn page(report: &Report, language: Language) -> String {
 }
 
 fn one(card: &Card, language: Language) -> Markup {
-    let about = &card.about;
-    let facts = [
-        (Message::Published, &about.published),
-        (Message::ItsFault, &about.fault),
-        (Message::ClaimSource, &about.source),
-    ];
     html! {
-        section class={ "card " (name(card.answer)) } id=(about.id) {
-            h2 { (about.id) ": " (text(card)) }
-            (judgement("", &card.now, language))
-            @if let Some(then) = &card.then { (judgement(Message::Then.text(language), then, language)) }
-            @if card.no_longer_holds { p class="no-longer" { (no_longer(&about.id, card, language)) } }
-            dl {
-                @for (name, text) in facts {
-                    @if let Some(text) = text { dt { (name.text(language)) } dd { (glued(text)) } }
+        section class={ "card " (name(card.answer)) } id=(card.about.id) {
+            h2 { (card.about.id) ": " (text(card)) }
+            p class="answer" { (word(card.answer, language)) }
+            @if let Some(then) = &card.then {
+                p class="answer" { (Message::Then.text(language)) (word(then.answer, language)) }
+            }
+            ul {
+                @for (sentence, test) in sentences(card, true, language) {
+                    li { (glued(&sentence)) @if let Some(test) = test { (drawing(test, language)) } }
                 }
             }
+            @if card.no_longer_holds { p class="no-longer" { (no_longer_holds(&card.about.id, card, language)) } }
         }
-    }
-}
-
-fn judgement(era: &str, judgement: &Judgement, language: Language) -> Markup {
-    let servers = judgement.servers();
-    html! {
-        p class="answer" { (era) (word(judgement.answer, language)) }
-        @if let Some(why) = &judgement.why { p class="soft" { (why.clause(language)) } }
-        @for clause in &judgement.publishing { p class="note" { (clause) } }
-        @if !judgement.tests.is_empty() {
-            ul { @for part in &judgement.tests { li { (test(part, language)) } } }
-        }
-        @if let Some(run) = &judgement.run {
-            p class="soft" { (capital(Message::RunName.text(language))) " " (run) @if !servers.is_empty() { ": " (servers) } }
-        }
-    }
-}
-
-fn test(part: &Part, language: Language) -> Markup {
-    let say = |message: Message| message.text(language);
-    html! {
-        @if !part.target.is_empty() { strong { (part.target) } ": " }
-        (glued(&part.what))
-        @if part.found.is_some() { " = " (glued(&found(part, language))) }
-        "; " (say(Message::Claimed)) ": " (glued(&claimed(part, language))) ": " strong { (word(part.answer, language)) }
-        @if let Some(why) = &part.why { " (" (why.clause(language)) ")" }
-        @for note in &part.notes { "; " (note.clause(language)) }
-        (drawing(part, language))
     }
 }
 

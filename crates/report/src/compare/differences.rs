@@ -8,7 +8,6 @@ use kurabe_core::run::Setup;
 use kurabe_core::target::{SETUP, TargetUrl};
 use kurabe_core::{sort, units};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -26,12 +25,6 @@ pub struct Difference {
     #[serde(skip)]
     pub(crate) is_obstacle: bool,
 }
-
-/// What is measured, and where: results of runs that differ in it are not judged.
-const CONDITIONS: [&str; 9] = [
-    "experiment", "processor", "CPUs", "records", "scripts", "text of scripts", "variables", "scale",
-    "statements that may write",
-];
 
 /// The scripts of a workload, or its files, with weights: `browse.sql@3, order.sql`.
 fn scripts(run: &Summary) -> String {
@@ -58,99 +51,91 @@ fn changed_texts(run: &Summary, other: &Summary, word: &str) -> String {
     list(files(run).into_iter().filter(differs).map(|file| format!("{} {word}", name_of(&file))))
 }
 
+impl Difference {
+    /// A difference of two values; an empty text is none.
+    fn new(what: String, values: [String; 2], is_obstacle: bool) -> Self {
+        let [first, second] = values.map(|value| if value.is_empty() { "none".to_owned() } else { value });
+        Self { what, first, second, setting: None, is_obstacle }
+    }
+}
+
 pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, usize)]) -> Vec<Difference> {
-    let both = |what: &str, of: &dyn Fn(&Summary) -> String| (what.to_owned(), of(first), of(second));
+    let both = |of: &dyn Fn(&Summary) -> String| [first, second].map(of);
     let longest = |nanos: u64| units::time(Duration::from_nanos(nanos));
-    let mut all = vec![
-        both("experiment", &|run| run.experiment.clone()),
-        both("version of Kurabe", &|run| run.kurabe.clone()),
-        both("processor", &|run| run.machine.cpu.clone()),
-        both("CPUs", &|run| run.machine.cpus.to_string()),
-        both("memory", &|run| units::size(run.machine.memory_bytes)),
-        both("system", &|run| run.machine.system.clone()),
-        both("rounds", &|run| run.rounds.to_string()),
-        both("seed", &|run| run.seed.to_string()),
-        both("records", &|run| run.spec.records.map_or_else(|| "the rule".to_owned(), units::count)),
-        both("longest measured phase", &|run| {
-            run.spec.duration_ns.map_or_else(|| "no limit".to_owned(), longest)
-        }),
-    ];
     let custom = |of: &dyn Fn(&CustomWorkload) -> String| {
-        let of = |run: &Summary| run.spec.custom.as_ref().map_or_else(String::new, of);
-        (of(first), of(second))
+        both(&|run| run.spec.custom.as_ref().map_or_else(String::new, of))
     };
     let count = |value: Option<u64>| value.map_or_else(|| "unknown".to_owned(), units::count);
-    for (what, (first, second)) in [
-        ("scripts", (scripts(first), scripts(second))),
+    let texts = [changed_texts(first, second, "as it was"), changed_texts(second, first, "changed")];
+    // Another workload or machine is an obstacle.
+    let mut all: Vec<Difference> = [
+        ("experiment", both(&|run| run.experiment.clone()), true),
+        ("version of Kurabe", both(&|run| run.kurabe.clone()), false),
+        ("processor", both(&|run| run.machine.cpu.clone()), true),
+        ("CPUs", both(&|run| run.machine.cpus.to_string()), true),
+        ("memory", both(&|run| units::size(run.machine.memory_bytes)), false),
+        ("system", both(&|run| run.machine.system.clone()), false),
+        ("rounds", both(&|run| run.rounds.to_string()), false),
+        ("seed", both(&|run| run.seed.to_string()), false),
+        ("records", both(&|run| run.spec.records.map_or_else(|| "the rule".to_owned(), units::count)), true),
         (
-            "text of scripts",
-            (changed_texts(first, second, "as it was"), changed_texts(second, first, "changed")),
+            "longest measured phase",
+            both(&|run| run.spec.duration_ns.map_or_else(|| "no limit".to_owned(), longest)),
+            false,
         ),
+        ("scripts", both(&scripts), true),
+        ("text of scripts", texts, true),
         (
             "variables",
             custom(&|custom| list(custom.define.iter().map(|(name, value)| format!("{name}={value}")))),
+            true,
         ),
-        ("scale", custom(&|custom| count(custom.scale))),
-        ("statements that may write", custom(&|custom| if custom.write { "yes" } else { "no" }.to_owned())),
-        ("schema and data", (setup(first), setup(second))),
-    ] {
-        all.push((what.to_owned(), first, second));
-    }
+        ("scale", custom(&|custom| count(custom.scale)), true),
+        (
+            "statements that may write",
+            custom(&|custom| if custom.write { "yes" } else { "no" }.to_owned()),
+            true,
+        ),
+        ("schema and data", both(&setup), false),
+    ]
+    .map(|(what, values, is_obstacle)| Difference::new(what.to_owned(), values, is_obstacle))
+    .into();
     for operation in sort::distinct(first.spec.requests.keys().chain(second.spec.requests.keys())) {
         let requests = |run: &Summary| run.spec.requests.get(operation).copied();
-        all.push(both(&format!("requests per {operation}"), &|run| {
-            requests(run).map_or_else(|| "none".to_owned(), units::count)
-        }));
+        let values = both(&|run| requests(run).map_or_else(|| "none".to_owned(), units::count));
+        all.push(Difference::new(format!("requests per {operation}"), values, false));
     }
     for name in sort::distinct(first.spec.axes.keys().chain(second.spec.axes.keys())) {
-        all.push(both(&format!("values of {name}"), &|run| {
+        let values = both(&|run| {
             let axis = run.labels.axis(name);
-            let values =
-                axis.map(|axis| axis.values.iter().map(|value| axis.show(value)).collect::<Vec<_>>());
-            values.unwrap_or_default().join(", ")
-        }));
+            axis.map_or_else(String::new, |axis| list(axis.values.iter().map(|value| axis.show(value))))
+        });
+        all.push(Difference::new(format!("values of {name}"), values, false));
     }
     let (mut settings, mut databases) = (Vec::new(), Vec::new());
     for (a, b) in targets {
         let name = &first.labels.targets[*a];
-        let (a, b) = (&first.targets[*a], &second.targets[*b]);
-        let both = |what: &str, of: fn(&TargetSummary) -> String| (format!("{what} {name}"), of(a), of(b));
-        databases.extend(
-            [("database of", database as fn(&TargetSummary) -> String), ("options of", options)]
-                .map(|(what, of)| (format!("{what} {name}"), of(a), of(b))),
-        );
-        all.push(both("version of", |target| target.version.clone()));
-        all.push(both("client of", |target| target.client.clone()));
-        all.push(both("transport to", |target| target.transport.clone()));
-        all.push(both("durability of", |target| class_name(target.durability).to_owned()));
-        let [a, b] = [a, b].map(|target| {
-            let mut all = target.settings.clone();
-            all.extend(target.durability_settings.clone());
-            all
-        });
-        for setting in sort::distinct(a.keys().chain(b.keys())) {
-            let value = |of: &BTreeMap<String, String>| {
-                of.get(setting).cloned().unwrap_or_else(|| "not reported".to_owned())
+        let pair = [&first.targets[*a], &second.targets[*b]];
+        let both = |what: &str, of: fn(&TargetSummary) -> String, is_obstacle| {
+            Difference::new(format!("{what} {name}"), pair.map(of), is_obstacle)
+        };
+        databases.extend([both("database of", database, true), both("options of", options, true)]);
+        all.extend([
+            both("version of", |target| target.version.clone(), false),
+            both("client of", |target| target.client.clone(), false),
+            both("transport to", |target| target.transport.clone(), false),
+            both("durability of", |target| class_name(target.durability).to_owned(), false),
+        ]);
+        let names = pair.iter().flat_map(|one| one.durability_settings.keys().chain(one.settings.keys()));
+        for setting in sort::distinct(names) {
+            let value = |target: &TargetSummary| {
+                target.setting(setting).cloned().unwrap_or_else(|| "not reported".to_owned())
             };
-            settings.push((setting.clone(), format!("{setting} of {name}"), value(&a), value(&b)));
+            let difference = Difference::new(format!("{setting} of {name}"), pair.map(value), false);
+            settings.push(Difference { setting: Some(setting.clone()), ..difference });
         }
     }
-    let is_condition = |what: &str| CONDITIONS.contains(&what);
-    let named = |value: String| if value.is_empty() { "none".to_owned() } else { value };
-    let of = |(what, first, second): (String, String, String), is_obstacle, setting| Difference {
-        what,
-        first: named(first),
-        second: named(second),
-        setting,
-        is_obstacle,
-    };
-    let databases = databases.into_iter().map(|one| of(one, true, None));
-    let all = all.into_iter().map(|one| {
-        let is_obstacle = is_condition(&one.0);
-        of(one, is_obstacle, None)
-    });
-    let settings = settings.into_iter().map(|(name, what, a, b)| of((what, a, b), false, Some(name)));
-    databases.chain(all).chain(settings).filter(|one| one.first != one.second).collect()
+    databases.into_iter().chain(all).chain(settings).filter(|one| one.first != one.second).collect()
 }
 
 /// The schema and data of throwaway servers.

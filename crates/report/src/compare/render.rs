@@ -2,12 +2,13 @@
 
 use crate::compare::gate::{message, words};
 use crate::compare::{Compared, Difference, FIRST, SECOND};
+use crate::document::{Block, notices};
 use crate::finding::{Finding, Runs, Section, Statement};
 use crate::format::{capital, figure, value_of};
-use crate::html::{Document, one_table};
+use crate::html::{self, Document};
 use crate::json::with_sentences;
 use crate::labels::{Axis, Labels};
-use crate::markdown::{escaped, items, markdown_table, publishing};
+use crate::markdown::{self, escaped};
 use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::table::{Table, dash};
@@ -20,7 +21,7 @@ use kurabe_core::metric::{Better, Unit};
 use kurabe_core::sort;
 use kurabe_core::text::printable;
 use kurabe_stats::{Decision, Estimate};
-use maud::{Markup, html};
+use maud::Markup;
 use serde::{Serialize, Serializer};
 use std::fmt::Write as _;
 
@@ -31,32 +32,14 @@ const LINES: usize = 20;
 /// 20 lines; with all details, or without a gate, all tables below the findings.
 pub fn terminal(compared: &Compared, options: &Options) -> String {
     let mut page = Page::new(options, compared.labels.language);
-    let brief = compared.gate.is_some() && !options.details;
     let both = format!("{} → {}", compared.first, compared.second);
-    page.publishing(&compared.sentences(Section::Publishing));
-    if brief {
-        for sentence in lead(compared) {
-            page.item(&sentence);
-        }
-        page.item(&both);
-    } else {
-        page.heading(&both);
-    }
-    if let Some(sentence) = settings(compared) {
-        page.item(&sentence);
-    }
-    if !brief {
-        for section in [Section::Verdict, Section::Warning] {
-            for sentence in compared.sentences(section) {
-                page.item(&sentence);
-            }
-        }
-        page.gap();
-        for table in tables(compared) {
-            page.table(&table.title, "", &table);
-        }
+    if compared.gate.is_none() || options.details {
+        page.write(&[Block::Title(both)]);
+        page.write(&blocks(compared));
         return page.text;
     }
+    page.write(&notices(compared.sentences(Section::Publishing)));
+    page.write(&[Block::Items(lead(compared).into_iter().chain([both]).chain(settings(compared)).collect())]);
     let rows = judged(compared);
     let room = LINES.saturating_sub(page.lines() + 2).max(1);
     // The line that says what is left out takes the place of a row.
@@ -71,6 +54,22 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
         }
     }
     page.text
+}
+
+/// The whole comparison below its title.
+fn blocks(compared: &Compared) -> Vec<Block> {
+    let conclusion = settings(compared).into_iter().chain(compared.sentences(Section::Verdict)).collect();
+    notices(compared.sentences(Section::Publishing))
+        .into_iter()
+        .chain(filled(Block::Conclusion, conclusion))
+        .chain(filled(Block::Items, compared.sentences(Section::Warning)))
+        .chain(tables(compared).into_iter().map(Block::Table))
+        .collect()
+}
+
+/// A block of these sentences; `None` if there are none.
+fn filled(block: fn(Vec<String>) -> Block, sentences: Vec<String>) -> Option<Block> {
+    (!sentences.is_empty()).then(|| block(sentences))
 }
 
 /// What a gate says: its decision, the reasons, and what to do.
@@ -150,52 +149,44 @@ const ROWS: usize = 60;
 /// The comparison as the comment of a pull request: the decision, what is judged with ratios, and the rest collapsed. Rows that
 /// did not pass come first.
 pub fn pull_request(compared: &Compared) -> String {
-    let mut text = format!("### Kurabe: {} → {}\n\n", escaped(&compared.first), escaped(&compared.second));
-    publishing(&mut text, &compared.sentences(Section::Publishing));
-    let settings = settings(compared);
     let mut verdict =
         if compared.gate.is_some() { lead(compared) } else { compared.sentences(Section::Verdict) };
     verdict.truncate(ROWS);
-    verdict.extend(settings);
-    items(&mut text, &verdict);
+    verdict.extend(settings(compared));
     let rows = judged(compared);
     let shown = &rows[..rows.len().min(ROWS)];
-    if compared.gate.is_some() && !rows.is_empty() {
-        markdown_table(
-            &mut text,
-            "",
-            &Table {
-                title: "What is judged".to_owned(),
-                ..gate_table(shown, &compared.labels, Language::English)
-            },
-        );
-    } else if !rows.is_empty() {
-        let shown: Vec<Verdict> = shown.iter().map(|row| (*row).clone()).collect();
-        markdown_table(&mut text, "", &rows_table(&shown, "Primary results".to_owned(), &compared.labels));
-    }
-    if rows.len() > ROWS {
-        let _ = writeln!(text, "{} more rows are left out here.\n", rows.len() - ROWS);
-    }
-    let warnings = compared.sentences(Section::Warning);
-    if !warnings.is_empty() {
-        items(&mut text, &warnings);
-    }
+    let (title, table) = if compared.gate.is_some() {
+        ("What is judged", gate_table(shown, &compared.labels, Language::English))
+    } else {
+        ("Primary results", rows_table(shown, &compared.labels))
+    };
+    let table = Block::Table(Table { title: title.to_owned(), ..table });
+    let left_out = rows.len() - shown.len();
+    let left_out =
+        (left_out > 0).then(|| Block::Paragraph(format!("{left_out} more rows are left out here.")));
     let others = differences(compared);
-    if !others.rows.is_empty() {
-        text.push_str("<details><summary>Other differences between the runs</summary>\n\n");
-        markdown_table(&mut text, "", &others);
-        text.push_str("</details>\n");
-    }
-    text
+    let others = (!others.rows.is_empty())
+        .then(|| Block::Details("Other differences between the runs".to_owned(), vec![Block::Table(others)]));
+    let blocks: Vec<Block> = notices(compared.sentences(Section::Publishing))
+        .into_iter()
+        .chain(filled(Block::Conclusion, verdict))
+        .chain((!rows.is_empty()).then_some(table))
+        .chain(left_out)
+        .chain(filled(Block::Items, compared.sentences(Section::Warning)))
+        .chain(others)
+        .collect();
+    let (first, second) = (escaped(&compared.first), escaped(&compared.second));
+    format!("### Kurabe: {first} → {second}\n\n{}", markdown::write(&blocks))
 }
 
 /// A table for each compared metric, and one of other differences.
 pub(super) fn tables(compared: &Compared) -> Vec<Table> {
-    let of = |rows: &[Verdict]| {
+    let of = |rows: &[&Verdict]| {
         let unit = if rows[0].unit == Unit::PerSecond { " per second" } else { "" };
-        rows_table(rows, format!("{}{unit}", capital(&rows[0].pair.metric)), &compared.labels)
+        let title = format!("{}{unit}", capital(&rows[0].pair.metric));
+        Table { title, ..rows_table(rows, &compared.labels) }
     };
-    let mut rows = compared.rows.clone();
+    let mut rows: Vec<&Verdict> = compared.rows.iter().collect();
     sort::by_key(&mut rows, |row| {
         compared.rows.iter().position(|first| first.pair.metric == row.pair.metric)
     });
@@ -262,18 +253,18 @@ impl<'a> WrittenRow<'a> {
     }
 }
 
-fn rows_table(rows: &[Verdict], title: String, labels: &Labels) -> Table {
+fn rows_table(rows: &[&Verdict], labels: &Labels) -> Table {
     let language = labels.language;
-    let mut table = Table { title, rows: vec![Vec::new(); rows.len()], ..Table::default() };
+    let mut table = Table { rows: vec![Vec::new(); rows.len()], ..Table::default() };
     let mut add = |head: &str, right: bool, text: &dyn Fn(&Verdict) -> String| {
-        table.add(head, right, 0, rows.iter().map(text));
+        table.add(head, right, 0, rows.iter().map(|row| text(row)));
     };
     if rows.iter().any(|row| row.pair.metric != rows[0].pair.metric) {
         add(Message::Metric.text(language), false, &|row| row.pair.metric.clone());
     }
     add(Message::Operation.text(language), false, &|row| row.operation.clone());
     add(Message::Target.text(language), false, &|row| target(row).to_owned());
-    for axis in varying(&rows.iter().collect::<Vec<_>>(), labels) {
+    for axis in varying(rows, labels) {
         add(&axis.name, false, &|row| axis.show_of(&row.at));
     }
     add(Message::First.text(language), true, &|row| value(row, FIRST));
@@ -414,23 +405,7 @@ fn escaped_xml(text: &str) -> String {
 
 /// The findings and tables, without a heading.
 pub fn fragment(compared: &Compared) -> Markup {
-    let list = |class: &str, section: Section| {
-        let sentences = compared.sentences(section);
-        html! {
-            @if !sentences.is_empty() {
-                ul class=(class) { @for sentence in sentences { li { (sentence) } } }
-            }
-        }
-    };
-    html! {
-        (list("plain", Section::Publishing))
-        (list("verdict", Section::Verdict))
-        @for table in tables(compared) {
-            h3 { (table.title) }
-            (one_table(&table))
-        }
-        (list("plain", Section::Warning))
-    }
+    html::write(&blocks(compared), compared.labels.language)
 }
 
 /// The comparison as a page of its own: the decision and its reasons, then what was judged, then all figures.
@@ -438,22 +413,20 @@ pub fn page(compared: &Compared) -> String {
     let language = compared.labels.language;
     let title = format!("{} → {}", compared.first, compared.second);
     let rows = judged(compared);
-    let body = html! {
-        header { h1 { (title) } }
-        main {
-            @if compared.gate.is_some() && !rows.is_empty() {
-                ul class="verdict" { @for sentence in compared.sentences(Section::Verdict) { li { (sentence) } } }
-                (one_table(&gate_table(&rows, &compared.labels, language)))
-                details {
-                    summary { (Message::InDetail.text(language)) }
-                    @for table in tables(compared) { h3 { (table.title) } (one_table(&table)) }
-                }
-                ul class="plain" { @for sentence in compared.sentences(Section::Warning) { li { (sentence) } } }
-            } @else {
-                (fragment(compared))
-            }
-        }
+    let main = if compared.gate.is_some() && !rows.is_empty() {
+        let tables = tables(compared).into_iter().map(Block::Table).collect();
+        let mut blocks = notices(compared.sentences(Section::Publishing));
+        blocks.extend([
+            Block::Conclusion(compared.sentences(Section::Verdict)),
+            Block::Table(gate_table(&rows, &compared.labels, language)),
+            Block::Details(Message::InDetail.text(language).to_owned(), tables),
+        ]);
+        blocks.extend(filled(Block::Items, compared.sentences(Section::Warning)));
+        html::write(&blocks, language)
+    } else {
+        fragment(compared)
     };
+    let body = maud::html! { header { h1 { (title) } } main { (main) } };
     Document { language, title: &title, style: "", body, script: String::new() }.text()
 }
 

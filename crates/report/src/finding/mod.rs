@@ -128,21 +128,23 @@ pub enum Section {
 
 /// All findings, in the order of their sections.
 pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
-    let (verdict, details) = verdicts(context);
+    let notes = notes::Notes::new(context);
+    let (mut verdict, details) = verdicts(context);
+    verdict.extend(all_of(notes.beside));
+    let [incomplete, undecided] = progress::findings(context);
+    let warnings = all_of(incomplete)
+        .chain(all_of(notes.resumed))
+        .chain(all_of(trials::findings(context)))
+        .chain(all_of(notes.before))
+        .chain(all_of(undecided))
+        .chain(all_of(notes.alone));
     let sections = [
-        (Section::Publishing, all_of(notes::publishing(context)).collect()),
-        (
-            Section::Verdict,
-            verdict
-                .into_iter()
-                .chain(all_of(notes::logins(context)))
-                .chain(all_of(notes::plans(context)))
-                .collect(),
-        ),
+        (Section::Publishing, all_of(notes.publishing).collect()),
+        (Section::Verdict, verdict),
         (Section::Detail, details),
         (Section::Bottleneck, all_of(bottlenecks::findings(context)).collect()),
-        (Section::Warning, warnings(context)),
-        (Section::NotReported, all_of(notes::not_reported(context)).collect()),
+        (Section::Warning, warnings.collect()),
+        (Section::NotReported, all_of(notes.not_reported).collect()),
         (Section::Basis, all_of(basis::findings(context)).collect()),
     ];
     let stated = |(section, findings): (Section, Vec<Finding>)| {
@@ -156,17 +158,6 @@ fn all_of<F: Into<Finding>>(found: impl IntoIterator<Item = F>) -> impl Iterator
     found.into_iter().map(F::into)
 }
 
-/// What a reader must know before relying on results.
-fn warnings(context: &Context<'_>) -> Vec<Finding> {
-    let resumed = context.run.resumptions.iter().filter_map(|resumption| notes::resumed(context, resumption));
-    let mut all: Vec<Finding> = all_of(progress::incomplete(context)).chain(all_of(resumed)).collect();
-    all.extend(all_of(trials::findings(context)));
-    all.extend(all_of(notes::before(context)));
-    all.extend(all_of(progress::undecided(context)));
-    all.extend(all_of(notes::alone(context)));
-    all
-}
-
 /// The answer to the question with further results; and the individual pairs.
 fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     if !context.cells.iter().any(|cell| cell.status == Status::Ok) {
@@ -176,12 +167,11 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         return (vec![Progress::NotAnalysed { next }.into()], Vec::new());
     }
     let answer = context.info.map_or(Answer::Comparison, |info| info.answer);
-    let (answers, left, answered) = values::findings(context, answer);
-    let mut first: Vec<Finding> =
-        all_of(answers).chain(all_of(comparison::findings(context, &left))).collect();
-    if answer == Answer::Metrics {
-        first.extend(all_of(values::values(context)));
-    }
+    let values::Answers { costs, left, answered, values, settings } = values::findings(context, answer);
+    let mut first: Vec<Finding> = all_of(costs).chain(all_of(comparison::findings(context, &left))).collect();
+    let (leading, further) =
+        if answer == Answer::Metrics { (values, Vec::new()) } else { (Vec::new(), values) };
+    first.extend(all_of(leading));
     let (by_rate, details) = rates::findings(context);
     first.extend(all_of(by_rate));
     let mut details: Vec<Finding> = all_of(details).collect();
@@ -205,9 +195,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
     // There are many verdicts on other metrics; only significant differences are shown.
     let called: Vec<&Verdict> = others.into_iter().filter(|verdict| verdict.result.is_outside()).collect();
     details.extend(all_of(comparison::findings(context, &called)));
-    if answer != Answer::Metrics {
-        first.extend(all_of(values::values(context)));
-    }
+    first.extend(all_of(further));
     first.extend(all_of(published::findings(context)));
     if first.is_empty() {
         first = std::mem::take(&mut details);
@@ -216,7 +204,7 @@ fn verdicts(context: &Context<'_>) -> (Vec<Finding>, Vec<Finding>) {
         first.push(Progress::NothingCompared.into());
     }
     first.extend(all_of(bottlenecks::limits_of_scaling(context)));
-    first.extend(all_of(values::settings(context)));
+    first.extend(all_of(settings));
     (first, details)
 }
 

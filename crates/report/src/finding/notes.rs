@@ -157,8 +157,33 @@ impl Note {
     }
 }
 
+/// The notes of a run, by where reports show them.
+pub(super) struct Notes {
+    pub publishing: Vec<Note>,
+    /// Beside the verdict: how connections log in, and plans of queries.
+    pub beside: Vec<Note>,
+    pub resumed: Vec<Note>,
+    pub before: Vec<Note>,
+    pub alone: Option<Note>,
+    pub not_reported: Vec<Note>,
+}
+
+impl Notes {
+    pub fn new(context: &Context<'_>) -> Self {
+        let resumptions = context.run.resumptions.iter();
+        Self {
+            publishing: publishing(context),
+            beside: logins(context).into_iter().chain(plans(context)).collect(),
+            resumed: resumptions.filter_map(|resumption| resumed(context, resumption)).collect(),
+            before: before(context),
+            alone: alone(context),
+            not_reported: not_reported(context),
+        }
+    }
+}
+
 /// What was warned of before the first trial, and the drivers' notes.
-pub(super) fn before(context: &Context<'_>) -> Vec<Note> {
+fn before(context: &Context<'_>) -> Vec<Note> {
     let preflight = context.run.header.warnings.iter();
     let preflight = preflight.map(|warning| Note::Preflight { warning: warning.clone() });
     let notes = context.known_targets().flat_map(|(id, target)| {
@@ -168,7 +193,7 @@ pub(super) fn before(context: &Context<'_>) -> Vec<Note> {
 }
 
 /// What trials have that run alone, where that is another rate than in slices.
-pub(super) fn alone(context: &Context<'_>) -> Option<Note> {
+fn alone(context: &Context<'_>) -> Option<Note> {
     let of = |cell: &CellResult| Some(cell.alone_per_second? / cell.ops_per_second?.value);
     let times: Vec<f64> = context.cells.iter().filter(|cell| cell.is_reported()).filter_map(of).collect();
     let median = median(&times)?;
@@ -177,7 +202,7 @@ pub(super) fn alone(context: &Context<'_>) -> Option<Note> {
 }
 
 /// What changed when the run was resumed; `None` if nothing did.
-pub(super) fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Note> {
+fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Note> {
     let header = &context.run.header;
     let mut changes = Vec::new();
     if resumption.kurabe != header.kurabe {
@@ -205,7 +230,7 @@ pub(super) fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<
 }
 
 /// One finding for each target whose licence restricts publishing results.
-pub(super) fn publishing(context: &Context<'_>) -> Vec<Note> {
+fn publishing(context: &Context<'_>) -> Vec<Note> {
     let restricted = |(id, target): (&TargetId, &TargetSummary)| {
         let clause = target.publishing.as_ref()?;
         let (target, version) = (id.clone(), target.version.clone());
@@ -216,7 +241,7 @@ pub(super) fn publishing(context: &Context<'_>) -> Vec<Note> {
 }
 
 /// How connections log in, if requests open some.
-pub(super) fn logins(context: &Context<'_>) -> Option<Note> {
+fn logins(context: &Context<'_>) -> Option<Note> {
     let opens = |(id, _): &(&TargetId, &TargetSummary)| {
         context.cells.iter().any(|cell| cell.target == **id && cell.metric(CONNECT.name).is_some())
     };
@@ -232,7 +257,7 @@ pub(super) fn logins(context: &Context<'_>) -> Option<Note> {
 const STEPS: usize = 5;
 
 /// The plans of the queries that a run compares, each once for each target.
-pub(super) fn plans(context: &Context<'_>) -> Vec<Note> {
+fn plans(context: &Context<'_>) -> Vec<Note> {
     let custom = context.run.header.spec.custom.as_ref();
     if custom.is_none_or(|custom| custom.language != CustomLanguage::Query) {
         return Vec::new();
@@ -257,7 +282,7 @@ pub(super) fn plans(context: &Context<'_>) -> Vec<Note> {
 }
 
 /// What servers do not report: one finding for each target and reason.
-pub(super) fn not_reported(context: &Context<'_>) -> Vec<Note> {
+fn not_reported(context: &Context<'_>) -> Vec<Note> {
     let mut all: Vec<((&TargetId, &str), &str)> = Vec::new();
     for cell in context.cells {
         for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {

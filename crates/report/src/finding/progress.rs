@@ -166,8 +166,13 @@ impl Progress {
     }
 }
 
+/// The findings of an incomplete run, and of undecided comparisons.
+pub(super) fn findings(context: &Context<'_>) -> [Option<Progress>; 2] {
+    [incomplete(context), undecided(context)]
+}
+
 /// Which part of the planned trials was made, of a run that is not complete.
-pub(super) fn incomplete(context: &Context<'_>) -> Option<Progress> {
+fn incomplete(context: &Context<'_>) -> Option<Progress> {
     let run = context.run;
     let operations = &run.header.spec.operations;
     let trials = |cell: &CellRecord| operations.iter().filter(|name| cell.refusal(name).is_none()).count();
@@ -178,7 +183,7 @@ pub(super) fn incomplete(context: &Context<'_>) -> Option<Progress> {
 }
 
 /// The undecided comparisons, or that there are none, if the run had a stopping rule.
-pub(super) fn undecided(context: &Context<'_>) -> Option<Progress> {
+fn undecided(context: &Context<'_>) -> Option<Progress> {
     let rule = context.rule;
     let compared: Vec<&Verdict> =
         context.verdicts.iter().filter(|verdict| verdict.primary && verdict.has_interval()).collect();

@@ -104,15 +104,20 @@ impl Values {
     }
 }
 
-/// Whether the answer includes the result of a comparison.
-type Answered = Box<dyn Fn(&Verdict) -> bool>;
+/// The answers that are values.
+pub(super) struct Answers<'a> {
+    /// Costs of values of an axis, if the question is of these.
+    pub costs: Vec<Values>,
+    /// The comparisons that stand beside them.
+    pub left: Vec<&'a Verdict>,
+    /// Whether the costs include the result of a comparison.
+    pub answered: Box<dyn Fn(&Verdict) -> bool>,
+    pub values: Vec<Values>,
+    pub settings: Vec<Values>,
+}
 
-/// The answer to the experiment's question without values of metrics: findings, comparisons that stand beside them, and which
-/// comparisons it includes.
-pub(super) fn findings<'a>(
-    context: &Context<'a>,
-    answer: Answer,
-) -> (Vec<Values>, Vec<&'a Verdict>, Answered) {
+pub(super) fn findings<'a>(context: &Context<'a>, answer: Answer) -> Answers<'a> {
+    let (values, settings) = (values(context), settings(context));
     let cost = |metric: &MetricInfo| match metric.source {
         Source::Cost(axis) => Some((metric.name.clone(), axis)),
         Source::Trial | Source::Slope(_) | Source::Scatter(_) | Source::Scaling(_) => None,
@@ -120,17 +125,18 @@ pub(super) fn findings<'a>(
     let own = context.info.map_or(&[][..], |info| info.metrics);
     let metric = own.iter().find_map(|metric| cost(context.labels.metric(metric.name)?));
     let Some((metric, axis)) = metric.filter(|_| answer == Answer::Metrics) else {
-        return (Vec::new(), Vec::new(), Box::new(|_| false));
+        let (costs, left) = (Vec::new(), Vec::new());
+        return Answers { costs, left, answered: Box::new(|_| false), values, settings };
     };
     let answered = move |verdict: &Verdict| verdict.pair.axis == axis && is_speed(&verdict.pair.metric);
-    let (mut findings, mut left) = (Vec::new(), Vec::new());
+    let (mut costs, mut left) = (Vec::new(), Vec::new());
     for verdict in context.verdicts.iter().filter(|verdict| answered(verdict)) {
-        match self::cost(context, verdict, &metric).filter(|cost| is_first(cost, &findings)) {
-            Some(cost) => findings.push(cost),
+        match self::cost(context, verdict, &metric).filter(|cost| is_first(cost, &costs)) {
+            Some(cost) => costs.push(cost),
             None => left.push(verdict),
         }
     }
-    (findings, left, Box::new(answered))
+    Answers { costs, left, answered: Box::new(answered), values, settings }
 }
 
 /// Whether there is no finding yet for the cost of this value on this target. The cost at the smallest significant
@@ -175,7 +181,7 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values
 }
 
 /// The settings in which targets of one engine differ.
-pub(super) fn settings(context: &Context<'_>) -> Vec<Values> {
+fn settings(context: &Context<'_>) -> Vec<Values> {
     let engines = grouped(context.known_targets().map(|(id, target)| (&target.engine, (id.clone(), target))));
     let of = |(_, targets): (&String, Vec<(TargetId, &TargetSummary)>)| {
         let (ids, targets): (Vec<TargetId>, Vec<&TargetSummary>) = targets.into_iter().unzip();
@@ -196,7 +202,7 @@ pub(super) fn settings(context: &Context<'_>) -> Vec<Values> {
 }
 
 /// The values of primary metrics other than speed and costs, for each combination of varying axes.
-pub(super) fn values(context: &Context<'_>) -> Vec<Values> {
+fn values(context: &Context<'_>) -> Vec<Values> {
     let shown = |metric: &&MetricInfo| {
         metric.primary && !metric.is_speed() && !matches!(metric.source, Source::Cost(_))
     };

@@ -5,6 +5,7 @@
 
 use crate::cell::CellResult;
 use crate::detail::{Detail, Usage, Waits};
+use crate::html::lines::Property;
 use crate::labels::{Axis, Labels};
 use crate::messages::{Language, Message};
 use crate::summary::Summary;
@@ -26,34 +27,24 @@ const PERCENTILES: [f64; 25] = [
     99.5, 99.8, 99.9, 99.95, 99.99, 99.999, 99.9999,
 ];
 
-/// A value that cells are filtered by.
-enum Dimension<'a> {
-    Operation,
-    Target,
-    Axis(&'a Axis),
-}
-
-/// The dimensions with more than one value, with the names of their values.
-fn dimensions(labels: &Labels) -> Vec<(Dimension<'_>, String, Vec<String>)> {
-    let operations = labels.operations.iter().map(|operation| operation.name.clone()).collect();
-    let mut all = vec![
-        (Dimension::Target, "target".to_owned(), labels.targets.clone()),
-        (Dimension::Operation, "operation".to_owned(), operations),
-    ];
-    let axes = labels.axes.iter().map(|axis| {
-        let values = axis.sorted().iter().map(|value| axis.show(value)).collect();
-        (Dimension::Axis(axis), axis.name.clone(), values)
-    });
-    all.extend(axes);
-    all.retain(|(.., values)| values.len() > 1);
-    all
+/// The properties with more than one value, by which cells are filtered, with the names of their values.
+fn dimensions(summary: &Summary) -> Vec<(Property<'_>, Vec<String>)> {
+    let labels = &summary.labels;
+    let all = [Property::Target, Property::Operation(&labels.operations)].into_iter();
+    let all = all.chain(labels.axes.iter().map(Property::Axis));
+    all.filter_map(|property| {
+        let levels = property.levels(summary, Axis::show);
+        (levels.len() > 1).then_some((property, levels))
+    })
+    .collect()
 }
 
 /// The data as an expression of the script. No character of it ends the script or begins markup.
 pub(super) fn data(summary: &Summary) -> String {
     let labels = &summary.labels;
-    let dimensions = dimensions(labels);
-    let named: Vec<Value> = dimensions.iter().map(|(_, name, values)| json!([name, values])).collect();
+    let dimensions = dimensions(summary);
+    let named: Vec<Value> =
+        dimensions.iter().map(|(property, levels)| json!([property.name(), levels])).collect();
     let cells: Map<String, Value> = summary
         .cells
         .iter()
@@ -76,7 +67,7 @@ pub(super) fn data(summary: &Summary) -> String {
 
 fn of_cell(
     summary: &Summary,
-    dimensions: &[(Dimension<'_>, String, Vec<String>)],
+    dimensions: &[(Property<'_>, Vec<String>)],
     cell: &CellResult,
 ) -> Option<Value> {
     let labels = &summary.labels;
@@ -85,17 +76,8 @@ fn of_cell(
     let is_time = speed.unit == Unit::Nanoseconds;
     // Times are in microseconds, as all others.
     let value = |value: f64| number(if is_time { value / 1e3 } else { value });
-    let level = |dimension: &Dimension<'_>| -> i64 {
-        let found = match dimension {
-            Dimension::Target => Some(cell.target.at()),
-            Dimension::Operation => labels.operations.iter().position(|one| one.name == cell.operation),
-            Dimension::Axis(axis) => {
-                cell.axes.get(&axis.name).and_then(|value| axis.sorted().iter().position(|one| one == value))
-            }
-        };
-        found.map_or(-1, |level| level as i64)
-    };
-    let levels: Vec<i64> = dimensions.iter().map(|(dimension, ..)| level(dimension)).collect();
+    let level = |(property, _): &(Property<'_>, _)| property.of(cell).map_or(-1, |level| level as i64);
+    let levels: Vec<i64> = dimensions.iter().map(level).collect();
     let mut object = json!({
         "n": name(labels, cell),
         "d": levels,

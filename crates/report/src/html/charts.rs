@@ -1,14 +1,14 @@
 //! The sections with charts: rates and times, and the experiment's metrics, of which primary ones come first and the others
 //! are folded.
 
-use super::page::items;
+use super::blocks::items;
 use crate::cell::MetricInfo;
 use crate::finding::published::{Line, Published};
 use crate::finding::{Finding, Rates};
 use crate::format::{capital, value_of};
 use crate::group::grouped;
 use crate::html::chart::{Frame, View, WIDTH, svg};
-use crate::html::lines::{Panel, Shares, legend, panels};
+use crate::html::lines::{Panel, Series};
 use crate::html::palette::{Px, coordinates, marker};
 use crate::html::plot::{Log, log_ticks, range};
 use crate::labels::OperationLabels;
@@ -20,16 +20,10 @@ use kurabe_core::metric::{Points, Source};
 use maud::{Markup, html};
 
 /// The charts of rates and times, with the source of what is published beside them.
-pub(super) fn of_speed(summary: &Summary, shares: &Shares<'_>, published: &[Published]) -> Markup {
+pub(super) fn of_speed(summary: &Summary, series: &Series<'_>, published: &[Published]) -> Markup {
     let language = summary.labels.language;
     let axis = summary.labels.chart_axis();
-    let all: Vec<(&OperationLabels, Vec<Panel<'_>>)> = summary
-        .labels
-        .operations
-        .iter()
-        .map(|operation| (operation, panels(summary, shares, &operation.name)))
-        .filter(|(_, panels)| !panels.is_empty())
-        .collect();
+    let all = &series.operations;
     if all.is_empty() {
         return html! {};
     }
@@ -78,17 +72,17 @@ pub(super) fn of_speed(summary: &Summary, shares: &Shares<'_>, published: &[Publ
                 label for="view-rate" { (Message::Rate.text(language)) }
                 label for="view-time" { (Message::TimePerOperation.text(language)) }
             }
-            (legend(summary, shares))
+            (series.legend)
             p class="soft" { (Message::ChartLegend.text(language)) }
             div class="charts" {
                 @if together {
                     div class="panels" {
-                        @for (operation, panels) in &all {
+                        @for (operation, panels) in all {
                             (figures(operation, panels, Some(&summary.labels.begun(&operation.plural))))
                         }
                     }
                 } @else {
-                    @for (operation, panels) in &all {
+                    @for (operation, panels) in all {
                         h3 { (summary.labels.begun(&operation.plural)) }
                         div class="panels" { (figures(operation, panels, None)) }
                     }
@@ -131,19 +125,19 @@ fn is_asked(summary: &Summary, metric: &MetricInfo) -> bool {
 }
 
 /// A section for each metric that answers the question, before the charts of rates and times.
-pub(super) fn primary(summary: &Summary, shares: &Shares<'_>) -> Markup {
+pub(super) fn primary(summary: &Summary, series: &Series<'_>) -> Markup {
     let asked = own(summary).filter(|metric| is_asked(summary, metric));
     html! {
-        @for (heading, chart) in asked.filter_map(|metric| chart(summary, shares, metric)) {
+        @for (heading, chart) in asked.filter_map(|metric| chart(summary, series, metric)) {
             section { h2 { (heading) } (chart) }
         }
     }
 }
 
 /// The others.
-pub(super) fn further(summary: &Summary, shares: &Shares<'_>) -> Markup {
+pub(super) fn further(summary: &Summary, series: &Series<'_>) -> Markup {
     let others = own(summary).filter(|metric| !is_asked(summary, metric));
-    let drawn: Vec<_> = others.filter_map(|metric| chart(summary, shares, metric)).collect();
+    let drawn: Vec<_> = others.filter_map(|metric| chart(summary, series, metric)).collect();
     html! {
         @if !drawn.is_empty() {
             section {
@@ -168,12 +162,11 @@ fn is_drawn(source: Source) -> bool {
 }
 
 /// The heading and the panels of a metric; `None` without values.
-fn chart(summary: &Summary, shares: &Shares<'_>, metric: &MetricInfo) -> Option<(String, Markup)> {
+fn chart(summary: &Summary, series: &Series<'_>, metric: &MetricInfo) -> Option<(String, Markup)> {
     let axis = summary.labels.chart_axis();
     let mut drawn = Vec::new();
-    for operation in &summary.labels.operations {
-        let panels = panels(summary, shares, &operation.name);
-        let Some(frame) = Frame::of(View::Metric(metric), axis, &panels, Vec::new(), summary.labels.language)
+    for (operation, panels) in &series.operations {
+        let Some(frame) = Frame::of(View::Metric(metric), axis, panels, Vec::new(), summary.labels.language)
         else {
             continue;
         };
@@ -189,7 +182,7 @@ fn chart(summary: &Summary, shares: &Shares<'_>, metric: &MetricInfo) -> Option<
     let about = if metric.about.is_empty() { String::new() } else { capital(&metric.about) + "." };
     let markup = html! {
         p class="soft" { (about) }
-        (legend(summary, shares))
+        (series.legend)
         div class="panels" { @for figure in drawn { (figure) } }
     };
     let (labels, what) = (&summary.labels, metric.name.as_str());
@@ -209,26 +202,26 @@ const TOP: f64 = 26.0;
 const MIN: f64 = 1.0;
 
 /// A section for each metric with points, with the published points of the same metric.
-pub(super) fn scatters(summary: &Summary, published: &[Published]) -> Markup {
+pub(super) fn scatters(summary: &Summary, series: &Series<'_>, published: &[Published]) -> Markup {
     let lines = || published.iter().flat_map(|published| &published.lines);
     html! {
         @for metric in &summary.labels.scatters {
             @let published: Vec<&Line> = lines().filter(|line| line.operation == metric.name).collect();
-            (section(summary, metric, &published))
+            (section(summary, metric, &series.colors, &published))
         }
     }
 }
 
 /// The points of one cell, and the number of its target.
-type Series<'a> = (usize, &'a Points);
+type Scattered<'a> = (usize, &'a Points);
 
-fn section(summary: &Summary, metric: &MetricInfo, published: &[&Line]) -> Markup {
+fn section(summary: &Summary, metric: &MetricInfo, colors: &Markup, published: &[&Line]) -> Markup {
     let Source::Scatter(reference) = metric.source else { return html! {} };
     let series = summary.cells.iter().filter(|cell| cell.is_reported()).filter_map(|cell| {
         let points = cell.points.iter().find(|points| points.metric == metric.name)?;
         Some((summary.labels.varying_of(&cell.axes).join(", "), (cell.target.at(), points)))
     });
-    let panels: Vec<(String, Vec<Series<'_>>)> = grouped(series);
+    let panels: Vec<(String, Vec<Scattered<'_>>)> = grouped(series);
     if panels.is_empty() {
         return html! {};
     }
@@ -244,19 +237,7 @@ fn section(summary: &Summary, metric: &MetricInfo, published: &[&Line]) -> Marku
                 (value_of(metric.unit, MIN)) " are drawn there."
                 @if !published.is_empty() { " Circles with a name are published values." }
             }
-            @if summary.labels.several_targets() {
-                ul class="legend" {
-                    li class="kind" { "target" }
-                    @for (n, name) in summary.labels.targets.iter().enumerate() {
-                        li {
-                            svg viewBox="0 0 34 12" aria-hidden="true" {
-                                g class={ "line c" (n % 8) } { (marker(n, 17.0, 6.0)) }
-                            }
-                            (name)
-                        }
-                    }
-                }
-            }
+            @if summary.labels.several_targets() { (colors) }
             div class="panels" {
                 @for (title, series) in &panels {
                     figure {
@@ -273,7 +254,7 @@ fn panel(
     metric: &MetricInfo,
     reference: &str,
     title: &str,
-    series: &[Series<'_>],
+    series: &[Scattered<'_>],
     published: &[&Line],
     (low, high): (f64, f64),
 ) -> Markup {

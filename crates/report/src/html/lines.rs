@@ -6,14 +6,15 @@
 use crate::cell::{CellResult, reported};
 use crate::group::grouped;
 use crate::html::palette::{DASHES, LIGHT, Px, marker};
-use crate::labels::Axis;
+use crate::labels::{Axis, OperationLabels};
 use crate::summary::Summary;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::sort;
 use maud::{Markup, html};
 
-/// A property that distinguishes series.
-pub(crate) enum Property<'a> {
+/// A property that distinguishes cells.
+pub(super) enum Property<'a> {
+    Operation(&'a [OperationLabels]),
     Target,
     Axis(&'a Axis),
 }
@@ -22,6 +23,7 @@ impl Property<'_> {
     /// Its level in a cell.
     pub fn of(&self, cell: &CellResult) -> Option<usize> {
         match self {
+            Self::Operation(all) => all.iter().position(|one| one.name == cell.operation),
             Self::Target => Some(cell.target.at()),
             Self::Axis(axis) => {
                 let value = cell.axes.get(&axis.name)?;
@@ -33,6 +35,7 @@ impl Property<'_> {
     /// Its levels in order, as `show` names those of an axis.
     pub fn levels(&self, summary: &Summary, show: fn(&Axis, &AxisValue) -> String) -> Vec<String> {
         match self {
+            Self::Operation(all) => all.iter().map(|operation| operation.name.clone()).collect(),
             Self::Target => summary.labels.targets.clone(),
             Self::Axis(axis) => axis.sorted().iter().map(|value| show(axis, value)).collect(),
         }
@@ -40,6 +43,7 @@ impl Property<'_> {
 
     pub fn name(&self) -> &str {
         match self {
+            Self::Operation(_) => "operation",
             Self::Target => "target",
             Self::Axis(axis) => &axis.name,
         }
@@ -47,22 +51,53 @@ impl Property<'_> {
 
     fn count(&self, summary: &Summary) -> usize {
         match self {
+            Self::Operation(all) => all.len(),
             Self::Target => summary.labels.targets.len(),
             Self::Axis(axis) => axis.values.len(),
         }
     }
 }
 
+/// The series of the charts of a page: assigned once, and the same in each chart.
+pub(crate) struct Series<'a> {
+    shares: Shares<'a>,
+    /// The operations with results, each with its panels.
+    pub operations: Vec<(&'a OperationLabels, Vec<Panel<'a>>)>,
+    /// The legend of colours.
+    pub colors: Markup,
+    /// The legend of colours and dashes.
+    pub legend: Markup,
+}
+
+impl<'a> Series<'a> {
+    pub fn new(summary: &'a Summary) -> Self {
+        let shares = Shares::new(summary);
+        let operations = summary.labels.operations.iter();
+        let operations = operations.map(|operation| (operation, panels(summary, &shares, &operation.name)));
+        Self {
+            operations: operations.filter(|(_, panels)| !panels.is_empty()).collect(),
+            colors: legend_of_colors(summary, &shares),
+            legend: legend(summary, &shares),
+            shares,
+        }
+    }
+
+    /// The colour of a cell, by its number.
+    pub fn color_of(&self, cell: &CellResult) -> usize {
+        self.shares.color.as_ref().and_then(|color| color.of(cell)).unwrap_or(0) % 8
+    }
+}
+
 /// The assignment of properties.
-pub(crate) struct Shares<'a> {
-    pub color: Option<Property<'a>>,
-    pub dash: Option<Property<'a>>,
-    pub panels: Vec<Property<'a>>,
+struct Shares<'a> {
+    color: Option<Property<'a>>,
+    dash: Option<Property<'a>>,
+    panels: Vec<Property<'a>>,
 }
 
 impl<'a> Shares<'a> {
     /// Assigns the varying properties of a run.
-    pub fn of(summary: &'a Summary) -> Self {
+    fn new(summary: &'a Summary) -> Self {
         let labels = &summary.labels;
         let mut rest: Vec<Property<'_>> = labels.varying().map(Property::Axis).collect();
         let color = if labels.several_targets() {
@@ -76,11 +111,6 @@ impl<'a> Shares<'a> {
         let dashed = rest.iter().position(|property| property.count(summary) <= DASHES.len());
         let dash = dashed.map(|at| rest.remove(at));
         Self { color, dash, panels: rest }
-    }
-
-    /// The colour of a cell, by its number.
-    pub fn color_of(&self, cell: &CellResult) -> usize {
-        self.color.as_ref().and_then(|color| color.of(cell)).unwrap_or(0) % 8
     }
 }
 
@@ -100,7 +130,7 @@ pub(crate) struct Panel<'a> {
     pub lines: Vec<Line<'a>>,
 }
 
-pub(crate) fn panels<'a>(summary: &'a Summary, shares: &Shares<'_>, operation: &str) -> Vec<Panel<'a>> {
+fn panels<'a>(summary: &'a Summary, shares: &Shares<'_>, operation: &str) -> Vec<Panel<'a>> {
     let chart = summary.labels.chart_axis();
     let xs = chart.map(Axis::sorted).unwrap_or_default();
     let point = |cell: &'a CellResult| {
@@ -138,7 +168,7 @@ fn label(summary: &Summary, shares: &Shares<'_>, color: usize, dash: usize) -> S
 const LINE: &str = "1,6 33,6";
 
 /// The legend of colours only.
-pub(super) fn legend_of_colors(summary: &Summary, shares: &Shares<'_>) -> Markup {
+fn legend_of_colors(summary: &Summary, shares: &Shares<'_>) -> Markup {
     let color = |n: usize| {
         html! { g class={ "line c" (n % 8) } { polyline points=(LINE) {} (marker(n, 17.0, 6.0)) } }
     };
@@ -146,7 +176,7 @@ pub(super) fn legend_of_colors(summary: &Summary, shares: &Shares<'_>) -> Markup
 }
 
 /// The legend of colours and dashes.
-pub(super) fn legend(summary: &Summary, shares: &Shares<'_>) -> Markup {
+fn legend(summary: &Summary, shares: &Shares<'_>) -> Markup {
     let dash = |n: usize| {
         html! { g class="line" { polyline points=(LINE) stroke-dasharray=(DASHES[n % DASHES.len()]) {} } }
     };

@@ -1,6 +1,7 @@
 //! Pages of HTML: without network access, for light and dark mode, phones, paper, and browsers without scripts. The page of a
 //! report is [`render`]'s; other crates show what they have in a [`Document`].
 
+mod blocks;
 mod cells;
 mod chart;
 mod charts;
@@ -17,8 +18,9 @@ use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
-pub(crate) use crate::html::page::one_table;
-pub use crate::html::page::{Options, grid, render};
+pub use crate::html::blocks::grid;
+pub(crate) use crate::html::blocks::write;
+pub use crate::html::page::{Options, render};
 pub use crate::html::plot::{Plot, time_ticks};
 
 /// The style sheet with the colours of both modes.

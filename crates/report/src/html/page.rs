@@ -1,19 +1,15 @@
-//! The page of a report: its sections in order, and those that are text and tables.
+//! The page of a report: what it says before its charts, the charts, and what is behind them.
 
-use super::lines::Shares;
-use super::{Document, cells, charts, ranking};
-use crate::answer::{self, rankings};
-use crate::cell::Status;
+use super::lines::Series;
+use super::{Document, cells, charts, ranking, write};
+use crate::answer::{self, Threshold, rankings};
+use crate::document::{Block, behind_charts, notices};
 use crate::finding::published;
 use crate::finding::{Comparison, Consequence, Finding, Progress, Section, Statement, Trials};
-use crate::format::{capital, command_line, glued, settings_list, timestamp};
+use crate::format::{capital, timestamp};
 use crate::messages::{Language, Message};
-use crate::server_statistics;
 use crate::summary::Summary;
-use crate::table::{Lacking, Table, fixed_axes, lacking as lacking_cells, tables};
-use crate::target::TargetSummary;
-use crate::wording::{listed, promise};
-use kurabe_core::{sort, units};
+use kurabe_core::sort;
 use maud::{Markup, html};
 
 /// Additional contents of the page.
@@ -28,73 +24,87 @@ pub struct Options {
 pub fn render(summary: &Summary, options: &Options) -> String {
     let published =
         summary.labels.published.filter(|_| options.published).map(published::load).unwrap_or_default();
-    let (rankings, shares) = (rankings(summary), Shares::of(summary));
-    // What the rankings do not say, behind the first decided comparisons.
-    let [mut said, compared] = answer::statements(summary, !rankings.is_empty());
-    let (first, others) = split(&compared);
-    said.splice(0..0, first);
+    let (rankings, series) = (rankings(summary), Series::new(summary));
+    let limits = answer::thresholds(summary);
+    let opening = Opening::new(summary, !rankings.is_empty());
     let language = summary.labels.language;
     let [filter, panel] = cells::places(language);
     let title = format!("{}: {}", capital(&summary.experiment), summary.labels.targets.join(", "));
+    let meta: [(&str, &str); 4] = [
+        ("run", &summary.run),
+        ("date", &timestamp(summary.began)),
+        ("rounds", &summary.rounds_text()),
+        ("version", &summary.kurabe),
+    ];
     let body = html! {
         header {
             h1 { (title) }
             // Experiments ask in English.
             @if let Some(question) = summary.question.as_ref().filter(|_| language == Language::English) { p class="question" { (question) } }
-            p class="meta" {
-                (Message::Run.with(language, &[
-                    ("run", &summary.run),
-                    ("date", &timestamp(summary.began)),
-                    ("rounds", &summary.rounds_text()),
-                    ("version", &summary.kurabe),
-                ]))
-            }
+            p class="meta" { (Message::Run.with(language, &meta)) }
         }
         main {
-            (verdict(summary, &said))
-            (ranking::section(summary, &shares, &rankings))
+            (write(&notices(summary.sentences(Section::Publishing)), language))
+            (thresholds(&limits, &summary.labels.objective, language))
+            (write(&opening.conclusion, language))
+            (ranking::section(summary, &series, &rankings))
             (panel)
-            (caveats(summary, &others))
+            (write(&opening.caveats, language))
             (filter)
-            (charts::primary(summary, &shares))
-            (charts::scatters(summary, &published))
-            (charts::of_speed(summary, &shares, &published))
-            (ranking::courses(summary, &shares, &rankings))
-            (charts::further(summary, &shares))
-            (list_of(summary, Section::Detail, Message::InDetail))
-            (results(summary))
-            (engine(summary))
-            (list_of(summary, Section::Bottleneck, Message::Bottlenecks))
-            (lacking(summary))
-            (basis(summary))
-            (targets(summary))
-            (setup(summary))
+            (charts::primary(summary, &series))
+            (charts::scatters(summary, &series, &published))
+            (charts::of_speed(summary, &series, &published))
+            (ranking::courses(summary, &series, &rankings))
+            (charts::further(summary, &series))
+            (write(&behind_charts(summary), language))
         }
         footer { (Message::Footer.with(language, &[("version", &summary.kurabe)])) }
     };
-    let (title, style) = (&*title, "");
-    Document { language, title, style, body, script: script(summary) }.text()
-}
-
-/// The script with the data of the cells.
-fn script(summary: &Summary) -> String {
-    format!("\"use strict\";const DATA={};{}", cells::data(summary), include_str!("script.js"))
+    let script = format!("\"use strict\";const DATA={};{}", cells::data(summary), include_str!("script.js"));
+    Document { language, title: &title, style: "", body, script }.text()
 }
 
 /// The number of decided comparisons with which a page begins.
 const CONCLUSION: usize = 2;
 
-/// Publishing restrictions, thresholds, missing results, and the conclusion in words: these statements, how many comparisons are
-/// undecided, and other load on the machine.
-fn verdict(summary: &Summary, said: &[&Statement]) -> Markup {
-    html! {
-        @for sentence in summary.sentences(Section::Publishing) { p class="note" { (glued(&sentence)) } }
-        (thresholds(summary))
-        @for warning in warnings(summary, Place::Missing) { p class="note" { (glued(&summary.sentence(warning))) } }
-        @if !said.is_empty() {
-            ul class="verdict" { @for one in said { li { (glued(&summary.sentence(one))) } } }
-        }
-        @for warning in warnings(summary, Place::Beside) { p class="note" { (glued(&summary.sentence(warning))) } }
+/// The opening of a page, before its charts.
+struct Opening {
+    /// Missing results, the conclusion in words, how many comparisons are undecided, and other load on the machine.
+    conclusion: Vec<Block>,
+    /// Caveats, the most serious first, and the other comparisons as sentences, which the rankings have in figures.
+    caveats: Vec<Block>,
+}
+
+impl Opening {
+    fn new(summary: &Summary, has_rankings: bool) -> Self {
+        let language = summary.labels.language;
+        // The first decided comparisons, then statements that the rankings lack.
+        let [others, compared] = answer::statements(summary, has_rankings);
+        let (mut said, compared) = split(&compared);
+        said.extend(others);
+        let mut warnings: Vec<&Statement> = summary.statements(Section::Warning).collect();
+        sort::by_key(&mut warnings, |warning| warning.finding.consequence());
+        let sentences = |all: &[&Statement]| all.iter().map(|one| summary.sentence(one)).collect::<Vec<_>>();
+        let of = |wanted: Place| {
+            let here = warnings.iter().filter(|warning| place(&warning.finding) == wanted);
+            sentences(&here.copied().collect::<Vec<_>>())
+        };
+        let said = (!said.is_empty()).then(|| Block::Conclusion(sentences(&said)));
+        let conclusion =
+            notices(of(Place::Missing)).into_iter().chain(said).chain(notices(of(Place::Beside)));
+        let counted =
+            |message: Message, count: usize| message.with(language, &[("count", &count.to_string())]);
+        let below = of(Place::Below);
+        let heading = match below.len() {
+            1 => Message::OneCaveat.text(language).to_owned(),
+            count => counted(Message::Caveats, count),
+        };
+        let caveats = (!below.is_empty()).then_some(Block::Caveats(heading, below));
+        let in_words = (!compared.is_empty()).then(|| {
+            let heading = counted(Message::InWords, compared.len());
+            Block::Details(heading, vec![Block::Facts(sentences(&compared))])
+        });
+        Self { conclusion: conclusion.collect(), caveats: caveats.into_iter().chain(in_words).collect() }
     }
 }
 
@@ -129,282 +139,26 @@ fn place(finding: &Finding) -> Place {
     }
 }
 
-/// The warnings of a place, the most serious first.
-fn warnings(summary: &Summary, of: Place) -> Vec<&Statement> {
-    let mut found: Vec<&Statement> =
-        summary.statements(Section::Warning).filter(|one| place(&one.finding) == of).collect();
-    sort::by_key(&mut found, |warning| warning.finding.consequence());
-    found
-}
-
 /// Whether each result keeps the limit of its response times.
-fn thresholds(summary: &Summary) -> Markup {
-    let all = answer::thresholds(summary);
+fn thresholds(all: &[Threshold], limit: &str, language: Language) -> Markup {
     let passed = all.iter().filter(|one| one.passed).count();
-    let (kept, language) = (passed == all.len(), summary.labels.language);
+    let word = |passed: bool| (if passed { Message::Pass } else { Message::Fail }).text(language);
+    let class = |passed: bool| if passed { "passed" } else { "failed" };
+    let kept = passed == all.len();
+    let counts = [("limit", limit), ("passed", &passed.to_string()), ("count", &all.len().to_string())];
     html! {
         @if !all.is_empty() {
             section class="thresholds" {
-                p {
-                    b class=(if kept { "passed" } else { "failed" }) { ((if kept { Message::Pass } else { Message::Fail }).text(language)) }
-                    (Message::ThresholdCount.with(language, &[
-                        ("limit", &summary.labels.objective),
-                        ("passed", &passed.to_string()),
-                        ("count", &all.len().to_string()),
-                    ]))
-                }
+                p { b class=(class(kept)) { (word(kept)) } (Message::ThresholdCount.with(language, &counts)) }
                 ul {
                     @for one in all {
-                        li { b class=(if one.passed { "passed" } else { "failed" }) {
-                                (if one.passed { "✓ " } else { "✗ " })
-                                ((if one.passed { Message::Pass } else { Message::Fail }).text(language))
-                            }
-                            " " (one.text) }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Caveats, and these comparisons as sentences, which the rankings have in figures.
-fn caveats(summary: &Summary, compared: &[&Statement]) -> Markup {
-    let said: Vec<String> = compared.iter().map(|one| summary.sentence(one)).collect();
-    let others = warnings(summary, Place::Below);
-    html! {
-        @if !others.is_empty() {
-            details class="caveats" {
-                summary { (caveat_count(others.len(), summary.labels.language)) }
-                ul { @for warning in others { li { (glued(&summary.sentence(warning))) } } }
-            }
-        }
-        @if !said.is_empty() {
-            details class="sentences" {
-                summary { (Message::InWords.with(summary.labels.language, &[("count", &said.len().to_string())])) }
-                (items(&said))
-            }
-        }
-    }
-}
-
-fn caveat_count(count: usize, language: Language) -> String {
-    if count == 1 {
-        Message::OneCaveat.text(language).to_owned()
-    } else {
-        Message::Caveats.with(language, &[("count", &count.to_string())])
-    }
-}
-
-/// The number of sentences shown at once; the others are folded, except on paper.
-const SHOWN_AT_ONCE: usize = 12;
-
-/// A section with an item for each of its sentences; empty if there are none.
-fn list_of(summary: &Summary, section: Section, heading: Message) -> Markup {
-    let sentences = summary.sentences(section);
-    html! {
-        @if !sentences.is_empty() {
-            section {
-                h2 { (heading.text(summary.labels.language)) }
-                @if sentences.len() > SHOWN_AT_ONCE {
-                    @let count = sentences.len().to_string();
-                    details {
-                        summary { (Message::FindingCount.with(summary.labels.language, &[("count", &count)])) }
-                        (items(&sentences))
-                    }
-                } @else {
-                    (items(&sentences))
-                }
-            }
-        }
-    }
-}
-
-/// The style sheet aligns columns from each of this many on.
-const ALIGNED: usize = 8;
-
-pub(super) fn items(sentences: &[impl AsRef<str>]) -> Markup {
-    html! { ul class="plain" { @for sentence in sentences { li { (glued(sentence.as_ref())) } } } }
-}
-
-fn results(summary: &Summary) -> Markup {
-    let tables = tables(summary);
-    let fixed = fixed_axes(summary);
-    html! {
-        @if !tables.is_empty() {
-            section {
-                h2 { (Message::Results.text(summary.labels.language)) }
-                p class="soft" {
-                    (Message::ResultsLegend.text(summary.labels.language))
-                    @if !fixed.is_empty() { (Message::Constant.with(summary.labels.language, &[("values", &fixed.join(", "))])) }
-                }
-                @for table in tables {
-                    h3 { (table.title) }
-                    @if let Some(legend) = &table.legend { p class="soft" { (legend) } }
-                    (one_table(&table))
-                }
-            }
-        }
-    }
-}
-
-pub(crate) fn one_table(table: &Table) -> Markup {
-    let columns: Vec<(&str, bool)> =
-        table.columns.iter().map(|column| (column.head.as_str(), column.right)).collect();
-    let text = |text: &String| html! { (text) };
-    grid(&columns, table.rows.iter().map(|row| row.iter().map(text).collect()), &table.cells)
-}
-
-/// A table that scrolls by itself where it is wider than the page: the heads of its columns, and whether each has numbers.
-/// From its first column of numbers on, cells are aligned right unless they say otherwise. `cells` has the cell of each row,
-/// where rows are cells.
-pub fn grid(
-    columns: &[(&str, bool)],
-    rows: impl IntoIterator<Item = Vec<Markup>>,
-    cells: &[usize],
-) -> Markup {
-    let first = columns.iter().position(|(_, right)| *right).filter(|first| *first < ALIGNED);
-    let numbers = first.map(|first| format!("n{first}"));
-    let class = |(at, right): (usize, bool)| match first {
-        Some(first) => (at >= first && !right).then_some("text"),
-        None => right.then_some("num"),
-    };
-    html! {
-        div class="box" {
-            table class=[numbers] {
-                thead {
-                    tr {
-                        @for (at, (head, right)) in columns.iter().enumerate() {
-                            th class=[class((at, *right))] { (head) }
-                        }
-                    }
-                }
-                tbody {
-                    @for (n, row) in rows.into_iter().enumerate() {
-                        tr data-c=[cells.get(n)] {
-                            @for (at, ((_, right), cell)) in columns.iter().zip(row).enumerate() {
-                                td class=[class((at, *right))] { (cell) }
-                            }
+                        li {
+                            b class=(class(one.passed)) { (if one.passed { "✓ " } else { "✗ " }) (word(one.passed)) }
+                            " " (one.text)
                         }
                     }
                 }
             }
-        }
-    }
-}
-
-/// The server's own statistics, and what it does not report.
-fn engine(summary: &Summary) -> Markup {
-    let (tables, missing) = (server_statistics::tables(summary), summary.sentences(Section::NotReported));
-    html! {
-        @if !tables.is_empty() || !missing.is_empty() {
-            section {
-                h2 { (Message::FromServer.text(summary.labels.language)) }
-                @for table in tables {
-                    h3 { (table.title) }
-                    p class="soft" { (glued(table.legend.as_deref().unwrap_or_default())) }
-                    (one_table(&table))
-                }
-                @if !missing.is_empty() { h3 { (Message::NotReported.text(summary.labels.language)) } (items(&missing)) }
-            }
-        }
-    }
-}
-
-fn lacking(summary: &Summary) -> Markup {
-    let (entries, language) = (lacking_cells(summary), summary.labels.language);
-    let columns = [Message::Target, Message::Place, Message::Operation, Message::State, Message::Reason];
-    let row = |entry: &Lacking| {
-        let class = if entry.status == Status::Failed { "failed" } else { "unavailable" };
-        vec![
-            html! { (entry.target) },
-            html! { (entry.place) },
-            html! { (listed(&entry.operations, language)) },
-            html! { span class=(class) { (entry.status_word(language)) } },
-            html! { div class="wrap" { (entry.reason) } },
-        ]
-    };
-    html! {
-        @if !entries.is_empty() {
-            section {
-                h2 { (Message::NoResults.text(summary.labels.language)) }
-                (grid(&columns.map(|column| (column.text(language), false)), entries.iter().map(row), &[]))
-            }
-        }
-    }
-}
-
-fn basis(summary: &Summary) -> Markup {
-    html! {
-        section {
-            h2 { (Message::Basis.text(summary.labels.language)) }
-            (items(&summary.sentences(Section::Basis)))
-            h3 { (Message::HowToRead.text(summary.labels.language)) }
-            p { (Message::HowIntervals.text(summary.labels.language)) }
-            p { (Message::HowUndecided.text(summary.labels.language)) }
-        }
-    }
-}
-
-fn targets(summary: &Summary) -> Markup {
-    html! {
-        section {
-            h2 { (Message::Targets.text(summary.labels.language)) }
-            @for (target, name) in summary.targets.iter().zip(&summary.labels.targets) { (one_target(target, name, summary.labels.language)) }
-        }
-    }
-}
-
-fn one_target(target: &TargetSummary, name: &str, language: Language) -> Markup {
-    let class = crate::wording::class_name(target.durability);
-    let durability = match language {
-        Language::English => format!("{class}: {}", target.durability_promise),
-        Language::Japanese => format!("{class}: {}ます", promise(target.durability, language)),
-    };
-    let say = |message: Message| message.text(language);
-    html! {
-        h3 { (name) " " (target.version) }
-        dl {
-            (entry(say(Message::DurabilityOf), &durability))
-            (entry(say(Message::Because), &settings_list(&target.durability_settings)))
-            (entry(say(Message::Settings), &settings_list(&target.settings)))
-            (entry(say(Message::Client), &target.client))
-            (entry(say(Message::ReachedBy), &target.transport))
-            (entry("URL", &target.url))
-        }
-        @if !target.notes.is_empty() { (items(&target.notes)) }
-    }
-}
-
-/// A term with its text; nothing if the text is empty.
-fn entry(name: &str, text: &str) -> Markup {
-    html! { @if !text.is_empty() { dt { (name) } dd { (text) } } }
-}
-
-/// Axes, machine, command.
-fn setup(summary: &Summary) -> Markup {
-    let (machine, language) = (&summary.machine, summary.labels.language);
-    let say = |message: Message| message.text(language);
-    let memory = if machine.memory_bytes > 0 { units::size(machine.memory_bytes) } else { String::new() };
-    html! {
-        section {
-            h2 { (Message::Setup.text(summary.labels.language)) }
-            dl {
-                @for axis in &summary.labels.axes {
-                    @let values = axis.values.iter().map(|value| match axis.meaning(value) {
-                        Some(meaning) if !meaning.is_empty() => format!("{} ({meaning})", axis.show(value)),
-                        _ => axis.show(value),
-                    });
-                    (entry(&capital(&axis.name), &values.collect::<Vec<_>>().join(", ")))
-                }
-                (entry(say(Message::Processor), &Message::ForTheTool.with(language, &[
-                    ("cpu", &machine.cpu),
-                    ("cpus", &units::counted(machine.cpus, "CPU")),
-                ])))
-                (entry(say(Message::MemoryOf), &memory))
-                (entry(say(Message::System), &machine.system))
-                (entry(say(Message::Seed), &summary.seed.to_string()))
-            }
-            pre { code { (command_line(&summary.command)) } }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! axis: the ratio of each row to the first with its interval. It reads without pictures. Comparisons of other primary
 //! metrics follow in the same form.
 
-use super::lines::{Shares, legend_of_colors};
+use super::lines::Series;
 use super::palette::Px;
 use crate::answer::{self, Against, Ranking, Row};
 use crate::format::percent;
@@ -29,7 +29,7 @@ const COURSES: usize = 12;
 const LONGEST: f64 = 1_000.0;
 
 /// The section of the answer; empty without results.
-pub(super) fn section(summary: &Summary, shares: &Shares<'_>, rankings: &[Ranking<'_>]) -> Markup {
+pub(super) fn section(summary: &Summary, series: &Series<'_>, rankings: &[Ranking<'_>]) -> Markup {
     let language = summary.labels.language;
     let rows = || rankings.iter().flat_map(|ranking| &ranking.rows);
     let others: Vec<(&Verdict, Estimate)> = summary
@@ -50,11 +50,11 @@ pub(super) fn section(summary: &Summary, shares: &Shares<'_>, rankings: &[Rankin
     html! {
         section class="answer" {
             @if let Some(axis) = &axis { (axis.common()) }
-            @if !first.is_empty() { (table(language, shares, axis.as_ref(), &first)) }
+            @if !first.is_empty() { (table(language, series, axis.as_ref(), &first)) }
             @if !further.is_empty() {
                 details {
                     summary { (Message::MorePlaces.with(language, &[("count", &further.len().to_string())])) }
-                    (table(language, shares, axis.as_ref(), &further))
+                    (table(language, series, axis.as_ref(), &further))
                 }
             }
             @if let Some(axis) = axis.as_ref().filter(|_| !others.is_empty()) { (further_metrics(summary, axis, others)) }
@@ -66,7 +66,7 @@ pub(super) fn section(summary: &Summary, shares: &Shares<'_>, rankings: &[Rankin
 }
 
 /// Rankings below their headings, with common columns.
-fn table(language: Language, shares: &Shares<'_>, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> Markup {
+fn table(language: Language, series: &Series<'_>, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> Markup {
     let (table, headings) = answer::table(rankings, language);
     let plot = axis.zip(table.ratios);
     let width = table.columns.len() + usize::from(plot.is_some());
@@ -90,7 +90,7 @@ fn table(language: Language, shares: &Shares<'_>, axis: Option<&Axis>, rankings:
                 tbody {
                     tr { th class="place" colspan=(width) scope="rowgroup" { (heading) } }
                     @for (row, cells) in ranking.rows.iter().zip(&mut rows) {
-                        @let color = shares.color_of(row.cell);
+                        @let color = series.color_of(row.cell);
                         tr data-c=(row.cell.index) data-b=[reference.filter(|_| row.against.is_some())] {
                             @for (at, (column, text)) in table.columns.iter().zip(cells).enumerate() {
                                 @if let Some((axis, _)) = plot.filter(|(_, ratio)| *ratio == at) {
@@ -166,11 +166,11 @@ fn further_metrics(summary: &Summary, axis: &Axis, others: Vec<(&Verdict, Estima
 }
 
 /// The places of the rankings whose trials have a course, as the script reads them: `CELL:COLOUR,…`.
-pub(super) fn courses(summary: &Summary, shares: &Shares<'_>, rankings: &[Ranking<'_>]) -> Markup {
+pub(super) fn courses(summary: &Summary, series: &Series<'_>, rankings: &[Ranking<'_>]) -> Markup {
     let has_course = |row: &&Row<'_>| row.cell.detail.as_ref().is_some_and(|detail| detail.course.len() > 1);
     let cells = |ranking: &Ranking<'_>| {
         let rows = ranking.rows.iter().filter(has_course);
-        rows.map(|row| format!("{}:{}", row.cell.index, shares.color_of(row.cell)))
+        rows.map(|row| format!("{}:{}", row.cell.index, series.color_of(row.cell)))
             .collect::<Vec<_>>()
             .join(",")
     };
@@ -185,7 +185,7 @@ pub(super) fn courses(summary: &Summary, shares: &Shares<'_>, rankings: &[Rankin
             section id="courses" hidden {
                 h2 { (Message::OverTime.text(summary.labels.language)) }
                 p class="soft" { (Message::OverTimeLegend.text(summary.labels.language)) }
-                (legend_of_colors(summary, shares))
+                (series.colors)
                 div class="panels" { @for (heading, cells) in drawn { div data-courses=(cells) data-name=(heading) {} } }
             }
         }

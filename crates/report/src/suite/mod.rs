@@ -1,9 +1,10 @@
 //! The table of a suite of several runs: what was measured on which target, and why the rest was not.
 
-use crate::format::{capital, command_line, list, timestamp};
+use crate::document::Block;
+use crate::format::{command_line, list, timestamp};
 use crate::group::{distinct, grouped};
 use crate::json::indented;
-use crate::markdown::{escaped, markdown_table};
+use crate::markdown;
 use crate::messages::Language;
 use crate::table::{Column, Table, dash};
 use crate::terminal_page::{Options, Page};
@@ -12,7 +13,6 @@ use kurabe_core::run::{CellRecord, MachineFacts, Outcome, TrialRecord};
 use kurabe_core::units;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
@@ -291,23 +291,26 @@ fn counts(table: &SuiteTable) -> String {
     format!("{runs} on {targets}: {}", counted.join(", "))
 }
 
-/// The table for a terminal. If it is wider than that, the targets are in several tables, one below the other.
-pub fn terminal(table: &SuiteTable, options: &Options) -> String {
+/// The table with its legend and its notes; divided into tables that fit into this many columns, one below the other.
+fn blocks(table: &SuiteTable, width: Option<usize>) -> Vec<Block> {
     let notes = Notes::of(table);
+    let grid = grid(table, &notes);
+    let grids = match width {
+        Some(width) => parts(&grid, width.clamp(60, 200)),
+        None => vec![grid],
+    };
+    let legend = Some(legend(table)).filter(|legend| !legend.is_empty());
+    [Block::Title(format!("{} · {}", table.suite, counts(table)))]
+        .into_iter()
+        .chain(grids.into_iter().map(Block::Table))
+        .chain(legend.map(Block::Paragraph))
+        .chain((!notes.0.is_empty()).then(|| Block::Numbered(notes.lines())))
+        .collect()
+}
+
+pub fn terminal(table: &SuiteTable, options: &Options) -> String {
     let mut page = Page::new(options, Language::English);
-    page.heading(&format!("{} · {}", table.suite, counts(table)));
-    page.gap();
-    for part in parts(&grid(table, &notes), options.width.clamp(60, 200)) {
-        page.grid(&part);
-        page.gap();
-    }
-    let legend = legend(table);
-    if !legend.is_empty() {
-        page.paragraph(&legend);
-    }
-    for (at, line) in notes.lines().iter().enumerate() {
-        page.paragraph(&format!("[{}] {line}", at + 1));
-    }
+    page.write(&blocks(table, Some(options.width)));
     page.text
 }
 
@@ -331,11 +334,7 @@ fn parts(table: &Table, width: usize) -> Vec<Table> {
         used += GAP + needed;
     }
     let part = |group: Vec<usize>| {
-        let column = |at: &usize| {
-            let Column { head, right, spare } = &table.columns[*at];
-            Column { head: head.clone(), right: *right, spare: *spare }
-        };
-        let columns = group.iter().map(column).collect();
+        let columns = group.iter().map(|at| table.columns[*at].clone()).collect();
         let rows = table.rows.iter().map(|row| group.iter().map(|at| row[*at].clone()).collect()).collect();
         Table { columns, rows, ..Table::default() }
     };
@@ -343,31 +342,20 @@ fn parts(table: &Table, width: usize) -> Vec<Table> {
 }
 
 pub fn markdown(table: &SuiteTable) -> String {
-    let notes = Notes::of(table);
-    let title = format!("{}: {}", capital(&table.suite), counts(table));
-    let grid = Table { title, ..grid(table, &notes) };
-    let mut text = String::new();
-    markdown_table(&mut text, &legend(table), &grid);
-    for (at, line) in notes.lines().iter().enumerate() {
-        let _ = writeln!(text, "{}. {}", at + 1, escaped(line));
-    }
-    if !notes.0.is_empty() {
-        text.push('\n');
-    }
     let machine = &table.machine;
-    let _ = writeln!(
-        text,
-        "Kurabe {}, {}, {}; {}, {} CPUs, {}, {}. Command: `{}`",
+    let made = format!(
+        "Kurabe {}, {}, {}; {}, {} CPUs, {}, {}.",
         table.kurabe,
         timestamp(table.began),
         units::time(Duration::from_secs_f64(table.seconds.max(0.0))),
-        escaped(&machine.cpu),
+        machine.cpu,
         machine.cpus,
         units::size(machine.memory_bytes),
-        escaped(&machine.system),
-        command_line(&table.command).replace('`', "'")
+        machine.system
     );
-    text
+    let mut blocks = blocks(table, None);
+    blocks.extend([Block::Paragraph(made), Block::Command(command_line(&table.command))]);
+    markdown::write(&blocks)
 }
 
 pub fn json(table: &SuiteTable) -> String {
