@@ -216,7 +216,7 @@ pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About,
         let records = zstd::bulk::decompress(&block, size as usize).map_err(|_| damaged())?;
         let Some(about) = &about else {
             let own: About = serde_json::from_slice(&records).map_err(|_| damaged())?;
-            texts = Some(Texts::of(&own.protocol)).filter(|_| first != MAGIC);
+            texts = Some(Texts::new(&own.protocol)).filter(|_| first != MAGIC);
             about = Some(About { has_old_checksums: first == OLD, ..own });
             at += (HEADER + block.len()) as u64;
             continue;

@@ -13,7 +13,7 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    pub(crate) fn of(protocol: &str) -> Self {
+    pub(crate) fn new(protocol: &str) -> Self {
         Self { language: Language::of_scheme(protocol), by_number: HashMap::new() }
     }
 
@@ -70,7 +70,7 @@ mod tests {
             let parameter = |word: String| Parameter::of(0, false, word.into_bytes());
             let parameters = words(given).into_iter().map(parameter).collect();
             let request = Request { literals: words(literals), parameters, ..Request::default() };
-            let mut texts = Texts::of(protocol);
+            let mut texts = Texts::new(protocol);
             let statement = texts.read(Record::Statement { number: 0, template: template.to_owned() });
             assert_eq!(statement, Record::Statement { number: 0, template: shown.to_owned() });
             let Record::Request(found) = texts.read(Record::Request(Box::new(request))) else { panic!() };

@@ -95,7 +95,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// That of a protocol, by the scheme of its URLs.
+    /// The language of a protocol, by the scheme of its URLs.
     pub fn of_scheme(scheme: &str) -> Self {
         match scheme {
             "mysql" | "mariadb" => Self::Sql(sql::Dialect::MYSQL),

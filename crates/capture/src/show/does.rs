@@ -26,7 +26,7 @@ pub(crate) enum Transaction {
 }
 
 impl Does {
-    pub(super) fn of(call: &Call<'_>) -> Self {
+    pub(super) fn read(call: &Call<'_>) -> Self {
         let is_setup = call.is_setup();
         let is_one_of = |name: &str, of: &[&str]| of.contains(&name);
         match call {
@@ -61,7 +61,7 @@ impl Does {
         }
     }
 
-    /// Of a call that is told as a statement.
+    /// What a call does that is told as a statement.
     pub(super) fn told(plain: &Plain) -> Self {
         let reads = plain.verb == Verb::Select;
         Self { reads, writes: !reads, name: format!("{}-{}", plain.word(), plain.table), ..Self::default() }

@@ -132,7 +132,7 @@ impl Reading {
                     return;
                 };
                 let text = fingerprint(&template);
-                let kind = self.kind(&text, || Does::of(&Call::Sql(&text, dialect)));
+                let kind = self.kind(&text, || Does::read(&Call::Sql(&text, dialect)));
                 self.kinds.insert(number, kind);
                 let form = Form::of(&template, dialect);
                 let place = self.form(&form).filter(|_| self.formed.len() < 4 * FORMS);
@@ -194,7 +194,7 @@ impl Reading {
         }
         let text = self.texts.get(&number)?.clone();
         let call = language.call("", &request.parameters);
-        let does = || call.as_ref().map(Does::of).unwrap_or_default();
+        let does = || call.as_ref().map(Does::read).unwrap_or_default();
         if self.tells && commands::are_told(&about.protocol) {
             return match commands::translate(call.as_ref(), request) {
                 Ok((plain, values)) => {
@@ -254,7 +254,7 @@ impl Reading {
         if name == "SCRIPT LOAD" {
             return None;
         }
-        let place = self.kind(&text, || Does::of(&Call::Command(*command)));
+        let place = self.kind(&text, || Does::read(&Call::Command(*command)));
         let is_own = self.shown.statements.get(place).is_some_and(|one| one.text == text);
         self.executed.extend(is_own.then_some((place, [name, checksum, key])));
         Some(place)

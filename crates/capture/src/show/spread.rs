@@ -168,7 +168,7 @@ mod tests {
             requests.push(*connection, *statement, *times, *rows);
         }
         let named = |text: &str| {
-            let does = Does::of(&Call::Sql(text, Dialect::POSTGRES));
+            let does = Does::read(&Call::Sql(text, Dialect::POSTGRES));
             Statement { text: text.to_owned(), does, ..Statement::default() }
         };
         requests.loops(&[named("SELECT a"), named("SELECT b"), named("UPDATE c")], PAUSE)
