@@ -102,7 +102,8 @@ impl Form {
 
     /// The form of a call that is told as a statement.
     pub(crate) fn of_told(plain: Plain) -> Self {
-        Self { told: Some(plain.clone()), ..Self::of_call(&plain.text(), plain.columns_of_values(), true) }
+        let form = Self::of_call(&plain.text(), plain.columns_of_values(), true);
+        Self { told: Some(plain), ..form }
     }
 
     fn push(&mut self, text: String, slot: Slot) {

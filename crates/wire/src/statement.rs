@@ -1,6 +1,6 @@
 //! The text of a statement, divided into what the program wrote and the values in it; and what of a call may be shown and kept.
 
-use crate::conceal;
+use crate::conceal::{self, names_secret};
 use crate::view::{Exchange, Parameter};
 use kurabe_protocol::call::{Call, Language};
 use kurabe_protocol::sql::{Dialect, Kind, tokens};
@@ -84,7 +84,6 @@ pub fn concealed(text: &str, template: &str) -> Option<String> {
 
 /// The same of a call that is no statement: a text for people, without its secret.
 pub fn concealed_call(call: &Call<'_>) -> Option<String> {
-    let names_secret = |name: &[u8]| conceal::names_secret(name);
     match call {
         Call::Sql(..) => None,
         Call::Command(command) => {
@@ -155,7 +154,7 @@ pub fn may_name_secret(text: &str) -> bool {
 
 /// Whether the name of a column says that a secret is in it.
 pub fn column_has_secret(column: &str) -> bool {
-    conceal::names_secret(column.as_bytes())
+    names_secret(column.as_bytes())
 }
 
 #[cfg(test)]

@@ -304,9 +304,8 @@ impl Reading {
             times.record(time);
         }
         let is_call = request.step != Step::Prepare;
-        let is_setup = statement.setup;
-        let changes = statement.does.transaction.filter(|_| is_call);
-        let (begins, rolls_back) = (changes == Some(Changes::Begins), changes == Some(Changes::RollsBack));
+        let (is_setup, changes) = (statement.setup, statement.does.transaction.filter(|_| is_call));
+        let begins = changes == Some(Changes::Begins);
         let known = self.open.remove(&request.connection);
         if known.is_none() && self.open.len() as u64 >= file::FEW {
             // No recorder writes requests of connections that never began.
@@ -325,7 +324,7 @@ impl Reading {
         } else if pause > PAUSE || begins || live.statements.len() >= LONGEST {
             self.work.end(request.connection, &mut live);
         }
-        live.rolled_back = rolls_back;
+        live.rolled_back = changes == Some(Changes::RollsBack);
         if !is_setup && is_call && live.statements.len() < LONGEST {
             if live.statements.is_empty() {
                 (live.unit_at, live.kept) = (at, 0);

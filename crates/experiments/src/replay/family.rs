@@ -160,6 +160,7 @@ impl Family {
 
 /// What is known of a call before it is sent again.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Judged {
     /// Why it may change something.
     pub(super) writes: Option<String>,

@@ -105,7 +105,7 @@ impl Http {
         // Some clients write `?` without a query.
         let target = head.target.strip_suffix('?').filter(|rest| !rest.contains('?'));
         let mut parts = http::parts(&head.method, target.unwrap_or(&head.target), self.is_couchdb);
-        let text = Request::read(&parts).map(|request| request.text()).unwrap_or_default();
+        let text = Request::read(&parts).map(Request::text).unwrap_or_default();
         parts.extend(head.fields.into_iter().map(field));
         let request = Exchange {
             text,
@@ -238,7 +238,7 @@ impl Http {
         let Some(((), mut request)) = self.waiting.pop() else { return };
         (request.ended, request.transaction) = (Some(now), Transaction::None);
         let asked = Request::read(&request.parameters);
-        let is_change = match asked.map_or("", |asked| asked.method()) {
+        let is_change = match asked.map_or("", Request::method) {
             "PUT" | "PATCH" | "DELETE" | "COPY" => answer.status < 300,
             "POST" => matches!(answer.status, 201 | 202),
             _ => false,
@@ -247,9 +247,8 @@ impl Http {
             request.error = Some(answer.status.to_string());
         } else {
             // A replay gives the document that id, by which later requests name it.
-            let has_id = asked
-                .and_then(|asked| asked.body())
-                .is_some_and(|body| body.bytes().is_none_or(http::has_id));
+            let has_id =
+                asked.and_then(Request::body).is_some_and(|body| body.bytes().is_none_or(http::has_id));
             let mut body = answer.end();
             let id = body.as_mut().and_then(Body::id).filter(|_| !has_id && !request.cut);
             request.parameters.extend(id.map(|id| Parameter::of(CHOSEN_ID, false, id)));
@@ -266,7 +265,7 @@ impl Http {
 
 /// A request without its fields and its body.
 fn without_values(mut request: Exchange) -> Exchange {
-    request.parameters.retain(|one| Request::is_of_line(one));
+    request.parameters.retain(Request::is_of_line);
     Exchange { cut: true, ..request }
 }
 

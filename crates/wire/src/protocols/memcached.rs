@@ -62,7 +62,7 @@ impl ReadExchanges for Memcached {
         self.server.push(bytes);
         while !self.server.waiting().is_empty() {
             let request = self.waiting.first().ok_or("the server answered without a request")?;
-            let command = Command::read(&request.parameters).map_or("", |command| command.name());
+            let command = Command::read(&request.parameters).map_or("", Command::name);
             match self.answer.read(&mut self.server, command) {
                 Ok(None) => return Ok(()),
                 Ok(Some(false)) => {}
@@ -146,7 +146,7 @@ impl Memcached {
         let values = words.into_iter().map(<[u8]>::to_vec).chain(value.flatten());
         let parts = parts([command.as_str()], values, is_quiet);
         let request = Exchange {
-            text: Command::read(&parts).map(|command| command.text()).unwrap_or_default(),
+            text: Command::read(&parts).map(Command::text).unwrap_or_default(),
             parameters: parts,
             cut,
             pipelined: !self.waiting.is_empty(),

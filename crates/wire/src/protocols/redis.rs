@@ -189,7 +189,7 @@ impl Redis {
         let name = [command.as_str(), second.as_str()].into_iter().take(1 + verbs);
         let parts = parts(name, given.iter().cloned(), false);
         let request = Exchange {
-            text: Command::read(&parts).map(|command| command.text()).unwrap_or_default(),
+            text: Command::read(&parts).map(Command::text).unwrap_or_default(),
             parameters: parts,
             cut: is_cut || is_secret,
             pipelined: !self.waiting.is_empty(),
@@ -205,7 +205,7 @@ impl Redis {
 
     fn answered(&mut self, answer: Answer, now: Instant, events: &mut Vec<Event>) {
         let Some(((), mut request)) = self.waiting.pop() else { return };
-        match Command::read(&request.parameters).map_or("", |command| command.name()) {
+        match Command::read(&request.parameters).map_or("", Command::name) {
             "MULTI" => self.in_transaction |= answer.error.is_none(),
             "EXEC" | "DISCARD" | "RESET" => self.in_transaction = false,
             _ => {}
