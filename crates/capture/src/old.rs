@@ -1,7 +1,10 @@
-//! Captures of the first two versions: commands of Redis and memcached, and requests of HTTP, have their names in their texts.
+//! Captures of the first two versions: commands of Redis and memcached, and requests of HTTP, have their names in their texts. So have
+//! commands by which clients of MongoDB set up a connection.
 
-use crate::record::Record;
+use crate::record::{Parameter, Record};
 use kurabe_protocol::call::Language;
+use kurabe_protocol::mongodb::bson::DOCUMENT;
+use kurabe_protocol::mongodb::command::{is_setup, plain};
 use kurabe_protocol::{command, http};
 use kurabe_wire::statement::{GAP, fingerprint};
 use std::collections::HashMap;
@@ -20,7 +23,7 @@ impl Texts {
     /// A record as this version writes it.
     pub(crate) fn read(&mut self, mut record: Record) -> Record {
         let is_http = matches!(self.language, Language::Http | Language::Couchdb);
-        if !is_http && self.language != Language::Commands {
+        if self.language.sql().is_some() {
             return record;
         }
         match &mut record {
@@ -39,6 +42,9 @@ impl Texts {
                     let filled: String = text.split(GAP).enumerate().map(filled).collect();
                     let (method, target) = filled.split_once(' ').unwrap_or((&filled, ""));
                     http::parts(method, target, self.language == Language::Couchdb)
+                } else if self.language == Language::Documents {
+                    let named = |name| Parameter::of(DOCUMENT.into(), true, plain(name, None));
+                    Some(text).filter(|text| is_setup(text)).map(named).into_iter().collect()
                 } else {
                     let name = text.split(' ').filter(|word| !["?", "noreply"].contains(word));
                     command::parts(name, Vec::new(), text.ends_with(" noreply"))
@@ -55,7 +61,7 @@ impl Texts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Parameter, Request};
+    use crate::record::Request;
 
     #[test]
     fn requests_of_earlier_versions_have_the_parts_of_this_one() {
@@ -64,6 +70,7 @@ mod tests {
             ("memcached", "set ? noreply", "", "a 0", "set ? noreply", "set - a 0"),
             ("couchdb", "PUT /a/\0?rev=\0", "17 1-x", "{}", "PUT /a/??rev=?", "PUT  a 17 rev 1-x {}"),
             ("http", "GET /a", "", "", "GET /a", "GET  a"),
+            ("mongodb", "hello", "", "", "hello", "\u{10}\0\0\0\u{10}hello\0\u{1}\0\0\0\0"),
             ("postgres", "SELECT \0", "7", "8", "SELECT \0", "8"),
         ] {
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();

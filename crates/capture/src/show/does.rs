@@ -48,11 +48,13 @@ impl Does {
             }
             Call::Command(command) => {
                 let transaction = transaction(command.name());
-                Self { is_setup, transaction, writes: true, ..Self::default() }
+                let name = command.name().to_lowercase();
+                Self { is_setup, transaction, reads: false, writes: true, name }
             }
             Call::Document(command) => {
                 let reads = is_one_of(&command.name(), &["aggregate", "count", "distinct", "find"]);
-                Self { is_setup, reads, writes: !reads, ..Self::default() }
+                let name = command.name().to_lowercase();
+                Self { is_setup, reads, writes: !reads, name, ..Self::default() }
             }
             Call::Http(request) => {
                 let reads = is_one_of(request.method(), &["GET", "HEAD"]);
