@@ -359,16 +359,16 @@ impl Taped {
     }
 
     fn exchange(&mut self, exchange: Exchange) {
-        let (language, mode) = (self.shared.language, self.shared.values);
+        let (language, values) = (self.shared.language, self.shared.values);
         let call = language.call(&exchange.text, &exchange.parameters);
-        let (template, literals, is_secret) = match call {
-            Some(Call::Sql(text, dialect)) => self.keeps(text, dialect, mode, exchange.error.is_some()),
-            _ => {
-                let shown = call.as_ref().and_then(concealed_call);
-                (shown.clone().unwrap_or_else(|| exchange.text.clone()), Vec::new(), shown.is_some())
-            }
+        let (template, literals, is_secret) = if let Some(Call::Sql(text, dialect)) = call {
+            self.keeps(text, dialect, values, exchange.error.is_some())
+        } else {
+            let shown = call.as_ref().and_then(concealed_call);
+            let is_secret = shown.is_some();
+            (shown.unwrap_or_else(|| exchange.text.clone()), Vec::new(), is_secret)
         };
-        let Shared { values, hasher, .. } = &*self.shared;
+        let hasher = &self.shared.hasher;
         let is_part = |one: &Parameter| language.sql().is_none() && one.is_name();
         let literal = |literal: &String| looks_random(literal.trim_matches(['\'', '"']).as_bytes());
         let mut given = exchange.parameters.iter().filter(|one| !is_part(one)).filter_map(Parameter::bytes);
@@ -379,24 +379,24 @@ impl Taped {
             let is_key = |text: String| looks_random(text.as_bytes());
             has_key = has_key || command.any(&mut |field| field.text().is_some_and(is_key));
         }
-        let is_suspect = has_key && !is_secret && *values == Values::Keep;
+        let is_suspect = has_key && !is_secret && values == Values::Keep;
         let kept = |mut one: Parameter| {
             let is_kept = is_part(&one) && (!is_secret || one.kind == NAME);
             let document = name.as_ref().filter(|_| one.kind == u32::from(DOCUMENT));
             one.value = match one.value {
                 value if is_kept => value,
-                Value::Bytes(_) if is_secret || *values == Values::Drop => {
+                Value::Bytes(_) if is_secret || values == Values::Drop => {
                     document.map_or(Value::Dropped, |name| Value::Bytes(name.clone()))
                 }
-                Value::Bytes(bytes) if *values == Values::Hash && document.is_some() => {
+                Value::Bytes(bytes) if values == Values::Hash && document.is_some() => {
                     hasher.document(&bytes).map_or(Value::Dropped, Value::Bytes)
                 }
-                Value::Bytes(bytes) if *values == Values::Hash => hasher.parameter(&bytes, one.binary).into(),
+                Value::Bytes(bytes) if values == Values::Hash => hasher.parameter(&bytes, one.binary).into(),
                 other => other,
             };
             one
         };
-        let made = if is_secret || *values != Values::Keep { Vec::new() } else { exchange.made };
+        let made = if is_secret || values != Values::Keep { Vec::new() } else { exchange.made };
         let began = exchange.began.map_or(0, |began| self.shared.at(began));
         let mut request = Request {
             connection: self.number,
@@ -415,7 +415,7 @@ impl Taped {
             affected: exchange.affected,
             error: exchange.error,
             // A checksum would confirm a guess.
-            digest: if is_secret || *values != Values::Keep { 0 } else { exchange.digest },
+            digest: if is_secret || values != Values::Keep { 0 } else { exchange.digest },
             transaction: exchange.transaction,
         };
         let mut state = lock(&self.shared.state);

@@ -20,7 +20,7 @@ pub(super) fn translate(command: &Command<'_>) -> Translated {
         |words_of_one: usize| if words.len() > words_of_one { Err("several keys at once") } else { Ok(()) };
     let mut columns = Vec::new();
     let (key, verb, fields) = match command {
-        "GET" | "GETEX" | "mg" => (word(0), Verb::Select, Vec::new()),
+        "GET" | "GETEX" | "HGETALL" | "mg" => (word(0), Verb::Select, Vec::new()),
         "MGET" | "get" | "gets" => {
             only(1)?;
             (word(0), Verb::Select, Vec::new())
@@ -52,7 +52,6 @@ pub(super) fn translate(command: &Command<'_>) -> Translated {
             columns = names.collect::<Result<_, _>>()?;
             (word(0), Verb::Select, Vec::new())
         }
-        "HGETALL" => (word(0), Verb::Select, Vec::new()),
         "HSET" | "HMSET" | "HSETNX" => {
             (word(0), Verb::Put, written(words.get(1..).unwrap_or_default(), false)?)
         }
