@@ -31,6 +31,24 @@ fn given<'a>(template: &'a str, parameters: &'a [(u32, &'a str)]) -> Made<'a> {
     Made { template, literals: &[], parameters }
 }
 
+/// Kinds of parts in a file: the name of a command or the method of a request, and a part of a path.
+const NAME: u32 = 32;
+const WORD: u32 = 33;
+
+/// What says in a capture of a protocol without SQL which request it is.
+fn named<'a>(protocol: &str, template: &'a str) -> Vec<(u32, &'a str)> {
+    match (protocol, template.split_once(' ')) {
+        ("redis" | "memcached", _) => {
+            template.split(' ').filter(|word| *word != "?").map(|word| (NAME, word)).collect()
+        }
+        ("couchdb", Some((method, path))) => {
+            let path = path.split('/').map(|part| (WORD, part));
+            std::iter::once((NAME, method)).chain(path).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Makes a capture of one connection, of whose answers nothing is known.
 fn made(place: &Place, protocol: &str, said: &[(&str, &str)], requests: &[Made<'_>]) -> String {
     let path = place.at("made.capture");
@@ -46,7 +64,7 @@ fn made(place: &Place, protocol: &str, said: &[(&str, &str)], requests: &[Made<'
             time: Some(500),
             statement: number,
             literals: made.literals.iter().map(|literal| (*literal).to_owned()).collect(),
-            parameters: made.parameters.iter().map(parameter).collect(),
+            parameters: named(protocol, made.template).iter().chain(made.parameters).map(parameter).collect(),
             step: Step::Text,
             transaction: Transaction::None,
             ..Request::default()

@@ -8,9 +8,10 @@ use crate::{AdviceRequest, table};
 use kurabe_capture::statements::Statements;
 use kurabe_copy::script::comment;
 use kurabe_core::Error;
+use kurabe_protocol::call::Language;
+use kurabe_protocol::sql::Dialect;
 use kurabe_protocol::sql::Statement;
 use kurabe_stats::{Estimate, IntervalSettings, PairedRatio, mean};
-use kurabe_wire::statement::Dialect;
 use serde::Serialize;
 
 /// The answer.
@@ -117,7 +118,11 @@ impl Advice {
             ended: found.ended.as_ref().map(Error::to_string),
             error: None,
         };
-        let replays = Replays { bench, dialect: Dialect::of_scheme(&asked.protocol), base: &found.base };
+        let replays = Replays {
+            bench,
+            dialect: Language::of_scheme(&asked.protocol).sql().unwrap_or_default(),
+            base: &found.base,
+        };
         for (at, (proposal, state)) in bench.proposals.iter().zip(&found.states).enumerate() {
             let confirmed = found.confirmed.iter().position(|one| one.set == [at]);
             let why = match (state, confirmed) {
@@ -246,7 +251,7 @@ impl Replays<'_> {
         let writes: Vec<bool> = statements
             .iter()
             .map(|one| {
-                let statement = Statement::read(&one.text, self.dialect.sql());
+                let statement = Statement::read(&one.text, self.dialect);
                 !statement.is_setup() && statement.asks_for_write().is_some()
             })
             .collect();

@@ -22,9 +22,9 @@ use kurabe_copy::engines;
 use kurabe_core::target::{SETUP, TargetUrl, UP};
 use kurabe_core::{Error, Result};
 use kurabe_experiments::replay;
+use kurabe_protocol::call::Language;
 use kurabe_protocol::sql::Statement;
 use kurabe_targets::Reporter;
-use kurabe_wire::statement::Dialect;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -105,7 +105,7 @@ pub fn advise(request: &AdviceRequest<'_>, cancel: &AtomicBool, reporter: &dyn R
         replays: 0,
     };
     let catalogue = bench.catalogue()?;
-    let dialect = Dialect::of_scheme(&asked.protocol).sql();
+    let dialect = Language::of_scheme(&asked.protocol).sql().unwrap_or_default();
     let shapes: Vec<_> =
         asked.all.iter().map(|one| shapes::shapes(one, dialect, &catalogue.tables)).collect();
     let known = Known {

@@ -4,6 +4,7 @@
 //! file, the CRC-32 of its bytes there, and the CRC-32 of the header before that. The first block is a JSON object
 //! ([`About`]); the others are records. A file whose recorder was killed ends within a block or after one.
 
+use crate::old::Texts;
 use crate::record::{Reader, Record, Writer};
 use crate::session::Settings;
 use kurabe_core::{Error, ErrorKind, Result};
@@ -14,8 +15,10 @@ use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
 /// The first line.
-const MAGIC: &[u8] = b"kurabe capture 2\n";
-/// The same of the first version, which has the same records, but other checksums of rows, and none of the values that a server made.
+const MAGIC: &[u8] = b"kurabe capture 3\n";
+/// The same of the second version, in which commands and requests of HTTP are texts with values.
+const TEXTS: &[u8] = b"kurabe capture 2\n";
+/// The same of the first version, which has other checksums of rows too, and none of the values that a server made.
 const OLD: &[u8] = b"kurabe capture 1\n";
 const KIND: &[u8] = b"kurabe capture ";
 /// The size of a block's header.
@@ -171,15 +174,16 @@ pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About,
     let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(unreadable)?);
     let mut first = vec![0; MAGIC.len()];
     let got = fill(&mut file, &mut first).map_err(unreadable)?;
-    if got < MAGIC.len() || first != MAGIC && first != OLD {
+    if got < MAGIC.len() || ![MAGIC, TEXTS, OLD].contains(&&*first) {
         let version = String::from_utf8_lossy(first.strip_prefix(KIND).unwrap_or_default()).trim().to_owned();
         return Err(if first.starts_with(KIND) && got == MAGIC.len() {
-            wrong(format!("it is a capture of version {version:?}, and this program reads 1 and 2"))
+            wrong(format!("it is a capture of version {version:?}, and this program reads 1 to 3"))
         } else {
             wrong("it is not a capture".to_owned()).hint("kurabe capture TARGET -o FILE makes one")
         });
     }
     let (mut at, mut about, mut ending) = (MAGIC.len() as u64, None::<About>, Ending::default());
+    let mut texts = None;
     for number in 0.. {
         let damaged = || {
             wrong(format!("block {number} at byte {at} is damaged"))
@@ -216,6 +220,7 @@ pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About,
         let records = zstd::bulk::decompress(&block, size as usize).map_err(|_| damaged())?;
         let Some(about) = &about else {
             let own: About = serde_json::from_slice(&records).map_err(|_| damaged())?;
+            texts = Some(Texts::new(&own.protocol)).filter(|_| first != MAGIC);
             about = Some(About { has_old_checksums: first == OLD, ..own });
             at += (HEADER + block.len()) as u64;
             continue;
@@ -237,7 +242,7 @@ pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About,
                     )
                 })?;
             }
-            each(about, record);
+            each(about, if let Some(texts) = &mut texts { texts.read(record) } else { record });
         }
         at += (HEADER + block.len()) as u64;
     }

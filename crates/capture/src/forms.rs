@@ -1,10 +1,11 @@
 //! The form of a statement: its text without what differs between calls, and the values that belong into it.
 
 use crate::record::{Parameter, Request, Value as Bytes};
+use crate::rows::Plain;
+use kurabe_protocol::call::Call;
 use kurabe_protocol::mongodb::bson::{self, Element};
-use kurabe_protocol::sql::{self, Kind, Token};
-use kurabe_wire::mongodb;
-use kurabe_wire::statement::{Dialect, GAP};
+use kurabe_protocol::sql::{Dialect, Kind, Token, columns_of_values, tokens};
+use kurabe_wire::statement::GAP;
 
 /// A value that an application sent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,7 +25,13 @@ pub(crate) struct Form {
     pub(crate) pieces: Vec<Piece>,
     /// The values' order, in that of the pieces.
     slots: Vec<Slot>,
-    dialect: sql::Dialect,
+    dialect: Dialect,
+    /// The text by which forms are the same.
+    pub(crate) key: String,
+    /// What each value is named after: the column that it is compared with or written to.
+    pub(crate) columns: Vec<String>,
+    /// What it does, of a call that was told as a statement.
+    pub(crate) told: Option<Plain>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,11 +49,11 @@ enum Slot {
 }
 
 impl Form {
-    /// Divides a template.
+    /// Divides the template of a statement.
     pub(crate) fn of(template: &str, dialect: Dialect) -> Self {
-        let mut form = Self { dialect: dialect.sql(), ..Self::default() };
+        let mut form = Self { dialect, ..Self::default() };
         let (mut text, mut literals, mut questions) = (String::new(), 0, 0);
-        for token in sql::tokens(template, form.dialect) {
+        for token in tokens(template, dialect) {
             let slot = match token.kind {
                 Kind::Mark if token.is_mark(GAP) => {
                     literals += 1;
@@ -62,7 +69,7 @@ impl Form {
                     }
                     Slot::Literal(literals - 1, negative.is_some())
                 }
-                Kind::Parameter if !dialect.has_paths() => {
+                Kind::Parameter => {
                     questions += 1;
                     let number = token.text.get(1..).and_then(|number| number.parse::<usize>().ok());
                     Slot::Parameter(number.unwrap_or(questions).saturating_sub(1))
@@ -72,12 +79,40 @@ impl Form {
                     continue;
                 }
             };
-            form.pieces.push(Piece::Text(std::mem::take(&mut text)));
-            form.pieces.push(Piece::Value(form.slots.len(), matches!(slot, Slot::Parameter(_))));
-            form.slots.push(slot);
+            form.push(std::mem::take(&mut text), slot);
         }
+        form.key.push_str(&text);
         form.pieces.push(Piece::Text(text));
+        let template = form.template();
+        let columns = columns_of_values(&form.tokens(&template), |token| token.is_mark(GAP));
+        form.columns = columns.into_iter().map(|(_, column)| column.to_owned()).collect();
         form
+    }
+
+    /// The form of a call that is no statement, with what its values are named after. `are_parameters`: whether values that never differ
+    /// are no part of what the program wrote.
+    pub(crate) fn of_call(text: &str, columns: Vec<String>, are_parameters: bool) -> Self {
+        let mut form = Self { key: text.to_owned(), ..Self::default() };
+        for slot in 0..columns.len() {
+            form.slots.push(Slot::Parameter(slot));
+            form.pieces.push(Piece::Value(slot, are_parameters));
+        }
+        Self { columns, ..form }
+    }
+
+    /// The form of a call that is told as a statement.
+    pub(crate) fn of_told(plain: Plain) -> Self {
+        let form = Self::of_call(&plain.text(), plain.columns_of_values(), true);
+        Self { told: Some(plain), ..form }
+    }
+
+    fn push(&mut self, text: String, slot: Slot) {
+        let is_parameter = matches!(slot, Slot::Parameter(_));
+        self.key.push_str(&text);
+        self.key.push_str(if is_parameter { "\0?" } else { "\0" });
+        self.pieces.push(Piece::Text(text));
+        self.pieces.push(Piece::Value(self.slots.len(), is_parameter));
+        self.slots.push(slot);
     }
 
     /// The text with a [`GAP`] for each value.
@@ -89,7 +124,12 @@ impl Form {
 
     /// The tokens of its [template](Self::template) without spaces.
     pub(crate) fn tokens<'a>(&self, template: &'a str) -> Vec<Token<'a>> {
-        sql::tokens(template, self.dialect).filter(|token| !token.is_blank()).collect()
+        tokens(template, self.dialect).filter(|token| !token.is_blank()).collect()
+    }
+
+    /// Whether it is an INSERT.
+    pub(crate) fn inserts(&self) -> bool {
+        self.tokens(&self.template()).first().is_some_and(|first| first.is("insert"))
     }
 
     /// How many values it has.
@@ -97,32 +137,38 @@ impl Form {
         self.slots.len()
     }
 
-    /// The text, by which forms are the same.
-    pub(crate) fn key(&self) -> String {
-        let piece = |piece: &Piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Value(_, true) => "\0?".to_owned(),
-            Piece::Value(_, false) => "\0".to_owned(),
-        };
-        self.pieces.iter().map(piece).collect()
-    }
-
-    /// The values of a request of this form.
-    pub(crate) fn values(&self, request: &Request, dialect: Dialect) -> Vec<Value> {
-        if dialect == Dialect::Mongodb {
-            // In the order of the text, which is made of it.
-            let values = mongodb::command(&request.parameters).map(|command| command.values());
-            return values.unwrap_or_default().iter().map(from_element).collect();
-        }
+    /// The values of a statement of this form.
+    pub(crate) fn values(&self, request: &Request) -> Vec<Value> {
         let value = |slot: &Slot| match slot {
-            Slot::Literal(number, negative) => {
-                request.literals.get(*number).map_or(Value::Unknown, |text| literal(text, *negative, dialect))
-            }
+            Slot::Literal(number, negative) => request
+                .literals
+                .get(*number)
+                .map_or(Value::Unknown, |text| literal(text, *negative, self.dialect)),
             Slot::Parameter(number) => {
-                request.parameters.get(*number).map_or(Value::Unknown, |one| parameter(one, dialect))
+                request.parameters.get(*number).map_or(Value::Unknown, |one| parameter(one, self.dialect))
             }
         };
         self.slots.iter().map(value).collect()
+    }
+}
+
+/// The values of a call that is no statement, each with what it is named after; and whether they are parameters.
+pub(crate) fn values_of(call: &Call<'_>) -> (Vec<(String, Value)>, bool) {
+    match call {
+        Call::Document(command) => {
+            let one = |(name, element): (String, Element<'_>)| (name, from_element(&element));
+            (command.values().into_iter().map(one).collect(), true)
+        }
+        Call::Http(request) => {
+            let value = |one: &Parameter| match text(one.bytes()?) {
+                Value::Text(text) => Some(number(text)),
+                other => Some(other),
+            };
+            let one =
+                |(name, part): (&str, &Parameter)| (name.to_owned(), value(part).unwrap_or(Value::Unknown));
+            (request.values().map(one).collect(), false)
+        }
+        Call::Command(_) | Call::Sql(..) => (Vec::new(), false),
     }
 }
 
@@ -131,7 +177,7 @@ fn literal(text: &str, negative: bool, dialect: Dialect) -> Value {
     if let Some(quote @ ('\'' | '"')) = text.chars().next().filter(|_| text.len() > 1) {
         let inner = &text[1..text.len() - 1];
         // Escapes of MySQL's beyond quotes and backslashes are rare: what has them stays as it is.
-        let escapes = dialect == Dialect::Mysql && inner.contains('\\');
+        let escapes = dialect == Dialect::MYSQL && inner.contains('\\');
         if escapes || !text.ends_with(quote) {
             return verbatim();
         }
@@ -140,8 +186,6 @@ fn literal(text: &str, negative: bool, dialect: Dialect) -> Value {
     }
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse::<i64>() {
-        Ok(number) if dialect.has_paths() && number.to_string() != text => Value::Text(text.into()),
-        Err(_) if dialect.has_paths() => Value::Text(text.into()),
         Ok(number) if is_number => Value::Int(if negative { -number } else { number }),
         _ => verbatim(),
     }
@@ -154,31 +198,26 @@ fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
         Bytes::Bytes(bytes) => bytes,
     };
     let kind = parameter.kind;
-    match dialect {
-        // Numbers of PostgreSQL's types are those of its catalogue: 16 bool, 20 int8, 21 int2, 23 int4, 26 oid; 18, 19, 25, 1042
-        // and 1043 are texts.
-        Dialect::Postgres | Dialect::Commands if parameter.binary => match (kind, bytes.as_slice()) {
-            (16, [truth]) => Value::Text(if *truth == 0 { "f" } else { "t" }.into()),
-            (20 | 21 | 23 | 26, _) => big_endian(bytes).map_or(Value::Unknown, Value::Int),
-            (18 | 19 | 25 | 1042 | 1043, _) => text(bytes),
-            _ => Value::Unknown,
-        },
-        Dialect::Postgres | Dialect::Commands => match text(bytes) {
-            Value::Text(text) if !matches!(kind, 18 | 19 | 25 | 1042 | 1043) => number(text),
-            other => other,
-        },
-        Dialect::Http | Dialect::Couchdb | Dialect::Mongodb => Value::Unknown,
+    if dialect == Dialect::MYSQL {
         // Of MySQL's: 1, 2, 3, 8 and 9 are whole numbers, 15, 253 and 254 texts, 246 a decimal number, 0x8000 without sign.
-        Dialect::Mysql if parameter.binary => {
-            let unsigned = kind & 0x8000 != 0;
-            match kind & 0xff {
-                1 | 2 | 3 | 8 | 9 => little_endian(bytes, unsigned).map_or(Value::Unknown, Value::Int),
-                _ => Value::Unknown,
+        return match (kind & 0xff, parameter.binary) {
+            (1 | 2 | 3 | 8 | 9, true) => {
+                little_endian(bytes, kind & 0x8000 != 0).map_or(Value::Unknown, Value::Int)
             }
-        }
-        Dialect::Mysql => match kind & 0xff {
-            15 | 246 | 253 | 254 => text(bytes),
+            (15 | 246 | 253 | 254, false) => text(bytes),
             _ => Value::Unknown,
+        };
+    }
+    // Numbers of PostgreSQL's types are those of its catalogue: 16 bool, 20 int8, 21 int2, 23 int4, 26 oid; 18, 19, 25, 1042
+    // and 1043 are texts.
+    match (kind, bytes.as_slice(), parameter.binary) {
+        (18 | 19 | 25 | 1042 | 1043, _, _) => text(bytes),
+        (16, [truth], true) => Value::Text(if *truth == 0 { "f" } else { "t" }.into()),
+        (20 | 21 | 23 | 26, _, true) => big_endian(bytes).map_or(Value::Unknown, Value::Int),
+        (_, _, true) => Value::Unknown,
+        (_, _, false) => match text(bytes) {
+            Value::Text(text) => number(text),
+            other => other,
         },
     }
 }
@@ -236,6 +275,7 @@ fn little_endian(bytes: &[u8], unsigned: bool) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_protocol::call::Language;
     use kurabe_wire::statement::split;
 
     #[test]
@@ -244,24 +284,24 @@ mod tests {
             let split = split(text, dialect);
             let form = Form::of(&split.template, dialect);
             let literals = split.literals.iter().map(|one| (*one).to_owned()).collect();
-            let values = form.values(&Request { literals, parameters, ..Request::default() }, dialect);
-            (form.key(), values)
+            let values = form.values(&Request { literals, parameters, ..Request::default() });
+            (form.key, values)
         };
         let text = |text: &str| Value::Text(text.into());
-        let (one, values) = of("UPDATE t SET a = a + -5, b='it''s' WHERE c=7", Dialect::Postgres, Vec::new());
-        let (two, _) = of("UPDATE t SET a = a + 5, b='x' WHERE c=7", Dialect::Postgres, Vec::new());
+        let (one, values) = of("UPDATE t SET a = a + -5, b='it''s' WHERE c=7", Dialect::POSTGRES, Vec::new());
+        let (two, _) = of("UPDATE t SET a = a + 5, b='x' WHERE c=7", Dialect::POSTGRES, Vec::new());
         assert_eq!(one, two);
         assert_eq!(values, [Value::Int(-5), text("it's"), Value::Int(7)]);
         let parameter = |kind, binary, bytes: &[u8]| Parameter::of(kind, binary, bytes);
         let parameters = vec![parameter(23, true, &[255, 255, 255, 254]), parameter(0, false, b"12")];
-        let (key, values) = of("SELECT \"$1\", $2, $1 - 1", Dialect::Postgres, parameters);
+        let (key, values) = of("SELECT \"$1\", $2, $1 - 1", Dialect::POSTGRES, parameters);
         assert_eq!(key, "SELECT \"$1\", \0?, \0? - \0");
         assert_eq!(values, [Value::Int(12), Value::Int(-2), Value::Int(1)]);
         let parameters = vec![
             parameter(0x8001, true, &[255]),
             parameter(8, true, &[254, 255, 255, 255, 255, 255, 255, 255]),
         ];
-        let (_, values) = of("SELECT `a?`, ?, ?, 1.5, \"a\"", Dialect::Mysql, parameters);
+        let (_, values) = of("SELECT `a?`, ?, ?, 1.5, \"a\"", Dialect::MYSQL, parameters);
         assert_eq!(values, [Value::Int(255), Value::Int(-2), Value::Verbatim("1.5".into()), text("a")]);
     }
 
@@ -296,10 +336,10 @@ mod tests {
         bson::end(&mut document, filter);
         bson::end(&mut document, 0);
         let parameters = vec![Parameter::of(bson::DOCUMENT.into(), true, document)];
-        let template = mongodb::command(&parameters).unwrap().text();
-        assert_eq!(template, "find items {\"filter\": {\"$a?\": [?], \"b\": ?}}");
-        let form = Form::of(&template, Dialect::Mongodb);
-        let values = form.values(&Request { parameters, ..Request::default() }, Dialect::Mongodb);
-        assert_eq!((values, form.values_in_it()), (vec![Value::Int(1), Value::Int(3)], 2));
+        let call = Language::Documents.call("", &parameters).unwrap();
+        let Call::Document(command) = call else { panic!("{call:?}") };
+        assert_eq!(command.text(), "find items {\"filter\": {\"$a?\": [?], \"b\": ?}}");
+        let named = |name: &str, number| (name.to_owned(), Value::Int(number));
+        assert_eq!(values_of(&call), (vec![named("filter", 1), named("b", 3)], true));
     }
 }

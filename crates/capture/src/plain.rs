@@ -1,41 +1,10 @@
-//! Statements that name the rows of one table by equal values: what every engine can do.
+//! Reads what a statement of SQL does to the rows of one table, if it does nothing else.
 
-use crate::commands;
 use crate::forms::Form;
+use crate::rows::{Expr, Plain, Verb};
 use crate::variables::plain;
 use kurabe_protocol::sql::Token;
 use kurabe_wire::statement::GAP;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Plain {
-    pub(crate) verb: Verb,
-    pub(crate) table: String,
-    /// The columns that are read; none: all but the key.
-    pub(crate) columns: Vec<String>,
-    /// The columns that are written.
-    pub(crate) sets: Vec<(String, Expr)>,
-    /// The columns that are compared, with their slots.
-    pub(crate) by: Vec<(String, usize)>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Select,
-    Insert,
-    /// Inserts, or replaces what is there.
-    Put,
-    Update,
-    Delete,
-}
-
-/// What is written into a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expr {
-    Slot(usize),
-    Now,
-    /// The column itself plus or minus a value.
-    Changed(char, usize),
-}
 
 /// What an INSERT gives a column.
 enum Given {
@@ -44,8 +13,11 @@ enum Given {
     Default,
 }
 
-/// Reads a form; `None` if it is anything else.
+/// Reads a form; `None` if it is anything else. What was told as a statement is read already.
 pub(crate) fn read(form: &Form) -> Option<Plain> {
+    if form.told.is_some() {
+        return form.told.clone();
+    }
     let template = form.template();
     let mut rest = Rest { tokens: &form.tokens(&template), slots: 0 };
     let found = match rest.word()?.to_ascii_lowercase().as_str() {
@@ -59,14 +31,7 @@ pub(crate) fn read(form: &Form) -> Option<Plain> {
             }
             Plain { verb: Verb::Select, table, columns, sets: Vec::new(), by }
         }
-        // Of stores of keys and documents, as `commands` tells them.
-        "get" => {
-            let all = rest.sign('*').map(|()| Vec::new());
-            let columns = all.or_else(|| rest.list(|rest| rest.word().map(|word| plain(&word))))?;
-            rest.keyword("from")?;
-            Plain { verb: Verb::Select, table: rest.table()?, columns, sets: Vec::new(), by: rest.by()? }
-        }
-        verb @ ("insert" | "put") => {
+        "insert" => {
             rest.keyword("into")?;
             let table = rest.word().filter(|word| !word.contains('.')).map(|word| plain(&word))?;
             let columns = rest.enclosed(|rest| rest.word().map(|word| plain(&word)))?;
@@ -80,14 +45,7 @@ pub(crate) fn read(form: &Form) -> Option<Plain> {
                 Given::Default => None,
             };
             let sets: Vec<(String, Expr)> = columns.into_iter().zip(values).filter_map(given).collect();
-            let key = |(column, expr): &(String, Expr)| match expr {
-                Expr::Slot(slot) if column == commands::KEY => Some((column.clone(), *slot)),
-                _ => None,
-            };
-            let is_put = verb == "put";
-            let by = sets.iter().filter_map(key).filter(|_| is_put).collect();
-            let verb = if is_put { Verb::Put } else { Verb::Insert };
-            Plain { verb, table, columns: Vec::new(), sets, by }
+            Plain { verb: Verb::Insert, table, columns: Vec::new(), sets, by: Vec::new() }
         }
         "update" => {
             let table = rest.table()?;
@@ -238,11 +196,12 @@ impl Rest<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kurabe_wire::statement::{Dialect, split};
+    use kurabe_protocol::sql::Dialect;
+    use kurabe_wire::statement::split;
 
     #[test]
     fn statements_by_key_are_read_and_others_are_not() {
-        let of = |text: &str| read(&Form::of(&split(text, Dialect::Postgres).template, Dialect::Postgres));
+        let of = |text: &str| read(&Form::of(&split(text, Dialect::POSTGRES).template, Dialect::POSTGRES));
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let found = of("SELECT \"i\".\"id\", total FROM item WHERE \"item\".\"id\" = $1 LIMIT 21;").unwrap();
         assert_eq!((found.columns, found.by), (names(&["id", "total"]), vec![("id".to_owned(), 0)]));

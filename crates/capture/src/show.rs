@@ -1,5 +1,6 @@
 //! What a capture shows: statements, units of work, connections.
 
+mod does;
 mod facts;
 mod reading;
 mod spread;
@@ -15,10 +16,11 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub(crate) use does::Does;
 pub use facts::ns;
 pub(crate) use reading::{Analysis, analyse};
 pub use terminal::steps;
-pub(crate) use work::{Call, Kind, Sample};
+pub(crate) use work::{Kind, Occurrence, Sample};
 
 /// What a capture shows.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -93,9 +95,7 @@ pub struct Statement {
     #[serde(skip)]
     pub(crate) why_not: Option<&'static str>,
     #[serde(skip)]
-    begins: bool,
-    #[serde(skip)]
-    rolls_back: bool,
+    pub(crate) does: Does,
 }
 
 /// A kind of unit of work: a transaction, or the requests of a connection without a pause between them.
@@ -179,6 +179,7 @@ mod tests {
     use super::*;
     use crate::file::Blocks;
     use crate::record::{Parameter, Record, Request, Writer};
+    use kurabe_protocol::command;
     use kurabe_stats::Rng;
     use kurabe_wire::view::{Step, Transaction};
 
@@ -246,12 +247,12 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            let parameter = |word: &str| Parameter::of(0, false, word.as_bytes());
+            let name = if statement == 0 { "EVAL" } else { "EVALSHA" };
             records.push(Record::Request(Box::new(Request {
                 at: at as u64 * 100,
                 time: Some(10),
                 statement,
-                parameters: words.map(parameter).to_vec(),
+                parameters: command::parts([name], words.map(|word| word.as_bytes().to_vec()), false),
                 ..Request::default()
             })));
         }

@@ -8,13 +8,13 @@ use crate::secrets::{Secrets, Tables, looks_random};
 use crate::values::{Hasher, kept};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_os::limits::advice_on_growth;
+use kurabe_protocol::call::{Call, Language, NAME};
 use kurabe_protocol::mongodb::bson::DOCUMENT;
-use kurabe_protocol::mongodb::command::Command;
-use kurabe_protocol::sql;
+use kurabe_protocol::mongodb::command::plain;
+use kurabe_protocol::sql::Dialect;
 use kurabe_relay::lock;
-use kurabe_wire::mongodb;
 use kurabe_wire::registry::Protocol;
-use kurabe_wire::statement::{Dialect, command_has_secret as has_secret, concealed, fingerprint};
+use kurabe_wire::statement::{concealed, concealed_call, fingerprint};
 use kurabe_wire::view::{Conversation, Event, Exchange, Watch};
 use std::collections::HashMap;
 use std::path::Path;
@@ -62,9 +62,8 @@ pub(crate) struct Shared {
     began_us: i64,
     values: Values,
     hasher: Hasher,
-    dialect: Dialect,
-    /// The way in which sessions read SQL.
-    sql: sql::Dialect,
+    /// What its calls are, with the way in which sessions read SQL.
+    language: Language,
     /// Tables with secrets.
     tables: Tables,
     view: fn() -> Conversation,
@@ -89,9 +88,10 @@ impl Tape {
     /// # Errors
     /// If the file exists.
     pub(crate) fn begin(protocol: &Protocol, path: &Path, about: &About, tables: Tables) -> Result<Self> {
-        let dialect = Dialect::of_scheme(&about.protocol);
         let settings = about.session.iter();
-        let sql = settings.fold(dialect.sql(), |sql, (name, value)| sql.under(name, value));
+        let language = settings.fold(Language::of_scheme(&about.protocol), |language, (name, value)| {
+            language.under(name, value)
+        });
         let (full, blocks) = sync_channel(QUEUED);
         let state = State {
             block: Writer::default(),
@@ -106,8 +106,7 @@ impl Tape {
             began_us: i64::try_from(about.began_ms.saturating_mul(1_000)).unwrap_or(i64::MAX),
             values: about.values,
             hasher: Hasher::default(),
-            dialect,
-            sql,
+            language,
             tables,
             view: protocol.view,
             state: Mutex::new(state),
@@ -309,13 +308,14 @@ impl Taped {
                 Event::Client(said) => {
                     let named = |name: &str| said.iter().find(|(known, _)| known == name);
                     // PostgreSQL's database has the user's name, unless it is named. A client of MySQL without one has none.
-                    let user = || named("user").filter(|_| self.shared.dialect == Dialect::Postgres);
+                    let is_postgres = self.shared.language.sql().is_some_and(Dialect::is_postgres);
+                    let user = || named("user").filter(|_| is_postgres);
                     if let Some((_, database)) = named("database").or_else(user) {
                         self.secrets.is_in(database);
                     }
                     // A setting may be a password as well as a name.
                     let shown = |(name, value): (String, String)| {
-                        let is_secret = concealed(&value, &value, Dialect::Postgres).is_some();
+                        let is_secret = concealed(&value, &value).is_some();
                         (name, if is_secret { String::new() } else { value })
                     };
                     Record::Open {
@@ -325,7 +325,9 @@ impl Taped {
                     }
                 }
                 Event::Data { bytes, of } => {
-                    let keeps = self.shared.values == Values::Keep && !self.keeps(&of, Values::Drop, false).2;
+                    let dialect = self.shared.language.sql().unwrap_or_default();
+                    let keeps = self.shared.values == Values::Keep
+                        && !self.keeps(&of, dialect, Values::Drop, false).2;
                     let length = bytes.len() as u64;
                     Record::Data { connection, length, bytes: if keeps { bytes } else { Vec::new() } }
                 }
@@ -346,47 +348,60 @@ impl Taped {
 
     /// What is kept of a statement's text: the template, its literals, and whether values must go with it. `failed`: whether the
     /// server refused it.
-    fn keeps(&mut self, text: &str, values: Values, failed: bool) -> (String, Vec<String>, bool) {
+    fn keeps(
+        &mut self,
+        text: &str,
+        dialect: Dialect,
+        values: Values,
+        failed: bool,
+    ) -> (String, Vec<String>, bool) {
         let Self { shared, secrets, .. } = self;
-        let (template, literals, is_named) = kept(text, shared.dialect, shared.sql, values, &shared.hasher);
-        let is_sql = matches!(shared.dialect, Dialect::Postgres | Dialect::Mysql);
-        if is_sql && secrets.hold(text, shared.sql, is_named, failed) {
+        let (template, literals, is_named) = kept(text, dialect, values, &shared.hasher);
+        if secrets.hold(text, dialect, is_named, failed) {
             return (fingerprint(&template), Vec::new(), true);
         }
         (template, literals, is_named)
     }
 
     fn exchange(&mut self, exchange: Exchange) {
-        let (template, literals, is_secret) =
-            self.keeps(&exchange.text, self.shared.values, exchange.error.is_some());
-        let Shared { values, hasher, dialect, .. } = &*self.shared;
-        let given = || exchange.parameters.iter().filter_map(Parameter::bytes);
-        let command = mongodb::command(&exchange.parameters).filter(|_| *dialect == Dialect::Mongodb);
-        let is_document = command.is_some();
-        let names_secret = |command: Command<'_>| command.any(&mut |field| has_secret([field.name]));
-        let has_words = *dialect == Dialect::Commands;
-        let is_secret = is_secret || has_words && has_secret(given()) || command.is_some_and(names_secret);
-        let literal = |literal: &String| looks_random(literal.trim_matches(['\'', '"']).as_bytes());
-        let is_key = |command: Command<'_>| {
-            command.any(&mut |field| field.text().is_some_and(|text| looks_random(text.as_bytes())))
+        let (language, values) = (self.shared.language, self.shared.values);
+        let call = language.call(&exchange.text, &exchange.parameters);
+        let (template, literals, is_secret) = if let Some(Call::Sql(text, dialect)) = call {
+            self.keeps(text, dialect, values, exchange.error.is_some())
+        } else {
+            let shown = call.as_ref().and_then(concealed_call);
+            let is_secret = shown.is_some();
+            (shown.unwrap_or_else(|| exchange.text.clone()), Vec::new(), is_secret)
         };
-        let is_suspect = !is_secret
-            && *values == Values::Keep
-            && (given().any(looks_random) || literals.iter().any(literal) || command.is_some_and(is_key));
+        let hasher = &self.shared.hasher;
+        let is_part = |one: &Parameter| language.sql().is_none() && one.is_name();
+        let literal = |literal: &String| looks_random(literal.trim_matches(['\'', '"']).as_bytes());
+        let mut given = exchange.parameters.iter().filter(|one| !is_part(one)).filter_map(Parameter::bytes);
+        let (mut name, mut has_key) = (None, given.any(looks_random) || literals.iter().any(literal));
+        if let Some(Call::Document(command)) = call {
+            // Of a document without its values, the name of the command is kept.
+            name = Some(plain(&command.name(), None));
+            let is_key = |text: String| looks_random(text.as_bytes());
+            has_key = has_key || command.any(&mut |field| field.text().is_some_and(is_key));
+        }
+        let is_suspect = has_key && !is_secret && values == Values::Keep;
         let kept = |mut one: Parameter| {
+            let is_kept = is_part(&one) && (!is_secret || one.kind == NAME);
+            let document = name.as_ref().filter(|_| one.kind == u32::from(DOCUMENT));
             one.value = match one.value {
-                Value::Bytes(_) if is_secret || *values == Values::Drop => Value::Dropped,
-                Value::Bytes(bytes)
-                    if *values == Values::Hash && is_document && one.kind == u32::from(DOCUMENT) =>
-                {
+                value if is_kept => value,
+                Value::Bytes(_) if is_secret || values == Values::Drop => {
+                    document.map_or(Value::Dropped, |name| Value::Bytes(name.clone()))
+                }
+                Value::Bytes(bytes) if values == Values::Hash && document.is_some() => {
                     hasher.document(&bytes).map_or(Value::Dropped, Value::Bytes)
                 }
-                Value::Bytes(bytes) if *values == Values::Hash => hasher.parameter(&bytes, one.binary).into(),
+                Value::Bytes(bytes) if values == Values::Hash => hasher.parameter(&bytes, one.binary).into(),
                 other => other,
             };
             one
         };
-        let made = if is_secret || *values != Values::Keep { Vec::new() } else { exchange.made };
+        let made = if is_secret || values != Values::Keep { Vec::new() } else { exchange.made };
         let began = exchange.began.map_or(0, |began| self.shared.at(began));
         let mut request = Request {
             connection: self.number,
@@ -405,7 +420,7 @@ impl Taped {
             affected: exchange.affected,
             error: exchange.error,
             // A checksum would confirm a guess.
-            digest: if is_secret || *values != Values::Keep { 0 } else { exchange.digest },
+            digest: if is_secret || values != Values::Keep { 0 } else { exchange.digest },
             transaction: exchange.transaction,
         };
         let mut state = lock(&self.shared.state);

@@ -1,7 +1,7 @@
 //! What is kept of values.
 
 use kurabe_protocol::mongodb::bson::{self, push};
-use kurabe_protocol::sql;
+use kurabe_protocol::sql::Dialect;
 use kurabe_wire::statement;
 use serde::{Deserialize, Serialize};
 use std::hash::{BuildHasher, RandomState};
@@ -126,13 +126,12 @@ impl Hasher {
 /// A statement's text as it is kept: the template, its literals, and whether values must go with it.
 pub(crate) fn kept(
     text: &str,
-    dialect: statement::Dialect,
-    sql: sql::Dialect,
+    dialect: Dialect,
     values: Values,
     hasher: &Hasher,
 ) -> (String, Vec<String>, bool) {
-    let split = statement::split_under(text, dialect, sql);
-    if let Some(shown) = statement::concealed(text, &split.template, dialect) {
+    let split = statement::split(text, dialect);
+    if let Some(shown) = statement::concealed(text, &split.template) {
         return (shown, Vec::new(), true);
     }
     let literals = match values {

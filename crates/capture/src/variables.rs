@@ -2,11 +2,9 @@
 
 use crate::draws::{Draw, Order, Seen, fit};
 use crate::forms::{Form, Piece, Value};
-use crate::show::work::{Call, Kind};
+use crate::show::work::{Kind, Occurrence};
 use crate::units::{Leaf, leaves};
 use kurabe_core::units::count;
-use kurabe_protocol::sql::columns_of_values;
-use kurabe_wire::statement::GAP;
 use std::collections::{BTreeMap, HashMap};
 
 /// The share of equal values from which two are the same variable: a race may give another.
@@ -64,7 +62,7 @@ struct Column<'a> {
 
 /// Finds the variables of a kind of units.
 pub(crate) fn plan(kind: &Kind, forms: &[Form]) -> Plan {
-    let mut calls: HashMap<usize, Vec<(usize, usize, &Call)>> = HashMap::new();
+    let mut calls: HashMap<usize, Vec<(usize, usize, &Occurrence)>> = HashMap::new();
     for (number, sample) in kind.samples.iter().enumerate() {
         for (node, call) in &sample.calls {
             let of_node = calls.entry(*node).or_default();
@@ -241,12 +239,10 @@ fn difference(column: &Column<'_>, values: &[(usize, usize, &Value)], within: Op
     (enough && same as f64 >= SAME * pairs as f64).then_some(added??)
 }
 
-/// A name for each value of a form: the column that it is compared with or written to.
+/// A name for each value of a form.
 fn names(form: &Form) -> Vec<String> {
     const RESERVED: [&str; 6] = ["client_id", "clients", "now", "random_seed", "default_seed", "scale"];
-    let template = form.template();
-    let columns = columns_of_values(&form.tokens(&template), |token| token.is_mark(GAP));
-    let name = |(_, column): (usize, &str)| {
+    let name = |column: &String| {
         let name = plain(&column.to_lowercase()).trim_start_matches('_').to_owned();
         match name.starts_with(|c: char| c.is_ascii_lowercase()) {
             true if name.starts_with("rows_") || RESERVED.contains(&name.as_str()) => format!("{name}_value"),
@@ -254,7 +250,7 @@ fn names(form: &Form) -> Vec<String> {
             false => "value".to_owned(),
         }
     };
-    columns.into_iter().map(name).collect()
+    form.columns.iter().map(name).collect()
 }
 
 /// A name without quotes and the table before it.

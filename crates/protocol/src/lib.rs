@@ -4,6 +4,9 @@
 //! The readers of frames allocate nothing. Nothing is kept, and any bytes are taken.
 
 pub mod bytes;
+pub mod call;
+pub mod command;
+pub mod http;
 /// memcached's protocol: `protocol.txt` and `proxy.txt` of its source.
 pub mod memcached;
 /// MongoDB's protocol: <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>.

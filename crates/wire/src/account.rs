@@ -5,6 +5,7 @@ use crate::statement::shown;
 use crate::tls::TlsRefusal;
 use crate::view::{Conversation, Event, Exchange, Step, Stop};
 use kurabe_core::text::printable;
+use kurabe_protocol::call::Language;
 pub use kurabe_relay::End;
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
@@ -119,8 +120,8 @@ pub struct Connection {
 /// Keeps the account of a connection while it is open.
 pub struct Account {
     connection: Connection,
-    /// With the scheme of its protocol; `None` if bytes and round trips are enough.
-    conversation: Option<(Conversation, &'static str)>,
+    /// With the language of its protocol; `None` if bytes and round trips are enough.
+    conversation: Option<(Conversation, Language)>,
     began: Instant,
     /// The traffic before each piece of the client's until its first own statement is known.
     pieces: VecDeque<Traffic>,
@@ -142,8 +143,8 @@ impl Account {
         until: Option<String>,
     ) -> Self {
         let connection = Connection { number, ..Connection::default() };
-        let conversation =
-            protocol.and_then(|protocol| Some(((protocol.view)(), *protocol.schemes.first()?)));
+        let conversation = protocol
+            .and_then(|protocol| Some(((protocol.view)(), Language::of_scheme(protocol.schemes.first()?))));
         Self {
             connection,
             conversation,
@@ -222,12 +223,12 @@ impl Account {
     }
 
     fn read(&mut self, read: impl FnOnce(&mut Conversation, &mut Vec<Event>)) {
-        let Some((conversation, scheme)) = &mut self.conversation else { return };
-        let (mut events, scheme) = (Vec::new(), *scheme);
+        let Some((conversation, language)) = &mut self.conversation else { return };
+        let (mut events, language) = (Vec::new(), *language);
         read(conversation, &mut events);
         for event in events {
             match event {
-                Event::Exchange(exchange) => self.request(&exchange, scheme),
+                Event::Exchange(exchange) => self.request(&exchange, language),
                 Event::Client(said) => {
                     let (names, set): (Vec<_>, Vec<_>) =
                         said.into_iter().partition(|(name, _)| CLIENT.contains(&name.as_str()));
@@ -275,8 +276,8 @@ impl Account {
         Traffic { sent_bytes: request.at, ..piece }
     }
 
-    fn request(&mut self, request: &Exchange, scheme: &str) {
-        let (text, is_setup) = shown(request, scheme);
+    fn request(&mut self, request: &Exchange, language: Language) {
+        let (text, is_setup) = shown(request, language);
         let text = shortened(&text);
         let is_own = match &self.until {
             Some(part) => text.contains(part.as_str()),

@@ -14,9 +14,9 @@ pub mod environment;
 mod frames;
 mod input;
 mod moment;
-/// Requests of MongoDB, whose command is their first parameter.
+/// Answers of MongoDB.
 pub mod mongodb {
-    pub use crate::protocols::mongodb::{command, cursor, is_quiet};
+    pub use crate::protocols::mongodb::cursor;
 }
 mod protocols;
 pub mod registry;
@@ -26,10 +26,8 @@ pub mod redis {
 }
 pub mod relay;
 pub mod render;
-pub mod resource;
 mod rows;
 pub mod statement;
-mod template;
 pub mod terminate;
 pub mod tls;
 pub mod view;

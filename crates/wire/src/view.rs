@@ -5,6 +5,7 @@ pub use crate::moment::{Spans, Watch, moment, moment_like};
 pub(crate) use crate::rows::Digest;
 pub use crate::rows::{COMPLETE, Rows, are_all, uuid};
 use crate::tls::begins_with_tls;
+pub use kurabe_protocol::call::{Parameter, Value};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -210,67 +211,14 @@ impl Transaction {
     pub const ALL: [Self; 4] = [Self::Unknown, Self::None, Self::Open, Self::Failed];
 }
 
-/// A parameter of an execution.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parameter {
-    /// The type by its number in the protocol; 0 if the client left it to the server, which did not say what it chose.
-    pub kind: u32,
-    /// Whether the server has chosen the type, whose number another server may not know.
-    pub chosen: bool,
-    /// Whether it was sent in the protocol's binary format.
-    pub binary: bool,
-    pub value: Value,
-}
-
-/// A parameter's value.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Value {
-    #[default]
-    Null,
-    /// Not kept.
-    Dropped,
-    /// Its bytes, or what stands for them.
-    Bytes(Vec<u8>),
-}
-
-impl From<Vec<u8>> for Value {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self::Bytes(bytes)
-    }
-}
-
-impl From<&[u8]> for Value {
-    fn from(bytes: &[u8]) -> Self {
-        Self::Bytes(bytes.to_vec())
-    }
-}
-
-impl From<Option<Vec<u8>>> for Value {
-    fn from(bytes: Option<Vec<u8>>) -> Self {
-        bytes.map_or(Self::Null, Self::Bytes)
-    }
-}
-
-impl Parameter {
-    /// One whose type the client chose.
-    pub fn of(kind: u32, binary: bool, value: impl Into<Value>) -> Self {
-        Self { kind, chosen: false, binary, value: value.into() }
-    }
-
-    /// Its bytes; `None` for NULL, and for what was not kept.
-    pub fn bytes(&self) -> Option<&[u8]> {
-        if let Value::Bytes(bytes) = &self.value { Some(bytes) } else { None }
-    }
-}
-
 /// A request and the shape of its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
-    /// The statement's or command's text.
+    /// The text of a statement; of any other call, whose parts say what it is, a text for people.
     pub text: String,
     /// How it was sent.
     pub step: Step,
-    /// The parameters of an execution.
+    /// The parameters of an execution, or the parts of a call that is no statement.
     pub parameters: Vec<Parameter>,
     /// The formats of the columns that an execution asks for, where not all are text: whether each is binary, or all if
     /// there is one.
@@ -326,7 +274,7 @@ impl<T> Waiting<T> {
     /// If more wait than can be kept, even without their values.
     pub(crate) fn push(&mut self, known: T, mut request: Exchange) -> Result<(), Stop> {
         if self.size + request.size() > WAITING {
-            (request.parameters, request.cut) = (Vec::new(), true);
+            request.cut_values();
         }
         self.size += request.size();
         self.requests.push_back((known, request));
@@ -381,6 +329,14 @@ impl<T> Waiting<T> {
         let requests = self.requests.drain(..).filter(|(known, _)| is_request(known));
         events.extend(requests.map(|(_, request)| Event::Exchange(Box::new(request))));
         self.size = 0;
+    }
+}
+
+impl Exchange {
+    /// Leaves out the values. What says which call it is stays.
+    pub(crate) fn cut_values(&mut self) {
+        self.parameters.retain(Parameter::is_name);
+        self.cut = true;
     }
 }
 

@@ -1,7 +1,8 @@
 //! Commands of MongoDB.
 
-use super::statement::{Change, Fields, KEY, Translated, name, statement};
+use super::{Fields, Translated, name};
 use crate::forms::{Value, from_element};
+use crate::rows::{KEY, Verb, told};
 use kurabe_protocol::mongodb::bson::{ARRAY, DOCUMENT, Element, element, elements};
 use kurabe_protocol::mongodb::command::Command;
 
@@ -9,12 +10,12 @@ use kurabe_protocol::mongodb::command::Command;
 pub(super) fn translate(command: &Command<'_>) -> Translated {
     let table = name(&command.collection().ok_or(NONE)?);
     let field = |field: &str| command.field(field).and_then(|field| field.document());
-    let (change, by, fields) = match &*command.name() {
+    let mut columns = Vec::new();
+    let (verb, by, fields) = match &*command.name() {
         "find" => {
             if ["sort", "skip", "min", "max", "collation"].iter().any(|part| command.field(part).is_some()) {
                 return Err("an order, or a part of what is found");
             }
-            let mut columns = Vec::new();
             for wanted in field("projection").into_iter().flat_map(elements) {
                 let value = value_of(&wanted)?;
                 let is_wanted = value != Value::Int(0) && value != Value::Text("false".into());
@@ -25,28 +26,28 @@ pub(super) fn translate(command: &Command<'_>) -> Translated {
                     (false, _) => break,
                 }
             }
-            (Change::Get(columns), by(field("filter"))?, Vec::new())
+            (Verb::Select, by(field("filter"))?, Vec::new())
         }
         "insert" => {
             let document = one(command, "documents")?;
             let id = element(document, "_id").map(|id| value_of(&id)).transpose()?;
             let mut fields = Fields::new();
             push(document, "", false, &mut fields)?;
-            (Change::Insert, id.map(|id| (KEY.to_owned(), id)).into_iter().collect(), fields)
+            (Verb::Insert, id.map(|id| (KEY.to_owned(), id)).into_iter().collect(), fields)
         }
         "update" => {
             let update = one(command, "updates")?;
             let within = |name| element(update, name).and_then(|field| field.document());
-            let (change, fields) = changed(within("u"))?;
-            (change, by(within("q"))?, fields)
+            let (verb, fields) = changed(within("u"))?;
+            (verb, by(within("q"))?, fields)
         }
         "delete" => {
             let filter = element(one(command, "deletes")?, "q").and_then(|field| field.document());
-            (Change::Delete, by(filter)?, Vec::new())
+            (Verb::Delete, by(filter)?, Vec::new())
         }
         _ => return Err(NONE),
     };
-    Ok(statement(&change, &table, by, fields))
+    told(verb, columns, table, by, fields)
 }
 
 const NONE: &str = "not a find, insert, update or delete";
@@ -62,20 +63,20 @@ fn one<'a>(command: &Command<'a>, list: &str) -> Result<&'a [u8], &'static str> 
 }
 
 /// What an update does: a document in place of the one that is there, or `$set` and `$inc`.
-fn changed(update: Option<&[u8]>) -> Result<(Change, Fields), &'static str> {
+fn changed(update: Option<&[u8]>) -> Result<(Verb, Fields), &'static str> {
     const OTHER: &str = "a change of a document other than $set and $inc";
     let update = update.ok_or(OTHER)?;
     let mut fields = Fields::new();
     if !elements(update).any(|field| field.name.starts_with(b"$")) {
         push(update, "", false, &mut fields)?;
-        return Ok((Change::Put, fields));
+        return Ok((Verb::Put, fields));
     }
     for operator in elements(update) {
         let is_added = operator.name == b"$inc";
         let document = operator.document().filter(|_| is_added || operator.name == b"$set").ok_or(OTHER)?;
         push(document, "", is_added, &mut fields)?;
     }
-    Ok((Change::Update, fields))
+    Ok((Verb::Update, fields))
 }
 
 /// The fields that a filter compares.

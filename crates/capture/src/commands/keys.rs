@@ -1,65 +1,71 @@
 //! Commands of Redis, Valkey and memcached.
 
-use super::statement::{Change, Fields, KEY, Translated, VALUE, name, statement};
+use super::{Fields, Translated, name};
 use crate::forms::Value;
+use crate::rows::{KEY, VALUE, Verb, told};
+use kurabe_protocol::command::Command;
 
 /// The collection of keys that have no name of several.
 const KEYS: &str = "keys";
 /// From so many characters on, a key of hexadecimal digits alone is no name.
 const TOKEN: usize = 16;
 
-/// A command with the words behind it. Those of Redis are in capitals.
-pub(super) fn translate(command: &str, words: &[&[u8]]) -> Translated {
+/// A command on the row of one key.
+pub(super) fn translate(command: &Command<'_>) -> Translated {
+    let (words, command): (Vec<&[u8]>, _) = (command.words().collect(), command.name());
     let word = |at: usize| words.get(at).copied().unwrap_or_default();
     let value = |bytes: &[u8], is_added: bool| (VALUE.to_owned(), text(bytes), is_added);
     let last = words.last().copied().unwrap_or_default();
     let only =
         |words_of_one: usize| if words.len() > words_of_one { Err("several keys at once") } else { Ok(()) };
-    let get = || Change::Get(vec![VALUE.to_owned()]);
-    let (key, change, fields) = match command {
-        "GET" | "GETEX" | "mg" => (word(0), get(), Vec::new()),
+    let mut columns = Vec::new();
+    let (key, verb, fields) = match command {
+        "GET" | "GETEX" | "HGETALL" | "mg" => (word(0), Verb::Select, Vec::new()),
         "MGET" | "get" | "gets" => {
             only(1)?;
-            (word(0), get(), Vec::new())
+            (word(0), Verb::Select, Vec::new())
         }
         "gat" | "gats" => {
             only(2)?;
-            (last, get(), Vec::new())
+            (last, Verb::Select, Vec::new())
         }
         "SET" if words.iter().skip(2).any(|word| word.eq_ignore_ascii_case(b"XX")) => {
-            (word(0), Change::Update, vec![value(word(1), false)])
+            (word(0), Verb::Update, vec![value(word(1), false)])
         }
-        "SET" | "SETNX" | "GETSET" => (word(0), Change::Put, vec![value(word(1), false)]),
+        "SET" | "SETNX" | "GETSET" => (word(0), Verb::Put, vec![value(word(1), false)]),
         "MSET" | "SETEX" | "PSETEX" | "set" | "add" | "cas" | "ms" => {
             only(if command == "MSET" { 2 } else { usize::MAX })?;
-            (word(0), Change::Put, vec![value(last, false)])
+            (word(0), Verb::Put, vec![value(last, false)])
         }
-        "replace" => (word(0), Change::Update, vec![value(last, false)]),
+        "replace" => (word(0), Verb::Update, vec![value(last, false)]),
         "DEL" | "UNLINK" | "GETDEL" => {
             only(1)?;
-            (word(0), Change::Delete, Vec::new())
+            (word(0), Verb::Delete, Vec::new())
         }
-        "delete" | "md" => (word(0), Change::Delete, Vec::new()),
-        "INCR" | "DECR" | "ma" => (word(0), Change::Update, vec![value(b"1", true)]),
+        "delete" | "md" => (word(0), Verb::Delete, Vec::new()),
+        "INCR" | "DECR" | "ma" => (word(0), Verb::Update, vec![value(b"1", true)]),
         "INCRBY" | "DECRBY" | "INCRBYFLOAT" | "incr" | "decr" => {
-            (word(0), Change::Update, vec![value(word(1), true)])
+            (word(0), Verb::Update, vec![value(word(1), true)])
         }
         "HGET" | "HMGET" => {
             let names = words.iter().skip(1).map(|word| field(word));
-            (word(0), Change::Get(names.collect::<Result<_, _>>()?), Vec::new())
+            columns = names.collect::<Result<_, _>>()?;
+            (word(0), Verb::Select, Vec::new())
         }
-        "HGETALL" => (word(0), Change::Get(Vec::new()), Vec::new()),
         "HSET" | "HMSET" | "HSETNX" => {
-            (word(0), Change::Put, written(words.get(1..).unwrap_or_default(), false)?)
+            (word(0), Verb::Put, written(words.get(1..).unwrap_or_default(), false)?)
         }
         "HINCRBY" | "HINCRBYFLOAT" => {
-            (word(0), Change::Update, written(words.get(1..).unwrap_or_default(), true)?)
+            (word(0), Verb::Update, written(words.get(1..).unwrap_or_default(), true)?)
         }
         other => return Err(why_not(other)),
     };
     let key = std::str::from_utf8(key).ok().filter(|key| !key.is_empty()).ok_or("a key that is no text")?;
     let (table, id) = divided(key);
-    Ok(statement(&change, &table, vec![(KEY.to_owned(), id)], fields))
+    if verb == Verb::Select && columns.is_empty() && command != "HGETALL" {
+        columns.push(VALUE.to_owned());
+    }
+    told(verb, columns, table, vec![(KEY.to_owned(), id)], fields)
 }
 
 /// The fields of a hash with their values.

@@ -1,53 +1,58 @@
-//! Requests of stores of keys and of documents, in the words of statements: `GET session:17` is `GET value FROM session WHERE id = $1`.
-//! [`plain`](crate::plain) reads these as it reads SQL, so that the rest of a model is the same for all.
+//! Requests of stores of keys and of documents as statements on the rows of a table: `GET session:17` reads the row of `session` with the
+//! key 17, so that the rest of a model is the same for all.
 
 mod documents;
 mod keys;
-mod statement;
 
+use crate::forms::Value;
 use crate::record::{Request, Value as Bytes};
-use kurabe_wire::mongodb;
-use kurabe_wire::statement::is_setup_command;
-pub(crate) use statement::{KEY, Translated};
+use crate::rows::{KEY, Plain};
+use kurabe_protocol::call::{Call, Language};
 
-/// Commands that begin and end transactions.
-const TRANSACTION: [&str; 5] = ["DISCARD", "EXEC", "MULTI", "UNWATCH", "WATCH"];
+/// A request as a statement, with its values; or why it is none.
+pub(crate) type Translated = Result<(Plain, Vec<Value>), &'static str>;
+/// The fields that are written, each with its value, and whether that is added.
+type Fields = Vec<(String, Value, bool)>;
 
 /// Whether the requests of a protocol are no statements, and can be told as such.
 pub(crate) fn are_told(protocol: &str) -> bool {
-    ["redis", "valkey", "memcached", "mongodb"].contains(&protocol)
-}
-
-/// Whether a command of Redis or memcached sets up a connection or a transaction.
-pub(crate) fn is_setup(text: &str) -> bool {
-    is_setup_command(text) || TRANSACTION.contains(&text.split(' ').next().unwrap_or_default())
+    matches!(Language::of_scheme(protocol), Language::Commands | Language::Documents)
 }
 
 /// A request as a statement.
-pub(crate) fn translate(protocol: &str, text: &str, request: &Request) -> Translated {
-    if request.cut || request.parameters.iter().any(|one| one.value == Bytes::Dropped) {
-        return Err("it was recorded without its values");
+pub(crate) fn translate(call: Option<&Call<'_>>, request: &Request) -> Translated {
+    let call =
+        call.filter(|_| !request.cut && request.parameters.iter().all(|one| one.value != Bytes::Dropped));
+    match call {
+        Some(Call::Document(command)) => documents::translate(command),
+        Some(Call::Command(command)) => keys::translate(command),
+        _ => Err("it was recorded without its values"),
     }
-    if protocol == "mongodb" {
-        let command = mongodb::command(&request.parameters).ok_or("its document was not recorded")?;
-        return documents::translate(&command);
-    }
-    let words: Vec<&[u8]> = request.parameters.iter().map(|one| one.bytes().unwrap_or_default()).collect();
-    keys::translate(text.split(' ').next().unwrap_or_default(), &words)
+}
+
+/// A name that a collection and a field may have: in lower case, and with underscores for other characters.
+fn name(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+    let name: String = text.chars().map(plain).take(38).collect();
+    let name = name.trim_matches('_');
+    let begins_well = name.starts_with(|c: char| c.is_ascii_lowercase()) && name != KEY;
+    if begins_well { name.to_owned() } else { format!("x_{name}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forms::Value;
     use crate::record::Parameter;
     use kurabe_protocol::mongodb::bson;
     use kurabe_protocol::mongodb::command::plain;
     use kurabe_wire::registry::of_scheme;
     use kurabe_wire::view::{Event, Exchange};
 
+    /// A statement as it is shown, with its values.
+    type Shown = Result<(String, Vec<Value>), &'static str>;
+
     /// What a client's bytes are as statements, by the view of the protocol.
-    fn told(protocol: &str, sent: &[u8]) -> Vec<Translated> {
+    fn told(protocol: &str, sent: &[u8]) -> Vec<Shown> {
         let mut view = (of_scheme(protocol).unwrap().view)();
         let mut events = Vec::new();
         view.sent(sent, std::time::Instant::now(), &mut events);
@@ -57,11 +62,15 @@ mod tests {
             _ => None,
         });
         let told = exchanges.map(|exchange| {
-            let Exchange { text, parameters, cut, .. } = *exchange;
-            let request = Request { parameters, cut, ..Request::default() };
-            translate(protocol, &text, &request)
+            let Exchange { parameters, cut, .. } = *exchange;
+            translated(protocol, &Request { parameters, cut, ..Request::default() })
         });
         told.collect()
+    }
+
+    fn translated(protocol: &str, request: &Request) -> Shown {
+        let call = Language::of_scheme(protocol).call("", &request.parameters);
+        translate(call.as_ref(), request).map(|(plain, values)| (plain.text(), values))
     }
 
     fn text(text: &str) -> Value {
@@ -70,31 +79,27 @@ mod tests {
 
     #[test]
     fn commands_on_one_key_are_statements_on_a_row_and_others_say_why_not() {
-        let get = "GET value FROM session WHERE id = $1";
-        let put = "PUT INTO session (id, value) VALUES ($1, $2)";
+        let get = "GET value FROM session WHERE id = ?";
+        let put = "PUT INTO session (id, value) VALUES (?)";
         for (line, statement, values) in [
             ("GET session:17", get, vec![Value::Int(17)]),
             ("GET session:0a1f", get, vec![text("0a1f")]),
             ("SETEX session:17 60 abc", put, vec![Value::Int(17), text("abc")]),
             (
                 "SET session:17 abc XX",
-                "UPDATE session SET value = $1 WHERE id = $2",
+                "UPDATE session SET value = ? WHERE id = ?",
                 vec![text("abc"), Value::Int(17)],
             ),
-            ("DEL cart:17:item:5", "DELETE FROM cart_item WHERE id = $1", vec![text("17:5")]),
+            ("DEL cart:17:item:5", "DELETE FROM cart_item WHERE id = ?", vec![text("17:5")]),
             (
                 "INCR user17",
-                "UPDATE user SET value = value + $1 WHERE id = $2",
+                "UPDATE user SET value = value + ? WHERE id = ?",
                 vec![text("1"), Value::Int(17)],
             ),
-            ("HMGET user:7 Name city", "GET name, city FROM user WHERE id = $1", vec![Value::Int(7)]),
-            ("HGETALL user:bob", "GET * FROM user WHERE id = $1", vec![text("bob")]),
-            (
-                "HSET user:7 name x",
-                "PUT INTO user (id, name) VALUES ($1, $2)",
-                vec![Value::Int(7), text("x")],
-            ),
-            ("GET hits", "GET value FROM keys WHERE id = $1", vec![text("hits")]),
+            ("HMGET user:7 Name city", "GET name, city FROM user WHERE id = ?", vec![Value::Int(7)]),
+            ("HGETALL user:bob", "GET * FROM user WHERE id = ?", vec![text("bob")]),
+            ("HSET user:7 name x", "PUT INTO user (id, name) VALUES (?)", vec![Value::Int(7), text("x")]),
+            ("GET hits", "GET value FROM keys WHERE id = ?", vec![text("hits")]),
         ] {
             let told = told("redis", format!("{line}\r\n").as_bytes());
             assert_eq!(told, [Ok((statement.to_owned(), values))], "{line}");
@@ -117,11 +122,11 @@ mod tests {
         assert_eq!(
             found,
             [
-                "PUT INTO user (id, value) VALUES ($1, $2)",
-                "GET value FROM user WHERE id = $1",
-                "UPDATE user SET value = $1 WHERE id = $2",
-                "DELETE FROM user WHERE id = $1",
-                "UPDATE n SET value = value + $1 WHERE id = $2",
+                "PUT INTO user (id, value) VALUES (?)",
+                "GET value FROM user WHERE id = ?",
+                "UPDATE user SET value = ? WHERE id = ?",
+                "DELETE FROM user WHERE id = ?",
+                "UPDATE n SET value = value + ? WHERE id = ?",
             ]
         );
     }
@@ -137,44 +142,44 @@ mod tests {
             push_fields(&mut document, &mut rest, &mut values);
             bson::end(&mut document, 0);
             let parameters = vec![Parameter::of(bson::DOCUMENT.into(), true, document)];
-            translate("mongodb", "", &Request { parameters, ..Request::default() })
+            translated("mongodb", &Request { parameters, ..Request::default() })
         };
         let ints = |values: &[i64]| values.iter().map(|n| Value::Int(*n)).collect::<Vec<_>>();
         for (line, values, statement, kept) in [
             (
                 r#"find items {"filter": {"_id": ?}, "limit": ?}"#,
                 &[7, 1][..],
-                "GET * FROM items WHERE id = $1",
+                "GET * FROM items WHERE id = ?",
                 &[7][..],
             ),
             (
                 r#"find items {"filter": {"shopCity": ?}, "projection": {"a": ?, "_id": ?}}"#,
                 &[7, 1, 0],
-                "GET a FROM items WHERE shopcity = $1",
+                "GET a FROM items WHERE shopcity = ?",
                 &[7],
             ),
             (
                 r#"insert items {"documents": [{"_id": ?, "at": {"n": ?}}], "ordered": ?}"#,
                 &[7, 8, 1],
-                "INSERT INTO items (id, at_n) VALUES ($1, $2)",
+                "INSERT INTO items (id, at_n) VALUES (?)",
                 &[7, 8],
             ),
             (
                 r#"update items {"updates": [{"q": {"_id": ?}, "u": {"$inc": {"n": ?}, "$set": {"b": ?}}}]}"#,
                 &[7, 8, 9],
-                "UPDATE items SET n = n + $1, b = $2 WHERE id = $3",
+                "UPDATE items SET n = n + ?, b = ? WHERE id = ?",
                 &[8, 9, 7],
             ),
             (
                 r#"update items {"updates": [{"q": {"_id": ?}, "u": {"b": ?}, "upsert": ?}]}"#,
                 &[7, 8, 1],
-                "PUT INTO items (id, b) VALUES ($1, $2)",
+                "PUT INTO items (id, b) VALUES (?)",
                 &[7, 8],
             ),
             (
                 r#"delete items {"deletes": [{"q": {"_id": ?}, "limit": ?}]}"#,
                 &[7, 1],
-                "DELETE FROM items WHERE id = $1",
+                "DELETE FROM items WHERE id = ?",
                 &[7],
             ),
         ] {

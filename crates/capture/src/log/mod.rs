@@ -15,8 +15,8 @@ use crate::secrets::Tables;
 use crate::tape::{Tape, Taped, Totals};
 use entry::{Entry, KEPT, Log, What};
 use kurabe_core::{Error, Result, sort};
+use kurabe_protocol::sql::Dialect;
 use kurabe_wire::registry::Protocol;
-use kurabe_wire::statement::Dialect;
 use kurabe_wire::view::{Event, Exchange, Parameter};
 use lines::Lines;
 use std::collections::HashMap;
@@ -46,8 +46,8 @@ pub fn record(
     let from = input.path.clone();
     let lines = Lines::new(input)?;
     let (mut log, dialect): (Box<dyn Log>, _) = match about.protocol.as_str() {
-        "mysql" | "mariadb" => (mysql::open(lines)?, Dialect::Mysql),
-        _ => (Box::new(postgres::Postgres::new(lines)?), Dialect::Postgres),
+        "mysql" | "mariadb" => (mysql::open(lines)?, Dialect::MYSQL),
+        _ => (Box::new(postgres::Postgres::new(lines)?), Dialect::POSTGRES),
     };
     // The database of a session may be unknown that began before the log.
     let is_wanted =
@@ -208,7 +208,7 @@ impl Written {
         exchange.cut |= needs_data(&exchange.text);
         self.cut += u64::from(exchange.cut);
         let is_call = exchange.text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("call "));
-        self.calls += u64::from(is_call && self.dialect == Dialect::Mysql);
+        self.calls += u64::from(is_call && self.dialect == Dialect::MYSQL);
     }
 
     /// What is missing, or too much, for the user.

@@ -1,7 +1,6 @@
 //! The state of a session's transaction, which a log does not say, from what the session asked.
 
-use kurabe_protocol::sql::{Statement, Token};
-use kurabe_wire::statement::Dialect;
+use kurabe_protocol::sql::{Dialect, Statement, Token};
 use kurabe_wire::view::{Exchange, Step, Transaction};
 
 /// MySQL's code of an error that ends the transaction: a deadlock.
@@ -19,11 +18,11 @@ impl Followed {
     /// The state after a request.
     pub(super) fn after(&mut self, exchange: &Exchange, dialect: Dialect) -> Transaction {
         let before = self.state.unwrap_or(Transaction::None);
-        let statement = Statement::read(&exchange.text, dialect.sql());
+        let statement = Statement::read(&exchange.text, dialect);
         let next = match &exchange.error {
             _ if exchange.step == Step::Prepare => before,
             // Other errors do not end a transaction of MySQL.
-            Some(error) if dialect == Dialect::Mysql => {
+            Some(error) if dialect == Dialect::MYSQL => {
                 if error == DEADLOCK {
                     Transaction::None
                 } else {
@@ -36,7 +35,7 @@ impl Followed {
                 _ => Transaction::Failed,
             },
             None => {
-                let manual = (dialect == Dialect::Mysql).then(|| autocommit(&exchange.text)).flatten();
+                let manual = (dialect == Dialect::MYSQL).then(|| autocommit(&exchange.text)).flatten();
                 if let Some(is_on) = manual {
                     self.is_manual = !is_on;
                     // To switch it on commits.
@@ -53,7 +52,7 @@ impl Followed {
 
     /// The state after one statement that was executed.
     fn step(&self, before: Transaction, tokens: &[Token<'_>], dialect: Dialect) -> Transaction {
-        let is_mysql = dialect == Dialect::Mysql;
+        let is_mysql = dialect == Dialect::MYSQL;
         let words: Vec<String> = tokens
             .iter()
             .skip_while(|one| one.is_mark('('))
@@ -103,7 +102,7 @@ mod tests {
         use Transaction::{Failed, None as No, Open};
         let cases: &[Case<'_>] = &[
             (
-                Dialect::Postgres,
+                Dialect::POSTGRES,
                 &[
                     ("BEGIN; UPDATE t SET a = 'x;y'; COMMIT;", "", No),
                     ("/* a */ begin", "", Open),
@@ -119,7 +118,7 @@ mod tests {
                 ],
             ),
             (
-                Dialect::Mysql,
+                Dialect::MYSQL,
                 &[
                     ("SET NAMES utf8mb4", "", No),
                     ("SET @@session.autocommit = 0", "", No),

@@ -2,8 +2,8 @@
 
 use super::writer::{Writer, quoted, toml};
 use crate::draws::{Draw, Order};
-use crate::forms::Value;
-use crate::plain::{Expr, Verb};
+use crate::forms::{Form, Value};
+use crate::rows::{Expr, Verb};
 use crate::show::Kind;
 use crate::units::Node;
 use crate::variables::{Plan, Source, Use, Variable};
@@ -58,9 +58,8 @@ impl Writer<'_> {
         let mut found: Option<KeyOf> = None;
         for statement in plan.statements.values() {
             let Some((simple, values)) = self.simple(statement) else {
-                let text =
-                    self.analysis.forms.get(statement.form).map(|form| form.key().to_ascii_lowercase());
-                let inserts = text.is_some_and(|text| text.trim_start().starts_with("insert"));
+                let form = self.analysis.forms.get(statement.form);
+                let inserts = form.is_some_and(Form::inserts);
                 if statement.values.iter().flatten().any(|one| *one == Use::Variable(variable)) {
                     let found = found.get_or_insert_default();
                     found.is_inserted |= inserts;

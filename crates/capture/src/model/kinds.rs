@@ -1,6 +1,6 @@
 //! The kinds of units that become transactions of a model.
 
-use crate::show::{Analysis, Call, Kind, Sample};
+use crate::show::{Analysis, Kind, Occurrence, Sample};
 use crate::units::{Node, What, flatten};
 use kurabe_core::sort;
 use std::collections::BTreeMap;
@@ -55,6 +55,6 @@ pub(super) fn chosen(analysis: &Analysis) -> Vec<Kind> {
     kept
 }
 
-fn single(sample: &Sample, call: &Call) -> Sample {
+fn single(sample: &Sample, call: &Occurrence) -> Sample {
     Sample { calls: vec![(0, call.clone())], counts: Vec::new(), ..*sample }
 }

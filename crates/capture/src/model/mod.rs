@@ -10,7 +10,8 @@ mod writer;
 
 use crate::commands;
 use crate::file::About;
-use crate::plain::{self, Plain};
+use crate::plain;
+use crate::rows::Plain;
 use crate::show::{Kind, analyse};
 use crate::units::{Node, What, flatten};
 use crate::variables::{Plan, plan};
@@ -23,7 +24,6 @@ use numbers::number;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use steps::reads;
 use tables::ROWS;
 use writer::{NUMBER, Writer, list, quoted};
 
@@ -200,18 +200,10 @@ impl Writer<'_> {
 
     /// A name by its first statement that writes, else by its first.
     fn name(&mut self, kind: &Kind) -> String {
-        let text =
-            |place: &usize| self.analysis.shown.statements.get(*place).map_or("", |one| one.text.as_str());
+        let does = |place: &usize| self.analysis.shown.statements.get(*place).map(|one| &one.does);
         let places = flatten(&kind.nodes);
-        let chosen = places.iter().find(|place| !reads(text(place))).or(places.first());
-        let words: Vec<String> = text(chosen.unwrap_or(&0))
-            .split(|c: char| !c.is_alphanumeric() && c != '_')
-            .filter(|word| word.chars().any(|c| c.is_ascii_alphanumeric()))
-            .map(str::to_lowercase)
-            .collect();
-        let table = words.iter().position(|word| ["from", "into", "update", "join"].contains(&word.as_str()));
-        let table = table.and_then(|place| words.get(place + 1)).map_or("", String::as_str);
-        let name = format!("{}-{table}", words.first().map_or("statement", String::as_str));
+        let writes = places.iter().find(|place| does(place).is_some_and(|does| does.writes));
+        let name = writes.or(places.first()).and_then(does).map_or("statement-", |does| &does.name);
         let name: String =
             name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(34).collect();
         let name = name.trim_matches('-').to_owned();
@@ -281,10 +273,12 @@ impl Writer<'_> {
         indent: usize,
         writes: &mut bool,
     ) -> Vec<String> {
-        let text = self.analysis.shown.statements.get(place).map(|one| one.text.clone()).unwrap_or_default();
+        let asked = self.analysis.shown.statements.get(place);
         let step = match plan.statements.get(&node) {
             None => Err("its values were not recorded, or are bulk data"),
-            Some(statement) => self.step(statement, &text, plan).map(|step| (step, statement.pause_ns)),
+            Some(statement) => self
+                .step(statement, asked.map_or("", |one| &one.text), plan)
+                .map(|step| (step, statement.pause_ns)),
         };
         match step {
             Err(why) => {
@@ -293,7 +287,7 @@ impl Writer<'_> {
             }
             Ok((step, pause_ns)) => {
                 self.carried.insert(place);
-                *writes |= !reads(&text);
+                *writes |= asked.is_some_and(|one| one.does.writes);
                 let pad = " ".repeat(indent);
                 let mut steps = vec![format!("{pad}{step},\n")];
                 if kind.transaction && pause_ns >= PAUSE {

@@ -10,16 +10,11 @@ use kurabe_core::units::count;
 impl Writer<'_> {
     /// What is not in the model, by share of time.
     pub(super) fn notes(&self, shown: &Shown) -> Vec<String> {
-        let is_control = |text: &str| {
-            let first = text.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
-            ["begin", "start", "commit", "end", "rollback", "abort", "multi", "exec", "discard"]
-                .contains(&first.to_ascii_lowercase().as_str())
-        };
         let mut lost: Vec<(f64, String)> = Vec::new();
         let mut setup = 0.0;
         for (place, statement) in shown.statements.iter().enumerate() {
             if statement.setup {
-                if !is_control(&statement.text) {
+                if statement.does.transaction.is_none() {
                     setup += statement.share;
                 }
                 continue;

@@ -1,8 +1,7 @@
 //! The values of all statements of a model together: keys that are no numbers become numbers, and a column has one type.
 
-use crate::commands::KEY;
 use crate::forms::Value;
-use crate::plain::{Expr, Plain, Verb};
+use crate::rows::{KEY, Plain, Verb};
 use crate::show::Kind;
 use kurabe_stats::mix;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,14 +21,17 @@ struct Seen<'a> {
 /// Gives keys numbers, unless all are numbers from 0 to `most`; makes a text of each value of a column that has others than
 /// numbers. Gives the mean lengths of texts.
 pub(super) fn number(kinds: &mut [Kind], simple: &[Option<Plain>], most: i64) -> Lengths {
-    let slots: Vec<HashMap<usize, Column>> =
-        simple.iter().map(|one| one.as_ref().map(slots).unwrap_or_default()).collect();
+    let columns_of = |plain: &Plain| -> Vec<Column> {
+        plain.columns_of_values().into_iter().map(|column| (plain.table.clone(), column)).collect()
+    };
+    let slots: Vec<Vec<Column>> =
+        simple.iter().map(|one| one.as_ref().map(columns_of).unwrap_or_default()).collect();
     let mut columns: BTreeMap<Column, Vec<Seen<'_>>> = BTreeMap::new();
     let calls = kinds.iter_mut().flat_map(|kind| &mut kind.samples).flat_map(|sample| &mut sample.calls);
     for (_, call) in calls {
         let Some((form, slots)) = call.form.and_then(|form| Some((form, slots.get(form)?))) else { continue };
         for (slot, value) in call.values.iter_mut().enumerate() {
-            if let Some(column) = slots.get(&slot) {
+            if let Some(column) = slots.get(slot) {
                 columns.entry(column.clone()).or_default().push(Seen { at: call.at, form, value });
             }
         }
@@ -87,14 +89,4 @@ fn number_keys(seen: &mut [Seen<'_>], simple: &[Option<Plain>]) {
     for one in seen {
         *one.value = Value::Int(numbers.get(one.value).copied().unwrap_or(0));
     }
-}
-
-/// The columns of a statement's values, by their slots.
-fn slots(plain: &Plain) -> HashMap<usize, Column> {
-    let sets = plain.sets.iter().filter_map(|(column, expr)| match expr {
-        Expr::Slot(slot) | Expr::Changed(_, slot) => Some((*slot, column)),
-        Expr::Now => None,
-    });
-    let by = plain.by.iter().map(|(column, slot)| (*slot, column));
-    sets.chain(by).map(|(slot, column)| (slot, (plain.table.clone(), column.clone()))).collect()
 }

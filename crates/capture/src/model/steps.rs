@@ -3,9 +3,9 @@
 use super::writer::{Field, NUMBER, Writer, list, quoted};
 use crate::draws::Draw;
 use crate::forms::{Piece, Value};
-use crate::plain::{Expr, Plain, Verb};
+use crate::rows::{Expr, Plain, Verb};
 use crate::variables::{self, Plan, Source, Use};
-use kurabe_protocol::sql::{Dialect, Statement};
+use kurabe_protocol::sql::{Dialect, Statement, first_word};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -16,12 +16,10 @@ impl Writer<'_> {
         text: &str,
         plan: &Plan,
     ) -> std::result::Result<String, &'static str> {
-        const WORDS: [&str; 10] =
-            ["get", "put", "select", "insert", "update", "delete", "with", "values", "table", "replace"];
-        let first: String =
-            text.trim_start_matches('(').chars().take_while(char::is_ascii_alphabetic).collect();
-        let first = first.to_ascii_lowercase();
-        if !WORDS.contains(&first.as_str()) {
+        const WORDS: [&str; 8] =
+            ["select", "insert", "update", "delete", "with", "values", "table", "replace"];
+        let first = first_word(text, Dialect::ANY).unwrap_or_default().to_ascii_lowercase();
+        if !self.is_told() && !WORDS.contains(&first.as_str()) {
             return Err(match first.as_str() {
                 "copy" | "load" => "bulk data",
                 "declare" | "fetch" | "close" | "move" => "a cursor",
@@ -310,13 +308,6 @@ impl Plan {
             Use::Text(_) => None,
         }
     }
-}
-
-/// Whether a statement only reads, as far as its words say. Those of stores of keys and documents begin with `GET`.
-pub(super) fn reads(text: &str) -> bool {
-    let statement = Statement::read(text, Dialect::ANY);
-    let is_get = statement.first().is_some_and(|first| first.eq_ignore_ascii_case("get"));
-    is_get || statement.reads() && !statement.locks()
 }
 
 /// Refuses what the language of workloads would read as a variable or a collection.

@@ -1,10 +1,9 @@
 //! The tables of a model: their keys and fields, as far as statements say.
 
 use super::writer::{Field, NUMBER, Table, Writer, list, quoted};
-use crate::commands::KEY;
 use crate::draws::Draw;
 use crate::forms::Value;
-use crate::plain::{Expr, Plain};
+use crate::rows::{Expr, KEY, Plain};
 use crate::show::Kind;
 use crate::units::{Leaf, leaves};
 use crate::variables::{Plan, Source, Use};

@@ -2,7 +2,7 @@
 
 use super::numbers::Lengths;
 use crate::forms::Value;
-use crate::plain::Plain;
+use crate::rows::Plain;
 use crate::show::Analysis;
 use crate::variables::{Statement, Use};
 use std::collections::{BTreeMap, BTreeSet};

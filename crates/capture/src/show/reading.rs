@@ -1,21 +1,23 @@
 //! Reads a capture once: kinds of statements and of units of work, with samples of their values. Memory does not depend on
 //! its length.
 
+use super::does::{Does, Transaction as Changes};
 use super::spread::Requests;
 use super::steps::{n_plus_one, steps};
-use super::work::{Call, Kind, Live, Work, cost};
+use super::work::{Kind, Live, Occurrence, Work, cost};
 use super::{COURSE, Course, Shown, SpreadLoop, Statement, Unit};
 use crate::Values;
 use crate::commands;
 use crate::file::{self, About};
-use crate::forms::{Form, Value};
+use crate::forms::{Form, Value, values_of};
 use crate::record::{Record, Request};
 use crate::units::{flatten, renumber};
 use kurabe_core::Result;
 use kurabe_core::sort;
+use kurabe_protocol::call::{Call, Language};
+use kurabe_protocol::command::Command;
 use kurabe_stats::histogram::Histogram;
-use kurabe_wire::statement::Dialect;
-use kurabe_wire::statement::{fingerprint, is_setup};
+use kurabe_wire::statement::fingerprint;
 use kurabe_wire::view::{Step, Transaction};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use std::collections::{BTreeMap, HashMap};
@@ -49,10 +51,14 @@ struct Reading {
     times: Vec<Histogram>,
     /// Each template as a form, by its number, and the place of the first form that is the same.
     formed: HashMap<u64, (usize, Form)>,
-    /// Of commands that are told as statements: their texts, by the template's number.
-    told: Option<HashMap<u64, String>>,
+    /// Of calls that are no statements: their texts, by the template's number.
+    texts: HashMap<u64, String>,
+    /// Whether commands on keys and documents become statements, where they can.
+    tells: bool,
     /// The first lines of scripts of Redis, by their checksums.
     scripts: HashMap<String, String>,
+    /// Of executions of these, by the places of their kinds: the command, the checksum and the pattern of the key.
+    executed: HashMap<usize, [String; 3]>,
     by_form: HashMap<String, usize>,
     forms: Vec<Form>,
     sent: Sent,
@@ -104,16 +110,11 @@ type Formed = (usize, Vec<Value>);
 
 /// Reads a capture with samples of the values. `tells`: commands on keys and documents become statements, where they can.
 pub(crate) fn analyse(path: &Path, tells: bool) -> Result<Analysis> {
-    let mut reading = Reading { told: tells.then(HashMap::new), ..Reading::default() };
+    let mut reading = Reading { tells, ..Reading::default() };
     let (about, ending) = file::read(path, |about, record| reading.take(about, record))?;
     reading.shown.about = about;
     reading.shown.ending = ending;
     Ok(reading.end())
-}
-
-/// The dialect of a capture.
-fn dialect(about: &About) -> Dialect {
-    Dialect::of_scheme(&about.protocol)
 }
 
 impl Reading {
@@ -126,13 +127,14 @@ impl Reading {
                 connections.most_open = connections.most_open.max(self.open.len() as u64);
             }
             Record::Statement { number, template } => {
-                if let Some(told) = self.told.as_mut().filter(|_| commands::are_told(&about.protocol)) {
-                    told.insert(number, template);
+                let Some(dialect) = Language::of_scheme(&about.protocol).sql() else {
+                    self.texts.insert(number, template);
                     return;
-                }
-                let kind = self.kind(fingerprint(&template), about);
+                };
+                let text = fingerprint(&template);
+                let kind = self.kind(&text, || Does::read(&Call::Sql(&text, dialect)));
                 self.kinds.insert(number, kind);
-                let form = Form::of(&template, dialect(about));
+                let form = Form::of(&template, dialect);
                 let place = self.form(&form).filter(|_| self.formed.len() < 4 * FORMS);
                 self.formed.extend(place.map(|place| (number, (place, form))));
             }
@@ -154,7 +156,7 @@ impl Reading {
 
     /// The place of a form, if there are not too many.
     fn form(&mut self, form: &Form) -> Option<usize> {
-        let key = form.key();
+        let key = form.key.clone();
         let is_kept = self.forms.len() < FORMS && form.values_in_it() <= LONG;
         self.by_form.get(&key).copied().or_else(|| {
             is_kept.then(|| {
@@ -166,71 +168,74 @@ impl Reading {
     }
 
     /// The place of a kind of statement.
-    fn kind(&mut self, text: String, about: &About) -> usize {
+    fn kind(&mut self, text: &str, does: impl FnOnce() -> Does) -> usize {
         let is_full = self.shown.statements.len() >= STATEMENTS;
-        let text =
-            if is_full && !self.by_text.contains_key(&text) { "(other statements)".to_owned() } else { text };
-        if let Some(place) = self.by_text.get(&text) {
+        let text = if is_full && !self.by_text.contains_key(text) { "(other statements)" } else { text };
+        if let Some(place) = self.by_text.get(text) {
             return *place;
         }
         let place = self.shown.statements.len();
-        // `SET` of Redis writes a value.
-        let dialect = dialect(about);
-        let setup =
-            if dialect == Dialect::Commands { commands::is_setup(&text) } else { is_setup(&text, dialect) };
-        let lower = text.to_ascii_lowercase();
-        let is_one_of = |words: &[&str]| setup && words.iter().any(|word| lower.starts_with(word));
-        self.shown.statements.push(Statement {
-            setup,
-            begins: is_one_of(&["begin", "start", "multi"]),
-            rolls_back: is_one_of(&["rollback", "abort", "discard"]),
-            text: text.clone(),
-            ..Statement::default()
-        });
+        let does = does();
+        let setup = does.is_setup;
+        self.shown.statements.push(Statement { setup, does, text: text.to_owned(), ..Statement::default() });
         self.times.push(Histogram::new());
-        self.by_text.insert(text, place);
+        self.by_text.insert(text.to_owned(), place);
         place
     }
 
     /// What a request does: the place of its kind, and its form and values, if these are known.
     fn done(&mut self, request: &Request, about: &About) -> Option<(usize, Option<Formed>)> {
-        let Some(told) = self.told.as_ref().filter(|_| commands::are_told(&about.protocol)) else {
-            let place = self.kinds.get(&request.statement).copied()?;
-            let place = self.script(place, request, about).unwrap_or(place);
-            let formed = self.formed.get(&request.statement).filter(|_| !request.cut);
-            return Some((place, formed.map(|(form, own)| (*form, own.values(request, dialect(about))))));
-        };
-        let text = told.get(&request.statement)?.clone();
-        match commands::translate(&about.protocol, &text, request) {
-            Ok((text, values)) => {
-                let form = self.form(&Form::of(&text, Dialect::Postgres));
-                Some((self.kind(fingerprint(&text), about), form.map(|form| (form, values))))
-            }
-            Err(why) => {
-                let place = self.kind(text, about);
-                self.shown.statements.get_mut(place)?.why_not.get_or_insert(why);
-                Some((place, None))
-            }
+        let number = request.statement;
+        let language = Language::of_scheme(&about.protocol);
+        if language.sql().is_some() {
+            let place = self.kinds.get(&number).copied()?;
+            let formed = self.formed.get(&number).filter(|_| !request.cut);
+            return Some((place, formed.map(|(form, own)| (*form, own.values(request)))));
         }
+        let text = self.texts.get(&number)?.clone();
+        let call = language.call("", &request.parameters);
+        let does = || call.as_ref().map(Does::read).unwrap_or_default();
+        if self.tells && commands::are_told(&about.protocol) {
+            return match commands::translate(call.as_ref(), request) {
+                Ok((plain, values)) => {
+                    let form = Form::of_told(plain.clone());
+                    let place = self.form(&form);
+                    let kind = self.kind(&form.key, || Does::told(&plain));
+                    Some((kind, place.map(|place| (place, values))))
+                }
+                Err(why) => {
+                    let place = self.kind(&text, does);
+                    self.shown.statements.get_mut(place)?.why_not.get_or_insert(why);
+                    Some((place, None))
+                }
+            };
+        }
+        if let Some(Call::Command(command)) = call {
+            let script = self.script(&command, about);
+            return Some((script.unwrap_or_else(|| self.kind(&text, does)), None));
+        }
+        let place = self.kind(&text, does);
+        let Some(call) = call.filter(|_| !request.cut) else { return Some((place, None)) };
+        let (values, are_parameters) = values_of(&call);
+        let (columns, values): (Vec<String>, Vec<Value>) = values.into_iter().unzip();
+        let form = self.form(&Form::of_call(&text, columns, are_parameters));
+        Some((place, form.map(|form| (form, values))))
     }
 
     /// The kind of an execution of a script of Redis: by the script's checksum and the first key, in which parts with digits are values.
-    fn script(&mut self, place: usize, request: &Request, about: &About) -> Option<usize> {
-        let text = &self.shown.statements.get(place)?.text;
-        let is_script = ["EVAL", "SCRIPT LOAD ?"].iter().any(|start| text.starts_with(start));
-        if !is_script
-            || !["redis", "valkey"].contains(&about.protocol.as_str())
-            || about.values != Values::Keep
-        {
+    fn script(&mut self, command: &Command<'_>, about: &About) -> Option<usize> {
+        let name = command.names().collect::<Vec<_>>().join(" ");
+        let is_script = name.starts_with("EVAL") || name == "SCRIPT LOAD";
+        if !is_script || about.values != Values::Keep {
             return None;
         }
-        let command = text.split_once(" ?")?.0.to_owned();
-        let given = |at: usize| request.parameters.get(at)?.bytes();
-        let first = String::from_utf8_lossy(given(0)?);
-        let checksum = if command.starts_with("EVALSHA") {
+        let mut given = command.words();
+        let script = given.next()?;
+        let first = String::from_utf8_lossy(script);
+        let checksum = if name.starts_with("EVALSHA") {
             first.to_lowercase()
         } else {
-            let sum = digest(&SHA1_FOR_LEGACY_USE_ONLY, given(0)?);
+            let sum = digest(&SHA1_FOR_LEGACY_USE_ONLY, script);
             let sum = sum.as_ref().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
             if self.scripts.len() < STATEMENTS {
                 let line = first.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -238,14 +243,21 @@ impl Reading {
             }
             sum
         };
-        let key = given(1).filter(|count| *count != b"0").and_then(|_| given(2)).unwrap_or_default();
+        let key = given.next().filter(|count| *count != b"0").and_then(|_| given.next()).unwrap_or_default();
         let part = |part: &[u8]| {
             let is_value = part.iter().any(u8::is_ascii_digit) || part.len() > LINE;
             if is_value { "?".to_owned() } else { String::from_utf8_lossy(part).into_owned() }
         };
         let key: Vec<_> = key.split(|byte| *byte == b':').map(part).collect();
-        let is_load = command == "SCRIPT LOAD";
-        (!is_load).then(|| self.kind(format!("{command} {checksum} {}", key.join(":")), about))
+        let key = key.join(":");
+        let text = format!("{name} {checksum} {key}");
+        if name == "SCRIPT LOAD" {
+            return None;
+        }
+        let place = self.kind(&text, || Does::read(&Call::Command(*command)));
+        let is_own = self.shown.statements.get(place).is_some_and(|one| one.text == text);
+        self.executed.extend(is_own.then_some((place, [name, checksum, key])));
+        Some(place)
     }
 
     fn request(&mut self, request: &Request, about: &About) {
@@ -292,8 +304,8 @@ impl Reading {
             times.record(time);
         }
         let is_call = request.step != Step::Prepare;
-        let is_setup = statement.setup;
-        let (begins, rolls_back) = (is_call && statement.begins, is_call && statement.rolls_back);
+        let (is_setup, changes) = (statement.setup, statement.does.transaction.filter(|_| is_call));
+        let begins = changes == Some(Changes::Begins);
         let known = self.open.remove(&request.connection);
         if known.is_none() && self.open.len() as u64 >= file::FEW {
             // No recorder writes requests of connections that never began.
@@ -312,7 +324,7 @@ impl Reading {
         } else if pause > PAUSE || begins || live.statements.len() >= LONGEST {
             self.work.end(request.connection, &mut live);
         }
-        live.rolled_back = rolls_back;
+        live.rolled_back = changes == Some(Changes::RollsBack);
         if !is_setup && is_call && live.statements.len() < LONGEST {
             if live.statements.is_empty() {
                 (live.unit_at, live.kept) = (at, 0);
@@ -328,7 +340,7 @@ impl Reading {
                 let (form, values) = formed.unzip();
                 let values = values.unwrap_or_default();
                 live.kept += cost(&values);
-                live.calls.push(Call { statement: place, form, at, pause, values });
+                live.calls.push(Occurrence { statement: place, form, at, pause, values });
             }
         }
         live.unit_ns += time;
@@ -357,13 +369,11 @@ impl Reading {
         }
         let all = self.total_ns.max(1) as f64;
         let mut shown = self.shown;
-        for statement in shown.statements.iter_mut().filter(|one| one.text.starts_with("EVAL")) {
-            let mut words = statement.text.splitn(3, ' ');
-            if let (Some(command), Some(checksum), Some(key)) = (words.next(), words.next(), words.next()) {
-                let short: String = checksum.chars().take(8).collect();
-                let script = self.scripts.get(checksum).unwrap_or(&short);
-                let shown = format!("{command} {script} {key}");
-                shown.trim_end().clone_into(&mut statement.text);
+        for (place, [name, checksum, key]) in &self.executed {
+            let short: String = checksum.chars().take(8).collect();
+            let script = self.scripts.get(checksum).unwrap_or(&short);
+            if let Some(statement) = shown.statements.get_mut(*place) {
+                format!("{name} {script} {key}").trim_end().clone_into(&mut statement.text);
             }
         }
         shown.units_not_listed = self.work.not_listed;

@@ -2,7 +2,7 @@
 //! known by the order in time, and by one read for each row of the statement before.
 
 use super::Statement;
-use super::steps::{MANY, is_read};
+use super::steps::MANY;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ impl Requests {
         for pair in self.looked_at.windows(2) {
             *pairs.entry([pair[0].statement, pair[1].statement]).or_default() += 1;
         }
-        let reads = |place: usize| statements.get(place).is_some_and(|one| is_read(&one.text));
+        let reads = |place: usize| statements.get(place).is_some_and(|one| one.does.reads);
         let mut pairs: Vec<_> =
             pairs.into_iter().filter(|([before, after], _)| before != after && reads(*after)).collect();
         pairs.sort_by_key(|(_, count)| Reverse(*count));
@@ -154,6 +154,9 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::show::Does;
+    use kurabe_protocol::call::Call;
+    use kurabe_protocol::sql::Dialect;
     use kurabe_stats::Rng;
 
     const PAUSE: u64 = 10_000_000;
@@ -164,7 +167,10 @@ mod tests {
         for (connection, statement, times, rows) in all {
             requests.push(*connection, *statement, *times, *rows);
         }
-        let named = |text: &str| Statement { text: text.to_owned(), ..Statement::default() };
+        let named = |text: &str| {
+            let does = Does::read(&Call::Sql(text, Dialect::POSTGRES));
+            Statement { text: text.to_owned(), does, ..Statement::default() }
+        };
         requests.loops(&[named("SELECT a"), named("SELECT b"), named("UPDATE c")], PAUSE)
     }
 

@@ -17,16 +17,9 @@ pub(super) fn steps(nodes: &[Node]) -> Vec<Part> {
     nodes.iter().map(part).collect()
 }
 
-/// Whether a statement reads.
-pub(super) fn is_read(text: &str) -> bool {
-    let words = ["select", "with", "find ", "aggregate ", "count ", "distinct ", "get /", "head /"];
-    let text = text.to_ascii_lowercase();
-    words.iter().any(|word| text.starts_with(word))
-}
-
 /// Whether a loop of reads follows another statement.
 pub(super) fn n_plus_one(nodes: &[Node], statements: &[Statement]) -> bool {
-    let reads = |number: usize| is_read(statements.get(number).map_or("", |one| one.text.as_str()));
+    let reads = |number: usize| statements.get(number).is_some_and(|one| one.does.reads);
     let only_reads = |node: &Node| {
         let key = flatten(std::slice::from_ref(node));
         key.into_iter().all(reads)

@@ -46,14 +46,14 @@ pub(crate) struct Sample {
     pub(crate) connection: u64,
     pub(crate) at: u64,
     /// Each with the number of its node.
-    pub(crate) calls: Vec<(usize, Call)>,
+    pub(crate) calls: Vec<(usize, Occurrence)>,
     /// Of nodes that repeat, how often.
     pub(crate) counts: Vec<(usize, u64)>,
 }
 
 /// A statement with its values.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Call {
+pub(crate) struct Occurrence {
     pub(crate) statement: usize,
     /// The form, if there are not too many.
     pub(crate) form: Option<usize>,
@@ -72,7 +72,7 @@ pub(super) struct Live {
     pub(super) in_transaction: bool,
     pub(super) rolled_back: bool,
     pub(super) statements: Vec<usize>,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<Occurrence>,
     /// The statements and values in these.
     pub(super) kept: usize,
     pub(super) unit_ns: u64,
@@ -81,7 +81,7 @@ pub(super) struct Live {
 
 impl Live {
     /// The same connection with these statements.
-    fn of(&self, unit_ns: u64, statements: &[usize], calls: Vec<Call>) -> Self {
+    fn of(&self, unit_ns: u64, statements: &[usize], calls: Vec<Occurrence>) -> Self {
         let (opened, ended, unit_at) = (self.opened, self.ended, self.unit_at);
         Self { opened, ended, unit_at, unit_ns, statements: statements.to_vec(), calls, ..Self::default() }
     }
@@ -167,7 +167,7 @@ impl Work {
             }
             // A reservoir: each unit of a kind is in it with the same probability (Vitter 1985, algorithm R).
             kind.seen += 1;
-            let cost: usize = calls.iter().map(|(_, call): &(usize, Call)| cost(&call.values)).sum();
+            let cost: usize = calls.iter().map(|(_, call): &(usize, Occurrence)| cost(&call.values)).sum();
             let most = SAMPLES.min(SAMPLED / 8 / cost).max(1);
             let is_full = kind.samples.len() >= most || self.sampled >= SAMPLED;
             let place = if is_full { rng.below(kind.seen) as usize } else { kind.samples.len() };
@@ -219,7 +219,7 @@ impl Work {
         live: &Live,
         total_ns: u64,
         statements: &[usize],
-        calls: Vec<Call>,
+        calls: Vec<Occurrence>,
     ) {
         if statements.is_empty() {
             return;

@@ -108,7 +108,7 @@ impl Bindings {
             return learnt;
         }
         let (template, family) = (&traffic.templates[sent.template], traffic.family);
-        let is_made = template.makes.is_some() || sent.varies || family.is("volatile", &template.text);
+        let is_made = template.makes.is_some() || sent.varies;
         let has_texts = is_made || family.has_commands() || traffic.is_inserted(template);
         let is_placed = answer.rows <= 1
             || template.inserts

@@ -8,6 +8,7 @@ use super::{http, memcached, mongodb, mysql, postgres, redis};
 use crate::prelude::*;
 use kurabe_capture::session;
 use kurabe_core::driver::RawMessages;
+use kurabe_protocol::call::Call;
 use kurabe_protocol::mysql::frame;
 use kurabe_protocol::mysql::message::command;
 use kurabe_protocol::postgres::message::Request;
@@ -166,19 +167,28 @@ impl<'a> Client<'a> {
 
     fn encode(&mut self, unit: &Unit) -> Result<()> {
         for sent in &unit.requests {
-            let text = self.traffic.text(sent);
-            match self.traffic.family {
-                Family::Postgres => {
-                    postgres::push(&mut self.out, &text, sent, &mut self.prepared, &mut self.portals)?;
+            let family = self.traffic.family;
+            if family == Family::Mongodb {
+                self.number += 1;
+                let Self { out, number, database, cursors, .. } = self;
+                mongodb::push(out, sent, *number, database, cursors)?;
+                continue;
+            }
+            let text = self.traffic.templates[sent.template].filled(&sent.request);
+            let out = &mut self.out;
+            match family.call(&text, &sent.request.parameters) {
+                Some(Call::Sql(..)) if family == Family::Postgres => {
+                    postgres::push(out, &text, sent, &mut self.prepared, &mut self.portals)?;
                 }
-                Family::Mysql => mysql::push(&mut self.out, &text, sent, &mut self.prepared)?,
-                Family::Redis => redis::push(&mut self.out, &text, sent)?,
-                Family::Memcached => memcached::push(&mut self.out, &text, sent)?,
-                Family::Http => http::push(&mut self.out, &text, sent)?,
-                Family::Mongodb => {
-                    self.number += 1;
-                    let Self { out, number, database, cursors, .. } = self;
-                    mongodb::push(out, sent, *number, database, cursors)?;
+                Some(Call::Sql(..)) => mysql::push(out, &text, sent, &mut self.prepared)?,
+                Some(Call::Command(command)) if family == Family::Redis => redis::push(out, &command)?,
+                Some(Call::Command(command)) => memcached::push(out, &command)?,
+                Some(Call::Http(request)) => http::push(out, &request)?,
+                Some(Call::Document(_)) | None => {
+                    return Err(Error::new(
+                        ErrorKind::Internal,
+                        "a request of a replay says not what it asks",
+                    ));
                 }
             }
         }
@@ -195,8 +205,7 @@ impl<'a> Client<'a> {
         let data = unit.requests.first().map_or(&[][..], |sent| &sent.data);
         let count = unit.requests.len();
         let last = unit.requests.last();
-        let is_quiet =
-            last.is_some_and(|sent| self.traffic.family.is_quiet(&self.traffic.text(sent), &sent.request));
+        let is_quiet = last.is_some_and(|sent| self.traffic.family.is_quiet(&sent.request.parameters));
         match self.traffic.family {
             Family::Memcached if is_quiet => self.out.extend(memcached::SYNC),
             Family::Mongodb if is_quiet => self.plain("ping", None),
@@ -214,7 +223,7 @@ impl<'a> Client<'a> {
     /// server, asked for them, shows that none are. Within a transaction it is not asked, since an error ends that.
     pub(super) fn may_have_ties(&mut self, messages: &mut dyn RawMessages, sent: &Sent) -> Result<bool> {
         let family = self.traffic.family;
-        let asked = with_order_keys(&self.traffic.text(sent), family.dialect().sql());
+        let asked = with_order_keys(&self.traffic.text(sent), family.dialect());
         let (is_text, is_alone) =
             (sent.request.step == Step::Text, sent.request.transaction == Transaction::None);
         let can_ask = is_alone && !sent.request.pipelined && (is_text || family == Family::Postgres);

@@ -1,7 +1,9 @@
 //! A request as it was recorded, its values, and what is known of the commands of protocols, from `commands.txt`.
 
+use super::mongodb;
 use kurabe_capture::record::{Parameter, Request, Value};
 use kurabe_core::{Error, Result};
+use kurabe_protocol::command::Command;
 
 /// The maximum size of a message with bulk data, in bytes.
 pub(super) const PIECE: usize = 1 << 20;
@@ -23,21 +25,19 @@ pub(super) struct Sent {
     pub(super) goes_on: bool,
     /// When the cursor was opened that it goes on with.
     pub(super) since: Option<u64>,
-    /// Whether its answer has those of commands that depend on time, chance or the server: `EXEC`.
+    /// Whether its answer depends on time, chance or the server, as that of a command does, or of `EXEC` after such a one.
     pub(super) varies: bool,
+    /// What is known of a command of MongoDB.
+    pub(super) document: Option<mongodb::Asked>,
 }
 
-/// Whether `commands.txt` says this of the first word of a command.
-pub(super) fn is(protocol: &str, what: &str, text: &str) -> bool {
+/// Whether `commands.txt` says this of a command.
+pub(super) fn is(protocol: &str, what: &str, command: &str) -> bool {
     let lines = include_str!("commands.txt").lines().map(|line| line.split(' '));
     let mut named = lines.filter_map(|mut words| {
         (words.next() == Some(protocol) && words.next() == Some(what)).then_some(words)
     });
-    named.any(|mut words| words.any(|word| word == command(text)))
-}
-
-pub(super) fn command(text: &str) -> &str {
-    text.split(' ').next().unwrap_or_default()
+    named.any(|mut words| words.any(|word| word == command))
 }
 
 /// Whether a byte of what is divided by spaces and ends of lines would end a word or a line.
@@ -55,6 +55,6 @@ pub(super) fn value(parameter: &Parameter) -> Result<Option<&[u8]>> {
 }
 
 /// The values of a command, which has no NULL.
-pub(super) fn values(request: &Request) -> Result<Vec<&[u8]>> {
-    request.parameters.iter().map(|one| value(one).map(Option::unwrap_or_default)).collect()
+pub(super) fn words<'a>(command: &Command<'a>) -> Result<Vec<&'a [u8]>> {
+    command.values().map(|one| value(one).map(Option::unwrap_or_default)).collect()
 }

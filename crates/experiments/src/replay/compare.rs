@@ -3,13 +3,14 @@
 use super::bindings::{Bindings, Followed, Learnt, Times, has_more_uuids};
 use super::commands::Sent;
 use super::family::Family;
+use super::http;
 use super::metrics::Varies;
 use super::traffic::{Traffic, Unit};
-use super::{http, mongodb};
 use kurabe_capture::file::{About, Known};
 use kurabe_capture::record::Request;
 use kurabe_core::Error;
 use kurabe_core::sort;
+use kurabe_protocol::call::Call;
 use kurabe_protocol::sql::{self, Statement};
 use kurabe_wire::redis::lists_without_rows;
 use kurabe_wire::view::{Exchange, Step};
@@ -231,28 +232,29 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
     if recorded.error != answer.error {
         return None;
     }
-    if family == Family::Mongodb {
-        return mongodb::varies(recorded, answer);
+    if let Some(asked) = &sent.document {
+        return asked.varies(recorded, answer);
     }
     // The upper half is that of the rows in any order.
     let same_rows = recorded.rows == answer.rows && recorded.digest >> 32 == answer.digest >> 32;
-    if family == Family::Http {
-        let is_reordered = same_rows && http::is_unordered(text);
-        let is_volatile = http::is_volatile(text, recorded);
+    let call = family.call(text, &recorded.parameters);
+    if let Some(Call::Http(request)) = call {
+        let is_reordered = same_rows && http::is_unordered(&request);
+        let is_volatile = http::is_volatile(&request);
         return is_volatile.then_some(Varies::Volatile).or(is_reordered.then_some(Varies::Order));
     }
     let same_count = recorded.rows == answer.rows && recorded.affected == answer.affected;
-    if family.has_commands() {
+    if let Some(Call::Command(command)) = call {
         // Checksums of answers without an order are the same in any.
-        if sent.varies || family.is("volatile", text) {
+        if sent.varies {
             return Some(Varies::Volatile);
         }
         // It waits up to a time for what another client sends.
-        let waits = family.is("waits", text) || text.starts_with("XREAD");
+        let waits = family.is("waits", command.name()) || command.name().starts_with("XREAD");
         let has_timed_out = recorded.rows != answer.rows && recorded.rows.min(answer.rows) == 0;
         return (family == Family::Redis && waits && has_timed_out).then_some(Varies::Raced);
     }
-    let statement = Statement::read(text, family.dialect().sql());
+    let statement = Statement::read(text, family.dialect());
     let template = &traffic.templates[sent.template];
     // Columns of time and chance have no part in checksums of rows that were divided into values.
     let is_without = || !template.is_setup && answer.kept.is_some() && statement.volatile_columns().is_some();

@@ -1,12 +1,11 @@
 //! Protocols that are sent alike, and what differs between them when a capture is read.
 
-use super::redis;
-use super::{commands, http, memcached, mongodb};
+use super::{commands, http, memcached, mongodb, redis};
 use crate::custom::reads::{has_values_in_gaps, is_value, text_asks_for_write};
-use kurabe_capture::record::Request;
-use kurabe_protocol::sql::Statement;
-use kurabe_wire::mongodb::is_quiet;
-use kurabe_wire::statement::{Dialect, GAP};
+use kurabe_capture::record::Parameter;
+use kurabe_protocol::call::{Call, Language, is_quiet};
+use kurabe_protocol::sql::{Dialect, Statement};
+use kurabe_wire::statement::GAP;
 
 /// Protocols that are sent alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,52 +40,81 @@ impl Family {
     }
 
     /// Whether the table of commands says this of a command of Redis or memcached.
-    pub(super) fn is(self, what: &str, text: &str) -> bool {
+    pub(super) fn is(self, what: &str, command: &str) -> bool {
         let protocol = if self == Self::Redis { "redis" } else { "memcached" };
-        matches!(self, Self::Redis | Self::Memcached) && commands::is(protocol, what, text)
+        matches!(self, Self::Redis | Self::Memcached) && commands::is(protocol, what, command)
     }
 
     /// Whether it has commands, or methods with paths, in place of statements.
     pub(super) fn has_commands(self) -> bool {
-        matches!(self, Self::Redis | Self::Memcached | Self::Http | Self::Mongodb)
+        self.language().sql().is_none()
     }
 
     /// Whether a request has no answer.
-    pub(super) fn is_quiet(self, text: &str, request: &Request) -> bool {
+    pub(super) fn is_quiet(self, parts: &[Parameter]) -> bool {
+        self.has_commands() && is_quiet(parts)
+    }
+
+    fn language(self) -> Language {
         match self {
-            Self::Memcached => memcached::is_quiet(text),
-            Self::Mongodb => is_quiet(&request.parameters),
-            _ => false,
+            Self::Postgres => Language::Sql(Dialect::POSTGRES),
+            Self::Mysql => Language::Sql(Dialect::MYSQL),
+            Self::Redis | Self::Memcached => Language::Commands,
+            Self::Mongodb => Language::Documents,
+            Self::Http => Language::Couchdb,
         }
     }
 
-    /// Why a request of this template may change something, and whether it locks rows.
-    pub(super) fn effects(self, template: &str, shown: &str) -> (Option<String>, bool) {
-        match self {
-            Self::Redis | Self::Memcached => {
-                let writes = !self.is("reads", template) && !self.is("judged", template);
-                let what = if self == Self::Redis { "keys" } else { "values" };
-                let why = || format!("{} may change {what}", commands::command(template));
-                (writes.then(why), self.is("waits", template))
-            }
-            Self::Http => (http::writes(template), false),
-            // Its document says it.
-            Self::Mongodb => (None, false),
-            Self::Postgres | Self::Mysql => {
-                let locks = Statement::read(shown, self.dialect().sql()).locks();
-                (self.asks_for_write(shown), locks)
-            }
-        }
-    }
-
-    /// How its texts are read.
+    /// How its texts of SQL are read.
     pub(super) fn dialect(self) -> Dialect {
-        match self {
-            Self::Mysql => Dialect::Mysql,
-            Self::Mongodb => Dialect::Mongodb,
-            Self::Http => Dialect::Couchdb,
-            Self::Postgres => Dialect::Postgres,
-            Self::Redis | Self::Memcached => Dialect::Commands,
+        self.language().sql().unwrap_or_default()
+    }
+
+    /// What a request asks, whose statement has this text.
+    pub(super) fn call<'a>(self, text: &'a str, parts: &'a [Parameter]) -> Option<Call<'a>> {
+        self.language().call(text, parts)
+    }
+
+    /// What is to be known of a call before it is sent again.
+    pub(super) fn judged(self, call: &Call<'_>) -> Judged {
+        let is_setup = call.is_setup();
+        match call {
+            Call::Sql(text, dialect) => Judged {
+                writes: self.asks_for_write(text),
+                locks: Statement::read(text, *dialect).locks(),
+                is_left_out: is_left_out(text),
+                is_malformed: self == Self::Postgres && text.contains('\0'),
+                is_setup,
+            },
+            Call::Command(command) => {
+                let is = |what: &str| self.is(what, command.name());
+                let (what, judged) = match self {
+                    Self::Redis => ("keys", redis::writes(command)),
+                    _ => ("values", memcached::writes(command)),
+                };
+                let writes = !is("reads") && !is("judged");
+                Judged {
+                    writes: writes.then(|| format!("{} may change {what}", command.name())).or(judged),
+                    locks: is("waits"),
+                    // Requests that execute a script by its checksum need it.
+                    is_left_out: is("left-out") && !command.names().eq(["SCRIPT", "LOAD"]),
+                    is_malformed: self == Self::Memcached && memcached::is_malformed(command),
+                    is_setup,
+                }
+            }
+            Call::Document(command) => Judged {
+                writes: mongodb::writes(command),
+                is_left_out: mongodb::is_left_out(command),
+                is_setup,
+                ..Judged::default()
+            },
+            Call::Http(request) => Judged {
+                writes: http::writes(request),
+                is_left_out: http::is_left_out(request),
+                is_malformed: http::is_malformed(request),
+                is_setup,
+                ..Judged::default()
+            },
         }
     }
 
@@ -95,7 +123,7 @@ impl Family {
         if self.has_commands() {
             return false;
         }
-        let statement = Statement::read(shown, self.dialect().sql());
+        let statement = Statement::read(shown, self.dialect());
         let words = ["insert", "merge", "nextval", "replace"];
         statement.tokens().iter().any(|token| token.is_one_of(&words))
     }
@@ -124,49 +152,32 @@ impl Family {
         self.engine().is_some_and(|engine| is_value(literal, engine))
     }
 
-    /// Why a request with this text may change something, as it is sent.
-    pub(super) fn writes(self, text: &str, request: &Request) -> Option<String> {
-        match self {
-            Self::Postgres | Self::Mysql => self.asks_for_write(text),
-            Self::Redis => redis::writes(text, request),
-            Self::Memcached => memcached::writes(text, request),
-            Self::Http => http::writes(text),
-            Self::Mongodb => mongodb::writes(request),
-        }
-    }
-
-    /// Whether a request with this text is not sent, by its values: it would be read as another one, or as several.
-    pub(super) fn is_malformed(self, text: &str, request: &Request) -> bool {
-        match self {
-            Self::Postgres => text.contains('\0'),
-            Self::Memcached => memcached::is_malformed(text, request),
-            Self::Http => http::is_malformed(text, request),
-            Self::Mongodb => mongodb::is_left_out(request),
-            Self::Mysql | Self::Redis => false,
-        }
-    }
-
     /// The tables that a template of SQL names.
     pub(super) fn tables(self, shown: &str) -> Vec<String> {
-        if self.has_commands() { Vec::new() } else { Statement::read(shown, self.dialect().sql()).tables() }
+        if self.has_commands() { Vec::new() } else { Statement::read(shown, self.dialect()).tables() }
     }
+}
 
-    /// Whether requests of this template cannot be sent again.
-    pub(super) fn is_left_out(self, text: &str) -> bool {
-        // Commands of MySQL's protocol without a text of SQL.
-        let is_command =
-            text.starts_with("COM_") && !text.starts_with("COM_INIT_DB ") && !is_of_session(text);
-        match self {
-            // Requests that execute a script by its checksum need it.
-            Self::Redis if text.starts_with("SCRIPT LOAD") => false,
-            Self::Redis | Self::Memcached => self.is("left-out", text),
-            Self::Http => http::is_left_out(text),
-            Self::Mongodb => false,
-            Self::Postgres | Self::Mysql => {
-                is_command || text.starts_with("command ") || text == "a function call"
-            }
-        }
-    }
+/// What is known of a call before it is sent again.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(super) struct Judged {
+    /// Why it may change something.
+    pub(super) writes: Option<String>,
+    /// Whether it locks rows, or may wait for another client.
+    pub(super) locks: bool,
+    /// Whether it cannot be sent again.
+    pub(super) is_left_out: bool,
+    /// Whether it would be read as another request, or as several.
+    pub(super) is_malformed: bool,
+    /// Whether it only prepares a session or a transaction.
+    pub(super) is_setup: bool,
+}
+
+/// Whether what stands for a request of MySQL or PostgreSQL has no text of SQL.
+fn is_left_out(text: &str) -> bool {
+    let is_command = text.starts_with("COM_") && !text.starts_with("COM_INIT_DB ") && !is_of_session(text);
+    is_command || text.starts_with("command ") || text == "a function call"
 }
 
 /// Whether a command of MySQL's protocol without a text changes its session at most.

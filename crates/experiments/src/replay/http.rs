@@ -1,9 +1,9 @@
 //! Requests of CouchDB: <https://docs.couchdb.org/en/stable/api/index.html>.
 
-use super::commands::{Sent, divides, value};
-use kurabe_capture::record::{Parameter, Request};
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_wire::resource::{CHOSEN_ID, FIELDS, Place, has_id};
+use super::commands::{divides, value};
+use kurabe_capture::record::Parameter;
+use kurabe_core::Result;
+use kurabe_protocol::http::{Place, Request, has_id};
 
 /// Methods of requests that are sent again.
 const METHODS: [&str; 6] = ["GET", "HEAD", "PUT", "POST", "DELETE", "COPY"];
@@ -20,41 +20,46 @@ const GETS: [&str; 24] = [
 ];
 
 /// Why a request may change something.
-pub(super) fn writes(text: &str) -> Option<String> {
-    let place = Place::of(text);
+pub(super) fn writes(request: &Request<'_>) -> Option<String> {
+    let place = request.place();
     let is_get = ["GET", "HEAD"].contains(&place.method);
     let may_change = place.writes() || is_get && !GETS.contains(&place.endpoint);
     may_change.then(|| format!("{} {} may change documents", place.method, place.endpoint))
 }
 
 /// Whether a part of a request would end its line, a word of it, or its head, or a server may read its path as another one.
-pub(super) fn is_malformed(text: &str, request: &Request) -> bool {
-    let target = text.split_once(' ').map_or("", |(_, target)| target);
-    let path = target.split('?').next().unwrap_or_default().to_ascii_lowercase();
-    let is_step = |part: &str| [".", ".."].contains(&part.replace("%2e", ".").as_str());
-    let is_field = |one: &&Parameter| one.kind != 0 && one.kind != CHOSEN_ID;
-    let ends = |one: &Parameter| {
-        let bytes = one.bytes().unwrap_or_default();
+pub(super) fn is_malformed(request: &Request<'_>) -> bool {
+    let path: Vec<&[u8]> = request.path().map(|part| part.bytes().unwrap_or_default()).collect();
+    let last = path.len().saturating_sub(1);
+    let is_other = |(at, part): (usize, &&[u8])| {
+        let lower = String::from_utf8_lossy(part).to_ascii_lowercase().replace("%2e", ".");
+        // An empty one is between two slashes.
+        part.is_empty() && at > 0 && at < last
+            || part.contains(&b'/')
+            || lower.split('\\').any(|part| [".", ".."].contains(&part))
+    };
+    let ends = |(_, field): (&str, &Parameter)| {
+        let bytes = field.bytes().unwrap_or_default();
         bytes.iter().any(|byte| divides(*byte) && ![b' ', b'\t'].contains(byte))
     };
-    !target.starts_with('/')
-        || target.bytes().any(divides)
-        || path.contains("//")
-        || path.split(['/', '\\']).any(is_step)
-        || request.parameters.iter().filter(is_field).any(ends)
+    let target = request.target();
+    !target.starts_with(b"/")
+        || [request.method().as_bytes(), &target].concat().iter().any(|byte| divides(*byte))
+        || path.iter().enumerate().any(is_other)
+        || request.fields().any(ends)
 }
 
 /// Whether a request is not sent again: it is about the server or a database of its own, or its answer does not end.
-pub(super) fn is_left_out(text: &str) -> bool {
-    let place = Place::of(text);
+pub(super) fn is_left_out(request: &Request<'_>) -> bool {
+    let place = request.place();
     let is_feed =
-        place.endpoint == "_changes" && place.query.contains("feed=") && !place.query.contains("feed=normal");
+        place.endpoint == "_changes" && request.argument("feed").is_some_and(|feed| feed != "normal");
     place.is_of_server() || is_feed || !METHODS.contains(&place.method)
 }
 
 /// What a request reads: its document, or the whole database. What it changes is also the database.
-pub(super) fn names(text: &str, changes: bool) -> Vec<String> {
-    let Place { database, document, .. } = Place::of(text);
+pub(super) fn names(request: &Request<'_>, changes: bool) -> Vec<String> {
+    let Place { database, document, .. } = request.place();
     // All documents of a database, where it is not known which.
     let (database, all) = (database.to_owned(), format!("{database}/*"));
     match (document, changes) {
@@ -66,51 +71,42 @@ pub(super) fn names(text: &str, changes: bool) -> Vec<String> {
 }
 
 /// Whether an answer depends on the server: on its sequences, its time, an id that it chose, or when it updates a view.
-pub(super) fn is_volatile(text: &str, recorded: &Request) -> bool {
-    let place = Place::of(text);
-    let field = |name: &str| FIELDS.iter().position(|known| *known == name).map(|place| place as u32 + 1);
-    let is_stale = ["stale=", "update=lazy", "update=false"].iter().any(|word| place.query.contains(word));
-    let is_conditional = recorded.parameters.iter().any(|one| Some(one.kind) == field("If-None-Match"));
+pub(super) fn is_volatile(request: &Request<'_>) -> bool {
+    let place = request.place();
+    let is_lazy = request.argument("update").is_some_and(|update| ["lazy", "false"].contains(&update));
+    let is_stale = is_lazy || request.argument("stale").is_some();
+    let is_conditional = request.fields().any(|(name, _)| name == "If-None-Match");
     let is_info = place.method != "POST" && place.document.is_none() && place.endpoint.is_empty();
     let makes = place.makes_document() || place.endpoint == "_bulk_docs";
-    let is_id = |one: &Parameter| {
-        one.bytes().is_some_and(|body| one.kind == CHOSEN_ID || one.kind == 0 && has_id(body))
-    };
-    let has_id = recorded.parameters.iter().any(is_id);
+    let body = request.body().and_then(Parameter::bytes);
+    let has_id = request.chosen_id().is_some() || body.is_some_and(has_id);
     is_stale || is_conditional || is_info || VOLATILE.contains(&place.endpoint) || makes && !has_id
 }
 
 /// Whether the order of the rows of an answer is the server's. Those of `_bulk_docs` have their ids, and PouchDB Server sends
 /// them as it has written them.
-pub(super) fn is_unordered(text: &str) -> bool {
-    ["_find", "_bulk_docs"].contains(&Place::of(text).endpoint)
+pub(super) fn is_unordered(request: &Request<'_>) -> bool {
+    ["_find", "_bulk_docs"].contains(&request.place().endpoint)
 }
 
 /// Appends a request. The session names its server and its user, and puts its own prefix before the database. A document whose id
 /// the server chose gets the id that it got when it was recorded.
-pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
-    out.extend(format!("{text} HTTP/1.1\r\n").bytes());
-    let (mut body, mut id) = (None, None);
-    for one in &sent.request.parameters {
-        let bytes = value(one)?.unwrap_or_default();
-        match (one.kind as usize).checked_sub(1) {
-            None => body = Some(bytes.to_vec()),
-            _ if one.kind == CHOSEN_ID => id = Some(bytes),
-            Some(place) => {
-                let name = FIELDS
-                    .get(place)
-                    .ok_or_else(|| Error::new(ErrorKind::Damaged, "a field without a name"))?;
-                out.extend(name.bytes());
-                out.extend(b": ");
-                out.extend(bytes);
-                out.extend(b"\r\n");
-            }
-        }
+pub(super) fn push(out: &mut Vec<u8>, request: &Request<'_>) -> Result<()> {
+    let method = request.method();
+    out.extend(format!("{method} ").bytes());
+    out.extend(request.target());
+    out.extend(b" HTTP/1.1\r\n");
+    for (name, field) in request.fields() {
+        out.extend(format!("{name}: ").bytes());
+        out.extend(value(field)?.unwrap_or_default());
+        out.extend(b"\r\n");
     }
-    if let (Some(body), Some(id)) = (&mut body, id) {
+    let body = request.body().map(value).transpose()?;
+    let mut body = body.map(|body| body.unwrap_or_default().to_vec());
+    if let (Some(body), Some(id)) = (&mut body, request.chosen_id()) {
         name(body, id);
     }
-    if body.is_some() || text.starts_with("PUT ") || text.starts_with("POST ") {
+    if body.is_some() || ["PUT", "POST"].contains(&method) {
         out.extend(format!("Content-Length: {}\r\n", body.as_ref().map_or(0, Vec::len)).bytes());
     }
     out.extend(b"\r\n");
@@ -129,6 +125,13 @@ fn name(document: &mut Vec<u8>, id: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_protocol::http::{BODY, CHOSEN_ID, parts};
+
+    /// The parts of a request with this line.
+    fn parts_of(line: &str) -> Vec<Parameter> {
+        let (method, target) = line.split_once(' ').unwrap();
+        parts(method, target, true)
+    }
 
     #[test]
     fn requests_are_told_apart_by_what_they_change_and_whether_they_can_be_sent_again() {
@@ -156,16 +159,18 @@ mod tests {
             ("PATCH /shop/17", true, true),
             ("get /shop/17", true, true),
         ] {
-            assert_eq!((super::writes(text).is_some(), is_left_out(text)), (writes, left_out), "{text}");
+            let parts = parts_of(text);
+            let request = Request::read(&parts).unwrap();
+            assert_eq!(
+                (super::writes(&request).is_some(), is_left_out(&request)),
+                (writes, left_out),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn request_that_holds_another_one_is_malformed() {
-        let request = |kind, value: &str| {
-            let parameter = Parameter::of(kind, false, value.as_bytes());
-            Request { parameters: vec![parameter], ..Request::default() }
-        };
         let other = "x\r\n\r\nDELETE /shop HTTP/1.1";
         for (text, kind, value, malformed) in [
             ("GET /shop/17", 1, "application/json", false),
@@ -178,15 +183,24 @@ mod tests {
             ("GET //shop", 1, "", true),
             ("GET shop", 1, "", true),
         ] {
-            assert_eq!(is_malformed(text, &request(kind, value)), malformed, "{text}: {value}");
+            let mut parts = parts_of(text);
+            parts.push(Parameter::of(kind, false, value.as_bytes()));
+            assert_eq!(is_malformed(&Request::read(&parts).unwrap()), malformed, "{text}: {value}");
+        }
+        // Whatever a file has as one part of a path.
+        for part in ["_find/../_bulk_docs", "..", "%2e.", "a\\..\\b", "17 HTTP/1.1"] {
+            let mut parts = parts_of("POST /shop");
+            parts.push(Parameter { value: part.as_bytes().into(), ..parts[2].clone() });
+            assert!(is_malformed(&Request::read(&parts).unwrap()), "{part}");
         }
     }
 
     #[test]
     fn change_of_a_document_races_with_readers_of_it_and_of_its_database_only() {
         let races = |change: &str, read: &str| {
-            let changed = names(change, true);
-            names(read, false).iter().any(|name| changed.contains(name))
+            let (change, read) = (parts_of(change), parts_of(read));
+            let changed = names(&Request::read(&change).unwrap(), true);
+            names(&Request::read(&read).unwrap(), false).iter().any(|name| changed.contains(name))
         };
         for (read, expected) in [
             ("GET /shop/a?rev=1", true),
@@ -205,20 +219,19 @@ mod tests {
     #[test]
     fn request_is_sent_with_its_fields_and_the_length_of_its_body() {
         let parameter = |kind, text: &str| Parameter::of(kind, false, text.as_bytes());
-        let sent =
-            |parameters| Sent { request: Request { parameters, ..Request::default() }, ..Sent::default() };
-        let of = |text: &str, parameters| {
-            let mut out = Vec::new();
-            push(&mut out, text, &sent(parameters)).unwrap();
+        let of = |line: &str, given: Vec<Parameter>| {
+            let (mut out, parts) = (Vec::new(), [parts_of(line), given].concat());
+            push(&mut out, &Request::read(&parts).unwrap()).unwrap();
             String::from_utf8(out).unwrap()
         };
-        let found = of("PUT /a/b", vec![parameter(0, "{}"), parameter(6, "1-x")]);
+        let found = of("PUT /a/b", vec![parameter(BODY, "{}"), parameter(6, "1-x")]);
         assert_eq!(found, "PUT /a/b HTTP/1.1\r\nIf-Match: 1-x\r\nContent-Length: 2\r\n\r\n{}");
-        let made = |body: &str| of("POST /a", vec![parameter(0, body), parameter(CHOSEN_ID, "1")]);
+        let made = |body: &str| of("POST /a", vec![parameter(BODY, body), parameter(CHOSEN_ID, "1")]);
         assert!(made("{ }").ends_with("Content-Length: 12\r\n\r\n{ \"_id\":\"1\"}"));
         assert!(made("{\"a\":1}").ends_with("{\"a\":1,\"_id\":\"1\"}"));
         assert_eq!(of("PUT /a", Vec::new()), "PUT /a HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
         assert_eq!(of("GET /a", Vec::new()), "GET /a HTTP/1.1\r\n\r\n");
-        assert!(push(&mut Vec::new(), "GET /a", &sent(vec![parameter(99, "x")])).is_err());
+        let path = "/a/_design/x/_view/y?key=%22a%22&reduce=false&z";
+        assert_eq!(of(&format!("GET {path}"), Vec::new()), format!("GET {path} HTTP/1.1\r\n\r\n"));
     }
 }

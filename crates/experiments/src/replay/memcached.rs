@@ -1,28 +1,22 @@
 //! Commands of memcached: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>.
 
-use super::commands::{self, Sent, command, divides, values};
-use kurabe_capture::record::{Parameter, Request};
+use super::commands::{divides, words};
 use kurabe_core::Result;
+use kurabe_protocol::command::Command;
 use kurabe_protocol::memcached::{self as protocol, place_of_size};
 
 /// A request with one answer, after those that have none.
 pub(super) const SYNC: &[u8] = b"version\r\n";
 
-/// Whether a request has no answer.
-pub(super) fn is_quiet(text: &str) -> bool {
-    text.ends_with(" noreply")
-}
-
-/// The keys among its parameters.
-pub(super) fn keys(text: &str, sent: &Sent) -> impl Iterator<Item = String> {
-    let (first, count) = match command(text) {
+/// The keys among its words.
+pub(super) fn keys(command: Command<'_>) -> impl Iterator<Item = String> {
+    let (first, count) = match command.name() {
         "get" | "gets" => (0, usize::MAX),
         "gat" | "gats" => (1, usize::MAX),
         "stats" | "version" | "mn" => (0, 0),
         _ => (0, 1),
     };
-    let given = sent.request.parameters.iter().skip(first).take(count).filter_map(Parameter::bytes);
-    given.map(|key| String::from_utf8_lossy(key).into_owned())
+    command.words().skip(first).take(count).map(|key| String::from_utf8_lossy(key).into_owned())
 }
 
 /// Flags of a meta get that change nothing: neither a time to live, nor whether an item is there, nor who may write it again.
@@ -30,10 +24,10 @@ const GET_FLAGS: &[u8] = b"bcfhklOqstv";
 /// What statistics are asked for without changing what is counted.
 const STATISTICS: [&[u8]; 5] = [b"items", b"slabs", b"sizes", b"settings", b"conns"];
 
-/// Why a request may change something, by its arguments; `None` if it only reads.
-pub(super) fn writes(text: &str, request: &Request) -> Option<String> {
-    let Ok(given) = values(request) else { return Some("its values are not known".to_owned()) };
-    let command = command(text);
+/// Why a command may change something, by its arguments; `None` if it only reads.
+pub(super) fn writes(command: &Command<'_>) -> Option<String> {
+    let Ok(given) = words(command) else { return Some("its values are not known".to_owned()) };
+    let command = command.name();
     let found = match command {
         "mg" => given.iter().skip(1).find(|flag| flag.first().is_none_or(|flag| !GET_FLAGS.contains(flag))),
         // A key and that it is in base64.
@@ -44,21 +38,20 @@ pub(super) fn writes(text: &str, request: &Request) -> Option<String> {
     found.map(|word| format!("{command} with {} may change values", word.escape_ascii()))
 }
 
-/// Whether a part of a request would end its line or a word of it.
-pub(super) fn is_malformed(text: &str, request: &Request) -> bool {
-    let has_value = place_of_size(command(text).as_bytes()).is_some();
-    let words = request.parameters.len().saturating_sub(usize::from(has_value));
-    let divides = |one: &Parameter| one.bytes().unwrap_or_default().iter().any(|byte| divides(*byte));
-    command(text).bytes().any(commands::divides) || request.parameters.iter().take(words).any(divides)
+/// Whether a part of a command would end its line or a word of it.
+pub(super) fn is_malformed(command: &Command<'_>) -> bool {
+    let has_value = place_of_size(command.name().as_bytes()).is_some();
+    let words = command.values().count().saturating_sub(usize::from(has_value));
+    let divides = |word: &[u8]| word.iter().any(|byte| divides(*byte));
+    command.names().map(str::as_bytes).chain(command.words().take(words)).any(divides)
 }
 
 /// Appends a request.
-pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
-    let mut words = values(&sent.request)?;
-    let command = command(text).as_bytes();
-    let value = if place_of_size(command).is_some() { words.pop() } else { None };
-    words.extend(is_quiet(text).then_some(&b"noreply"[..]));
-    protocol::push(out, command, &words, value);
+pub(super) fn push(out: &mut Vec<u8>, command: &Command<'_>) -> Result<()> {
+    let (mut words, name) = (words(command)?, command.name().as_bytes());
+    let value = if place_of_size(name).is_some() { words.pop() } else { None };
+    words.extend(command.is_quiet().then_some(&b"noreply"[..]));
+    protocol::push(out, name, &words, value);
     Ok(())
 }
 
@@ -66,6 +59,8 @@ pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
 mod tests {
     use super::super::family::Family;
     use super::*;
+    use kurabe_protocol::call::Call;
+    use kurabe_protocol::command::parts;
 
     #[test]
     fn command_is_judged_by_its_arguments_and_none_holds_another_line() {
@@ -93,11 +88,10 @@ mod tests {
             ("ma", &["a"], false, false),
             ("shutdown", &[], false, false),
         ] {
-            let parameter = |word: &&str| Parameter::of(0, false, word.as_bytes());
-            let request = Request { parameters: given.iter().map(parameter).collect(), ..Request::default() };
-            let found = Family::Memcached.effects(text, text).0.or_else(|| writes(text, &request));
-            assert_eq!(found.is_none(), reads, "{text} {given:?}: {found:?}");
-            assert_eq!(is_malformed(text, &request), malformed, "{text} {given:?}");
+            let parts = parts([text], given.iter().map(|word| word.as_bytes().to_vec()), false);
+            let judged = Family::Memcached.judged(&Call::Command(Command::read(&parts).unwrap()));
+            assert_eq!(judged.writes.is_none(), reads, "{text} {given:?}: {judged:?}");
+            assert_eq!(judged.is_malformed, malformed, "{text} {given:?}");
         }
     }
 }

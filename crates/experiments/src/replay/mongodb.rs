@@ -1,13 +1,13 @@
 //! Commands of MongoDB: <https://www.mongodb.com/docs/manual/reference/command/>.
 
-use super::commands;
-use super::commands::Sent;
+use super::commands::{self, Sent};
 use super::metrics::Varies;
-use kurabe_capture::record::Request;
+use kurabe_capture::record::{Parameter, Request};
 use kurabe_core::{Error, Result};
+use kurabe_protocol::call::is_quiet;
 use kurabe_protocol::mongodb::bson::{ARRAY, CODE, CODE_WITH_SCOPE, DOCUMENT, Element, element};
 use kurabe_protocol::mongodb::command::{Command, plain};
-use kurabe_wire::mongodb::{command, cursor, is_quiet};
+use kurabe_wire::mongodb::cursor;
 use kurabe_wire::view::{COMPLETE, Exchange};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -60,16 +60,21 @@ impl Recorded {
     }
 
     /// Whether a request goes on with what another connection opened, and when that was; `None` if no request opened it.
-    pub(super) fn used(&mut self, request: &mut Request, place: usize) -> Option<(bool, Option<u64>)> {
+    pub(super) fn used(
+        &mut self,
+        command: &Command<'_>,
+        place: usize,
+        digest: &mut u64,
+    ) -> Option<(bool, Option<u64>)> {
         let (mut goes_on, mut since) = (false, None);
-        for cursor in command(&request.parameters)?.cursors() {
+        for cursor in command.cursors() {
             let opened = self.0.get_mut(&cursor)?;
             goes_on |= opened.place != place;
             opened.is_shared |= opened.place != place;
             since = Some(opened.at);
-            if opened.is_shared && request.digest as u32 == COMPLETE {
+            if opened.is_shared && *digest as u32 == COMPLETE {
                 // This connection has not seen all of its documents.
-                request.digest -= u64::from(COMPLETE);
+                *digest -= u64::from(COMPLETE);
             }
         }
         Some((goes_on, since))
@@ -88,65 +93,73 @@ fn is(what: &str, command: &Command<'_>) -> bool {
     commands::is(PROTOCOL, what, &command.name())
 }
 
-/// Why a request may change something. One whose command is not known is not sent.
-pub(super) fn writes(request: &Request) -> Option<String> {
-    let command = command(&request.parameters)?;
+/// Why a command may change something.
+pub(super) fn writes(command: &Command<'_>) -> Option<String> {
     let mut is_program = |field: &Element<'_>| [CODE, CODE_WITH_SCOPE].contains(&field.kind);
-    let stores = has(&command, &STORES) || command.any(&mut is_program);
-    (!is("reads", &command) || stores).then(|| format!("{} may change documents", command.name()))
+    let stores = has(command, &STORES) || command.any(&mut is_program);
+    (!is("reads", command) || stores).then(|| format!("{} may change documents", command.name()))
 }
 
-/// Whether a request is not sent again. Of a transaction no request is: on the server it belongs to a session, whose requests may
+/// Whether a command is not sent again. Of a transaction none is: on the server it belongs to a session, whose requests may
 /// have come over several connections. Of what waits for changes, or writes into another database, neither.
-pub(super) fn is_left_out(request: &Request) -> bool {
-    command(&request.parameters).is_none_or(|command| {
-        !is("reads", &command) && !is("writes", &command)
-            || command.collection().is_some_and(|name| name.starts_with("system."))
-            || GOES_ON.iter().any(|name| command.field(name).is_some())
-            || has(&command, &["$changeStream"])
-            || has(&command, &["db"]) && has(&command, &["$out", "$merge"])
-    })
+pub(super) fn is_left_out(command: &Command<'_>) -> bool {
+    !is("reads", command) && !is("writes", command)
+        || command.collection().is_some_and(|name| name.starts_with("system."))
+        || GOES_ON.iter().any(|name| command.field(name).is_some())
+        || has(command, &["$changeStream"])
+        || has(command, &["db"]) && has(command, &["$out", "$merge"])
 }
 
-/// The database of a command.
-pub(super) fn database(request: &Request) -> Option<String> {
-    command(&request.parameters)?.database()
+/// What a replay has to know of a command, read once before.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) database: Option<String>,
+    /// The collection of it, and others that an `aggregate` names.
+    pub(super) collections: Vec<String>,
+    /// Whether its answer depends on time, chance or the server.
+    is_volatile: bool,
+    /// Whether it asks for one document by its key, or for some of several.
+    is_one: bool,
+    is_part: bool,
 }
 
-/// The collection of a command, and others that an `aggregate` names.
-pub(super) fn collections(sent: &Sent) -> Vec<String> {
-    let Some(command) = command(&sent.request.parameters) else { return Vec::new() };
-    let mut found: Vec<String> = command.collection().into_iter().collect();
-    if command.name() == "aggregate" {
-        command.any(&mut |field| {
-            let names = COLLECTIONS.iter().any(|name| field.name == name.as_bytes());
-            found.extend(field.text().filter(|_| names));
-            false
-        });
+impl Asked {
+    pub(super) fn read(command: &Command<'_>, parts: &[Parameter]) -> Self {
+        let mut collections: Vec<String> = command.collection().into_iter().collect();
+        if command.name() == "aggregate" {
+            command.any(&mut |field| {
+                let names = COLLECTIONS.iter().any(|name| field.name == name.as_bytes());
+                collections.extend(field.text().filter(|_| names));
+                false
+            });
+        }
+        // At most one document has a key.
+        let key = command.field("filter").and_then(|filter| element(filter.document()?, "_id"));
+        Self {
+            database: command.database(),
+            collections,
+            is_volatile: is("volatile", command) || has(command, &VOLATILE_FIELDS),
+            is_one: key.is_some_and(|key| ![DOCUMENT, ARRAY].contains(&key.kind)),
+            // Part of the documents, which have no order: those that a cursor gives at a time too.
+            is_part: has(command, &["limit", "$limit", "skip", "$skip"])
+                || command.name() == "getMore"
+                || cursor(parts).is_some(),
+        }
     }
-    found
-}
 
-/// Why another answer may be right.
-pub(super) fn varies(recorded: &Request, answer: &Exchange) -> Option<Varies> {
-    let command = command(&recorded.parameters)?;
-    if is("volatile", &command) || has(&command, &VOLATILE_FIELDS) {
-        return Some(Varies::Volatile);
+    /// Why another answer may be right.
+    pub(super) fn varies(&self, recorded: &Request, answer: &Exchange) -> Option<Varies> {
+        if self.is_volatile {
+            return Some(Varies::Volatile);
+        }
+        // The last answer of a cursor has the checksum of all documents: the server may not know yet that it is the last.
+        let is_last = recorded.digest as u32 == COMPLETE && answer.digest as u32 == COMPLETE;
+        let has_order = ![0, COMPLETE].contains(&(recorded.digest as u32)) || is_last;
+        let same_rows = recorded.rows == answer.rows && recorded.digest >> 32 == answer.digest >> 32;
+        let is_part = self.is_part && !self.is_one && !has_order && recorded.rows == answer.rows;
+        let varies = if same_rows { Varies::Order } else { Varies::Part };
+        (recorded.affected == answer.affected && (same_rows || is_part)).then_some(varies)
     }
-    // At most one document has a key.
-    let key = command.field("filter").and_then(|filter| element(filter.document()?, "_id"));
-    let is_one = key.is_some_and(|key| ![DOCUMENT, ARRAY].contains(&key.kind));
-    // Part of the documents, which have no order: those that a cursor gives at a time too.
-    let is_part = has(&command, &["limit", "$limit", "skip", "$skip"])
-        || command.name() == "getMore"
-        || cursor(&recorded.parameters).is_some();
-    // The last answer of a cursor has the checksum of all documents: the server may not know yet that it is the last.
-    let is_last = recorded.digest as u32 == COMPLETE && answer.digest as u32 == COMPLETE;
-    let has_order = ![0, COMPLETE].contains(&(recorded.digest as u32)) || is_last;
-    let same_rows = recorded.rows == answer.rows && recorded.digest >> 32 == answer.digest >> 32;
-    let may_differ = same_rows || is_part && !is_one && !has_order && recorded.rows == answer.rows;
-    let varies = if same_rows { Varies::Order } else { Varies::Part };
-    (recorded.affected == answer.affected && may_differ).then_some(varies)
 }
 
 /// Appends a request with this number.
@@ -157,9 +170,10 @@ pub(super) fn push(
     database: &str,
     cursors: &Cursors,
 ) -> Result<()> {
-    let request = &sent.request;
-    let message = command(&request.parameters).and_then(|command| {
-        command.message(number, database, is_quiet(&request.parameters), &|cursor| cursors.get(cursor))
+    let parts = &sent.request.parameters;
+    let command = parts.first().and_then(|first| Command::known(first.bytes()?));
+    let message = command.and_then(|command| {
+        command.message(number, database, is_quiet(parts), &|cursor| cursors.get(cursor))
     });
     out.extend(message.ok_or_else(|| Error::usage("a command of the capture is too long, or is none"))?);
     Ok(())
@@ -188,7 +202,6 @@ pub(super) fn is_missing(code: &str) -> bool {
 mod tests {
     use super::*;
 
-    use kurabe_capture::record::Parameter;
     use kurabe_protocol::mongodb::bson::{BOOL, begin, end, push, push_text};
 
     /// The document of these fields: `{` or `[` after a name begins one within, `}` ends it, `$where` has a program, all others `true`.
@@ -211,10 +224,6 @@ mod tests {
         }
         end(&mut out, 0);
         out
-    }
-
-    fn request(document: Vec<u8>) -> Request {
-        Request { parameters: vec![Parameter::of(DOCUMENT.into(), true, document)], ..Request::default() }
     }
 
     #[test]
@@ -244,21 +253,18 @@ mod tests {
             ("getMore", "items", "", false, false),
         ] {
             let collection = Some(collection).filter(|name| !name.is_empty());
-            let request = request(document(command, collection, fields));
-            let found = (super::writes(&request).is_some(), is_left_out(&request));
+            let document = document(command, collection, fields);
+            let read = Command::read(&document).unwrap();
+            let found = (super::writes(&read).is_some(), is_left_out(&read));
             assert_eq!(found, (writes, left_out), "{command} {fields}");
         }
-        // What is no whole command is not sent, whatever its text is.
-        let mut cut = document("find", Some("items"), "filter{ a }");
-        cut.pop();
-        assert!(is_left_out(&request(cut)) && is_left_out(&Request::default()));
     }
 
     #[test]
     fn collections_of_an_aggregate_are_those_that_its_stages_name() {
         let of = |command: &str, merge: &str| {
             let document = document(command, Some("items"), &format!("pipeline[ 0{{ $merge{merge} }} }}"));
-            collections(&Sent { request: request(document), ..Sent::default() })
+            Asked::read(&Command::read(&document).unwrap(), &[]).collections
         };
         for (command, merge, expected) in [
             ("aggregate", "{ into{ coll=sums } }", &["items", "sums"][..]),

@@ -76,10 +76,9 @@ mod tests {
         assert_eq!(out, [3, 0, 0, 0, command::SET_OPTION, 1, 0]);
         // The server refuses it, and is asked so again.
         assert_eq!(super::command("COM_SET_OPTION 258"), (command::SET_OPTION, vec![2, 1].into()));
-        let template = "COM_SET_OPTION \0";
-        assert!(
-            !Family::Mysql.is_left_out(template) && Family::Mysql.effects(template, template).0.is_none()
-        );
-        assert!(Family::Mysql.is_left_out("COM_STATISTICS"));
+        let judged = |text: &str| Family::Mysql.judged(&Family::Mysql.call(text, &[]).unwrap());
+        let option = judged("COM_SET_OPTION \0");
+        assert!(!option.is_left_out && option.writes.is_none());
+        assert!(judged("COM_STATISTICS").is_left_out);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::commands::Sent;
 use super::commits::{Changes, order};
-use super::family::Family;
+use super::family::{Family, Judged};
 use super::stored::Stored;
 use super::traffic::{Connection, Kind, Template, Traffic, Unit};
 use super::{keys, mongodb, postgres, redis, transactions};
@@ -10,8 +10,9 @@ use crate::prelude::*;
 use kurabe_capture::Values;
 use kurabe_capture::file::{self, About};
 use kurabe_capture::record::{Parameter, Record, Request};
+use kurabe_protocol::call::Call;
 use kurabe_protocol::sql;
-use kurabe_wire::statement::{GAP, fingerprint, is_setup};
+use kurabe_wire::statement::{GAP, fingerprint};
 use kurabe_wire::view::{Step, Transaction, uuid};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -132,33 +133,37 @@ impl Reading {
     }
 
     fn statement(&mut self, number: u64, template: String) {
-        let text = fingerprint(&template);
+        let is_sql = !self.family.has_commands();
+        let text = if is_sql { fingerprint(&template) } else { template.clone() };
         let next = self.kinds.len();
         let kind = *self.by_text.entry(text.clone()).or_insert(next);
         if kind == next {
             self.kinds.push(Kind { text, calls: 0, time: 0 });
         }
         let shown = template.replace(GAP, " ? ");
-        let (writes, locks) = self.family.effects(&template, &shown);
-        let tables = self.family.tables(&shown);
-        let has_values_in_gaps = self.family.has_values_in_gaps(&template);
-        let mut has_volatile_columns = false;
-        if !self.family.has_commands() {
-            let statement = sql::Statement::read(&shown, self.family.dialect().sql());
+        let (mut judged, mut has_volatile_columns) = (Judged::default(), false);
+        // What any other call does is said by its requests.
+        if is_sql {
+            let dialect = self.family.dialect();
+            judged = self.family.judged(&Call::Sql(&shown, dialect));
+            judged.is_setup = Call::Sql(&self.kinds[kind].text, dialect).is_setup();
+            let statement = sql::Statement::read(&shown, dialect);
             has_volatile_columns = statement.varies() == Some(sql::Varies::Values)
                 && statement.volatile_columns().is_some_and(|columns| !columns.is_empty());
-            if writes.is_some() {
+            if judged.writes.is_some() {
                 self.stored.learn(&statement);
             }
         }
+        let (tables, inserts) = (self.family.tables(&shown), self.family.inserts(&shown));
+        let has_values_in_gaps = self.family.has_values_in_gaps(&template);
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template {
-            writes,
+            writes: judged.writes,
             has_values_in_gaps,
-            locks,
-            inserts: self.family.inserts(&shown),
-            is_left_out: self.family.is_left_out(&template),
-            is_setup: is_setup(&self.kinds[kind].text, self.family.dialect()),
+            locks: judged.locks,
+            inserts,
+            is_left_out: judged.is_left_out,
+            is_setup: judged.is_setup,
             has_volatile_columns,
             tables,
             family: self.family,
@@ -171,36 +176,46 @@ impl Reading {
 
     fn request(&mut self, mut request: Request) {
         let template = self.numbers.get(&request.statement).copied();
-        let sent = template.map(|template| (template, self.as_sent(template, &request)));
-        let (Some(live), Some((template, (filled, writes)))) = (self.open.get_mut(&request.connection), sent)
-        else {
+        let filled = template.and_then(|template| self.as_sent(template, &request));
+        let (Some(live), Some(template)) = (self.open.get_mut(&request.connection), template) else {
             self.left_out += 1;
             return;
         };
+        let family = self.family;
+        let known = &mut self.templates[template];
+        let text = filled.as_deref().unwrap_or(&known.text);
+        let is_of_protocol = family == Family::Postgres && postgres::is_of_protocol(text, &mut live.names);
+        let call = family.call(text, &request.parameters);
+        let is_judged = filled.is_some() || family.has_commands();
+        let judged = call.filter(|_| is_judged).map(|call| family.judged(&call)).unwrap_or_default();
+        let is_other = judged.is_left_out || judged.is_malformed || is_of_protocol;
+        let is_unknown = call.is_none() || known.is_left_out || is_other;
         let (mut varies, mut names) = (false, Vec::new());
-        if self.family == Family::Redis {
-            let text = &self.templates[template].text;
-            live.varies |= self.family.is("volatile", text);
-            live.named.extend(redis::named(&request));
-            if ["EXEC", "DISCARD", "MULTI"].contains(&text.as_str()) {
-                varies = std::mem::take(&mut live.varies);
-            }
-            if request.transaction != Transaction::Open {
-                names = std::mem::take(&mut live.named);
+        if let Some(Call::Command(command)) = call {
+            varies = family.is("volatile", command.name());
+            if family == Family::Redis {
+                live.varies |= varies;
+                live.named.extend(redis::named(command));
+                if ["EXEC", "DISCARD", "MULTI"].contains(&command.name()) {
+                    varies |= std::mem::take(&mut live.varies);
+                }
+                if request.transaction != Transaction::Open {
+                    names = std::mem::take(&mut live.named);
+                }
             }
         }
         let made = std::mem::take(&mut live.made);
         names.retain(|_| !made.is_empty());
         let (data, is_cut) = (std::mem::take(&mut live.data), std::mem::take(&mut live.is_data_cut));
-        let text = filled.as_deref().unwrap_or(&self.templates[template].text);
-        let is_unknown = self.templates[template].is_left_out
-            || filled.as_ref().is_some_and(|text| {
-                self.family.is_left_out(text) || self.family.is_malformed(text, &request)
-            })
-            || self.family == Family::Postgres && postgres::is_of_protocol(text, &mut live.names);
         // A cursor that no request of the replay opens cannot be gone on with.
-        let is_mongodb = self.family == Family::Mongodb;
-        let used = if is_mongodb { self.cursors.used(&mut request, live.place) } else { Some((false, None)) };
+        let (mut document, mut used) = (None, Some((false, None)));
+        if let Some(Call::Document(command)) = call {
+            document = Some(mongodb::Asked::read(&command, &request.parameters));
+            used = self.cursors.used(&command, live.place, &mut request.digest);
+        }
+        if family.has_commands() {
+            (known.is_setup, known.locks) = (judged.is_setup, known.locks || judged.locks);
+        }
         let (goes_on, since) = used.unwrap_or_default();
         let key = (request.statement, request.literals.clone());
         let is_prepared = request.step != Step::Execute || live.prepared.contains_key(&key);
@@ -209,13 +224,13 @@ impl Reading {
             self.left_out += 1;
             return;
         };
-        if is_mongodb {
+        if document.is_some() {
             self.cursors.opened(&request, live.place);
         }
-        if let Some(why) = writes {
-            self.templates[template].writes.get_or_insert(why);
+        if let Some(why) = judged.writes {
+            known.writes.get_or_insert(why);
         }
-        let kind = &mut self.kinds[self.templates[template].kind];
+        let kind = &mut self.kinds[known.kind];
         (kind.calls, kind.time) = (kind.calls + 1, kind.time.saturating_add(time));
         self.requests += 1;
         let connection = &mut self.connections[live.place];
@@ -247,28 +262,25 @@ impl Reading {
         } else if let Some(place) = live.prepared.get_mut(&key).and_then(Option::take) {
             sent[place].types = types();
         }
-        sent.push(Sent { request, template, types: own, made, names, data, goes_on, since, varies });
+        let types = own;
+        sent.push(Sent { request, template, types, made, names, data, goes_on, since, varies, document });
     }
 
-    /// The text of a request if its literals are more than values, and why it may change something as it is sent.
-    fn as_sent(&self, template: usize, request: &Request) -> (Option<String>, Option<String>) {
+    /// The text of a statement if its literals are more than values, so that the template does not say all that it does.
+    fn as_sent(&self, template: usize, request: &Request) -> Option<String> {
         let (family, template) = (self.family, &self.templates[template]);
         let is_plain = template.has_values_in_gaps
             && request.literals.len() == template.text.matches(GAP).count()
             && request.literals.iter().all(|literal| family.is_plain(literal));
-        if is_plain && !family.has_commands() {
-            return (None, None);
-        }
-        let text = template.filled(request);
-        let writes = family.writes(&text, request).filter(|_| template.writes.is_none());
-        (Some(text), writes)
+        (!is_plain && !family.has_commands()).then(|| template.filled(request))
     }
 
     /// Leaves out what names another database than most requests do: a target is one database.
     fn keep_one_database(&mut self) {
         let mut databases: HashMap<Option<String>, u64> = HashMap::new();
+        let database = |sent: &Sent| sent.document.as_ref().and_then(|asked| asked.database.clone());
         for sent in self.sent.iter().flatten() {
-            *databases.entry(mongodb::database(&sent.request)).or_default() += 1;
+            *databases.entry(database(sent)).or_default() += 1;
         }
         let own = |name: &Option<String>| !matches!(name.as_deref(), Some("admin" | "config" | "local"));
         let most = databases.into_iter().filter(|(name, _)| own(name));
@@ -277,7 +289,7 @@ impl Reading {
         let Self { sent, kinds, templates, requests, left_out, .. } = self;
         for sent in sent {
             sent.retain(|sent| {
-                let stays = mongodb::database(&sent.request) == most;
+                let stays = database(sent) == most;
                 if !stays {
                     let kind = &mut kinds[templates[sent.template].kind];
                     kind.calls -= 1;
@@ -310,7 +322,7 @@ impl Reading {
                     let Request { at, time, transaction, step, .. } = one.request;
                     unit.at = if unit.requests.is_empty() { at } else { unit.at };
                     unit.end = unit.end.max(at.saturating_add(time.unwrap_or(0)));
-                    let is_quiet = family.is_quiet(&templates[one.template].text, &one.request);
+                    let is_quiet = family.is_quiet(&one.request.parameters);
                     unit.goes_on |= one.goes_on;
                     since = since.or(one.since);
                     unit.requests.push(one);

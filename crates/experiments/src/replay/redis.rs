@@ -1,34 +1,31 @@
 //! Commands of Redis and Valkey: <https://redis.io/docs/latest/commands/>.
 
-use super::commands::{Sent, values};
-use kurabe_capture::record::{Parameter, Request};
+use super::commands::words;
 use kurabe_core::Result;
+use kurabe_protocol::command::Command;
 use kurabe_protocol::resp;
 
-/// Bytes of a parameter up to which it may be a key.
+/// Bytes of a word up to which it may be a key.
 const KEY: usize = 512;
 
-/// What may be keys among its parameters.
-pub(super) fn keys(sent: &Sent) -> impl Iterator<Item = String> {
-    let keys = sent.request.parameters.iter().filter_map(Parameter::bytes).filter(|key| key.len() <= KEY);
-    keys.map(|key| String::from_utf8_lossy(key).into_owned())
+/// What may be keys among its words.
+pub(super) fn keys(command: Command<'_>) -> impl Iterator<Item = String> {
+    command.words().filter(|key| key.len() <= KEY).map(|key| String::from_utf8_lossy(key).into_owned())
 }
 
-/// What a request names before the `*` in whose place the server puts an id.
-pub(super) fn named(request: &Request) -> impl Iterator<Item = Vec<u8>> {
-    let named = request.parameters.iter().map_while(|one| one.bytes().filter(|bytes| *bytes != b"*"));
-    named.filter(|bytes| bytes.len() <= KEY).map(<[u8]>::to_vec)
+/// What a command names before the `*` in whose place the server puts an id.
+pub(super) fn named(command: Command<'_>) -> impl Iterator<Item = Vec<u8>> {
+    command.words().take_while(|word| *word != b"*").filter(|word| word.len() <= KEY).map(<[u8]>::to_vec)
 }
 
-/// The words of a request as it is sent.
-fn words<'a>(text: &'a str, request: &'a Request) -> Result<Vec<&'a [u8]>> {
-    let own = text.split(' ').filter(|word| *word != "?").map(str::as_bytes);
-    Ok(own.chain(values(request)?).collect())
+/// A command as it is sent.
+fn sent<'a>(command: &Command<'a>) -> Result<Vec<&'a [u8]>> {
+    Ok(command.names().map(str::as_bytes).chain(words(command)?).collect())
 }
 
-/// Why a request may change something, by its arguments; `None` if it only reads.
-pub(super) fn writes(text: &str, request: &Request) -> Option<String> {
-    let Ok(words) = words(text, request) else { return Some("its values are not known".to_owned()) };
+/// Why a command may change something, by its arguments; `None` if it only reads.
+pub(super) fn writes(command: &Command<'_>) -> Option<String> {
+    let Ok(words) = sent(command) else { return Some("its values are not known".to_owned()) };
     let (command, arguments) = words.split_first()?;
     let is = |word: &[u8], of: &[&str]| of.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()));
     let has = |of: &[&str]| arguments.iter().any(|word| is(word, of));
@@ -55,8 +52,8 @@ pub(super) fn writes(text: &str, request: &Request) -> Option<String> {
 }
 
 /// Appends a request.
-pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
-    resp::push(out, &words(text, &sent.request)?);
+pub(super) fn push(out: &mut Vec<u8>, command: &Command<'_>) -> Result<()> {
+    resp::push(out, &sent(command)?);
     Ok(())
 }
 
@@ -64,6 +61,8 @@ pub(super) fn push(out: &mut Vec<u8>, text: &str, sent: &Sent) -> Result<()> {
 mod tests {
     use super::super::family::Family;
     use super::*;
+    use kurabe_protocol::call::Call;
+    use kurabe_protocol::command::parts;
 
     #[test]
     fn command_is_judged_by_its_arguments_wherever_they_stand() {
@@ -109,16 +108,14 @@ mod tests {
             ("get a", false),
             ("UNKNOWN a", false),
         ] {
+            // The recorder takes one word or two for the name.
             let words: Vec<&str> = command.split(' ').collect();
-            // The recorder keeps some words in the text and the others as parameters.
-            for own in 1..=words.len() {
-                let text = words[..own].join(" ") + &" ?".repeat(words.len() - own);
-                let parameter = |word: &&str| Parameter::of(0, false, word.as_bytes());
-                let parameters = words[own..].iter().map(parameter).collect();
-                let request = Request { parameters, ..Request::default() };
-                let found =
-                    Family::Redis.effects(&text, &text).0.or_else(|| Family::Redis.writes(&text, &request));
-                assert_eq!(found.is_none(), reads, "{text}: {found:?}");
+            for own in 1..=words.len().min(2) {
+                let given = words[own..].iter().map(|word| word.as_bytes().to_vec());
+                let parts = parts(words[..own].iter().copied(), given, false);
+                let command = Command::read(&parts).unwrap();
+                let found = Family::Redis.judged(&Call::Command(command)).writes;
+                assert_eq!(found.is_none(), reads, "{command:?}: {found:?}");
             }
         }
     }

@@ -6,12 +6,13 @@
 use super::commands::Sent;
 use super::family::Family;
 use super::stored::Stored;
-use super::{http, memcached, mongodb, redis};
+use super::{http, memcached, redis};
 use kurabe_capture::file::About;
-use kurabe_capture::record::Request;
+use kurabe_capture::record;
 use kurabe_capture::units::Node;
 use kurabe_core::{Error, ErrorKind, Result, units};
-use kurabe_wire::resource::Place;
+use kurabe_protocol::call::Call;
+use kurabe_protocol::http::Request;
 use kurabe_wire::statement::GAP;
 use std::collections::{BTreeSet, HashSet};
 
@@ -79,7 +80,7 @@ impl Template {
     }
 
     /// The text with the literals of a request.
-    pub(super) fn filled(&self, request: &Request) -> String {
+    pub(super) fn filled(&self, request: &record::Request) -> String {
         let mut literals = request.literals.iter();
         let mut text = String::new();
         let mut parts = self.text.split(GAP);
@@ -151,16 +152,22 @@ pub(super) struct Unit {
 }
 
 impl Traffic {
-    /// The text of a request's statement.
+    /// The text of a request's statement; of any other call, one for people.
     pub(super) fn text(&self, sent: &Sent) -> String {
-        self.templates[sent.template].filled(&sent.request)
+        match self.family.call("", &sent.request.parameters) {
+            Some(Call::Http(request)) => {
+                format!("{} {}", request.method(), String::from_utf8_lossy(&request.target()))
+            }
+            _ => self.templates[sent.template].filled(&sent.request),
+        }
     }
 
     /// The databases that requests of CouchDB name.
     pub(super) fn databases(&self) -> BTreeSet<String> {
-        let used = self.templates.iter().filter(|template| self.kinds[template.kind].calls > 0);
-        let places = used.map(|template| Place::of(&template.text)).filter(|place| !place.is_of_server());
-        places.map(|place| place.database.to_owned()).collect()
+        let sent = self.units.iter().flat_map(|unit| &unit.requests);
+        let places = sent.filter_map(|sent| Some(Request::read(&sent.request.parameters)?.place()));
+        let own = places.filter(|place| !place.is_of_server());
+        own.map(|place| place.database.to_owned()).collect()
     }
 
     /// The longest time that the connections of a lane waited for answers, in nanoseconds.
@@ -264,10 +271,12 @@ pub(super) struct Commit {
 /// The tables that a request names, or what may be keys, or documents and databases. `changes`: those that it changes.
 pub(super) fn names(template: &Template, sent: &Sent, changes: bool) -> Vec<String> {
     match template.family {
-        Family::Redis => redis::keys(sent).collect(),
-        Family::Memcached => memcached::keys(&template.text, sent).collect(),
-        Family::Http => http::names(&template.filled(&sent.request), changes),
-        Family::Mongodb => mongodb::collections(sent),
-        _ => template.tables.clone(),
+        Family::Mongodb => sent.document.as_ref().map(|asked| asked.collections.clone()).unwrap_or_default(),
+        family => match family.call("", &sent.request.parameters) {
+            Some(Call::Command(command)) if family == Family::Redis => redis::keys(command).collect(),
+            Some(Call::Command(command)) => memcached::keys(command).collect(),
+            Some(Call::Http(request)) => http::names(&request, changes),
+            _ => template.tables.clone(),
+        },
     }
 }

@@ -21,6 +21,18 @@ const ADDED: [&[u8]; 4] = [b"lsid", b"$clusterTime", b"txnNumber", b"$readPrefer
 /// Fields of `readConcern` with times of the recorded server.
 const TIMES: [&[u8]; 2] = [b"afterClusterTime", b"atClusterTime"];
 
+/// Commands by which drivers set up a connection or ask about the server.
+const SETUP: [&str; 18] = [
+    "authenticate", "atlasVersion", "buildInfo", "buildinfo", "connectionStatus", "endSessions",
+    "getCmdLineOpts", "getLog", "getParameter", "getnonce", "hello", "hostInfo", "isMaster", "ismaster",
+    "logout", "ping", "saslContinue", "saslStart",
+];
+
+/// Whether a command sets up a connection or asks about the server.
+pub fn is_setup(name: &str) -> bool {
+    SETUP.contains(&name)
+}
+
 /// The document of a message, with its sequences as lists and without what drivers add, and whether nothing of it is missing.
 /// What is cut off is left out.
 pub fn merged(document: &[u8], sequences: &Sequences<'_>) -> (Vec<u8>, bool) {
@@ -91,9 +103,23 @@ impl<'a> Command<'a> {
         is_whole(document, 0).then_some(Self { document, first })
     }
 
+    /// A document that was read as a command before; `None` if it has no field.
+    pub fn known(document: &'a [u8]) -> Option<Self> {
+        elements(document).next().map(|first| Self { document, first })
+    }
+
     /// Name of the command.
     pub fn name(&self) -> Cow<'a, str> {
         self.first.name()
+    }
+
+    /// Whether it sets up a connection or asks about the server.
+    pub fn is_setup(&self) -> bool {
+        is_setup(&self.name())
+    }
+
+    pub fn ends_transaction(&self) -> bool {
+        [&b"abortTransaction"[..], b"commitTransaction"].contains(&self.first.name)
     }
 
     /// The collection that it is about.
@@ -140,8 +166,8 @@ impl<'a> Command<'a> {
         self.rendered().text
     }
 
-    /// The values that have a `?` in its [text](Self::text).
-    pub fn values(&self) -> Vec<Element<'a>> {
+    /// The values that have a `?` in its [text](Self::text), each with the last name before it that is no operator.
+    pub fn values(&self) -> Vec<(String, Element<'a>)> {
         self.rendered().values
     }
 
@@ -230,7 +256,8 @@ const OF: &str = " of ";
 #[derive(Default)]
 struct Rendered<'a> {
     text: String,
-    values: Vec<Element<'a>>,
+    values: Vec<(String, Element<'a>)>,
+    name: String,
 }
 
 impl<'a> Rendered<'a> {
@@ -244,7 +271,7 @@ impl<'a> Rendered<'a> {
             ARRAY => self.list(element.value),
             _ => {
                 self.text.push('?');
-                self.values.push(*element);
+                self.values.push((self.name.clone(), *element));
             }
         }
     }
@@ -257,7 +284,11 @@ impl<'a> Rendered<'a> {
                 break;
             }
             self.text.push_str(if self.text.len() > start { ", " } else { "" });
-            self.quoted(&field.name());
+            let name = field.name();
+            self.quoted(&name);
+            if !name.starts_with('$') {
+                self.name = name.into_owned();
+            }
             self.text.push_str(": ");
             self.element(&field);
         }
@@ -271,7 +302,7 @@ impl<'a> Rendered<'a> {
             if !self.has_room() {
                 break;
             }
-            let (end, values) = (self.text.len(), self.values.len());
+            let (end, values, name) = (self.text.len(), self.values.len(), self.name.clone());
             self.text.push_str(if known.is_empty() { "" } else { ", " });
             let start = self.text.len();
             // Only its text says whether its shape is a new one.
@@ -280,6 +311,7 @@ impl<'a> Rendered<'a> {
             if known.contains(shape) {
                 self.text.truncate(end);
                 self.values.truncate(values);
+                self.name = name;
             } else {
                 known.insert(shape.to_owned());
             }
@@ -289,6 +321,7 @@ impl<'a> Rendered<'a> {
 
     /// A command or a collection, in quotes if it has other characters than most have.
     fn word(&mut self, word: &str) {
+        word.clone_into(&mut self.name);
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         // Two hyphens begin a comment where the text is read as a statement.
         let is_plain = word.bytes().all(is_plain) && !word.contains("--");

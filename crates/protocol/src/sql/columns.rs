@@ -18,7 +18,7 @@ pub fn columns_of_values<'a>(
     tokens: &[Token<'a>],
     is_value: impl Fn(&Token<'a>) -> bool,
 ) -> Vec<(usize, &'a str)> {
-    let is_insert = tokens.first().is_some_and(|first| first.is_one_of(&["insert", "put", "replace"]));
+    let is_insert = tokens.first().is_some_and(|first| first.is_one_of(&["insert", "replace"]));
     // Rows are lists of values, or columns that are arrays.
     let is_rows = |token: &Token<'_>| is_insert && token.is_one_of(&["unnest", "value", "values"]);
     let listed = tokens
@@ -42,9 +42,7 @@ pub fn columns_of_values<'a>(
             depth -= 1;
         } else if token.is_mark(',') && row.is_some_and(|(of, _)| depth == of) {
             place += 1;
-        } else if let Some(name) =
-            token.name().filter(|name| !token.is_one_of(BETWEEN) && !name.starts_with('$'))
-        {
+        } else if let Some(name) = token.name().filter(|_| !token.is_one_of(BETWEEN)) {
             last = name;
             // What follows the rows is about other columns.
             row.take_if(|(of, _)| depth < *of);

@@ -72,7 +72,8 @@ impl Dialect {
         }
     }
 
-    pub(super) fn is_postgres(self) -> bool {
+    /// Whether it is PostgreSQL's.
+    pub fn is_postgres(self) -> bool {
         self.postgres
     }
 

@@ -1,7 +1,6 @@
 //! What a recorder learns from HTTP/1.1 (RFC 9112), of `CouchDB` and of applications.
 //!
-//! A request's text is its method and its path with the query, the values of which are its literals (see [`crate::resource`]). Its
-//! parameters are the body, and fields that decide what the answer is. A status from 400 on is an error. Of an answer of
+//! The parts of a request are its method, its path and its query, fields that decide what the answer is, and the body. A status from 400 on is an error. Of an answer of
 //! `CouchDB`, the elements of its array are its rows; of others, a body is one.
 
 use super::http_answer::{Answer, NOT_HTTP};
@@ -10,8 +9,8 @@ use super::http_framing::{self, Framing};
 use super::http_request::{Head, Next, Requests};
 use crate::conceal;
 use crate::input::Input;
-use crate::resource::{self, FIELDS, Place};
 use crate::view::{Event, Exchange, Parameter, ReadExchanges, Stop, Transaction, Waiting};
+use kurabe_protocol::http::{self, BODY, CHOSEN_ID, Request};
 use std::time::Instant;
 
 /// Why it is not known what follows.
@@ -86,7 +85,7 @@ impl ReadExchanges for Http {
         self.waiting.end(|()| true, events);
         // Its values may be those of a secret that has not arrived.
         if let Some(Current { request, .. }) = self.current.take() {
-            events.push(Event::Exchange(Box::new(Exchange { cut: true, parameters: Vec::new(), ..request })));
+            events.push(Event::Exchange(Box::new(without_values(request))));
         }
     }
 }
@@ -101,13 +100,16 @@ impl Http {
         if let Some(agent) = head.agent.filter(|_| !std::mem::replace(&mut self.is_named, true)) {
             events.push(Event::Named(agent));
         }
-        let parameter =
+        let field =
             |(place, value): (usize, String)| Parameter::of(place as u32 + 1, false, value.into_bytes());
         // Some clients write `?` without a query.
         let target = head.target.strip_suffix('?').filter(|rest| !rest.contains('?'));
+        let mut parts = http::parts(&head.method, target.unwrap_or(&head.target), self.is_couchdb);
+        let text = Request::read(&parts).map(Request::text).unwrap_or_default();
+        parts.extend(head.fields.into_iter().map(field));
         let request = Exchange {
-            text: format!("{} {}", head.method, target.unwrap_or(&head.target)),
-            parameters: head.fields.into_iter().map(parameter).collect(),
+            text,
+            parameters: parts,
             pipelined: !self.waiting.is_empty(),
             at: head.at,
             began: Some(now),
@@ -120,24 +122,23 @@ impl Http {
     fn request(&mut self, is_cut: bool) -> Result<(), Stop> {
         // One that was answered before is not there any more.
         let Some(Current { mut request, body, .. }) = self.current.take() else { return Ok(()) };
-        request.cut = is_cut || self.is_secret(&request, &body);
-        if request.cut {
-            request.parameters.clear();
+        if is_cut || self.is_secret(&request.parameters, &body) {
+            request = without_values(request);
         } else if !body.is_empty() {
-            request.parameters.insert(0, Parameter::of(0, false, body));
+            request.parameters.push(Parameter::of(BODY, false, body));
         }
         self.waiting.push((), request)
     }
 
     /// Whether a request may contain a password: by its words, or since it is about users or settings of the server. What is
     /// compressed cannot be searched.
-    fn is_secret(&self, request: &Exchange, body: &[u8]) -> bool {
-        let field = |name: &str| FIELDS.iter().position(|known| *known == name).map(|place| place as u32 + 1);
-        let is_packed = request.parameters.iter().any(|one| Some(one.kind) == field("Content-Encoding"));
-        let mut parts = request.parameters.iter().filter_map(Parameter::bytes).chain([body]);
+    fn is_secret(&self, parts: &[Parameter], body: &[u8]) -> bool {
+        let Some(request) = Request::read(parts) else { return true };
+        let is_packed = request.fields().any(|(name, _)| name == "Content-Encoding");
+        let mut values = request.fields().filter_map(|(_, field)| field.bytes()).chain([body]);
         // A checksum of what is read there would confirm a guess.
-        let is_of_server = self.is_couchdb && Place::of(&request.text).database.starts_with('_');
-        is_of_server || is_packed && !body.is_empty() || parts.any(conceal::http)
+        let is_of_server = self.is_couchdb && request.place().database.starts_with('_');
+        is_of_server || is_packed && !body.is_empty() || values.any(conceal::http)
     }
 
     /// Reads the next line or part of an answer. Returns whether there may be more.
@@ -197,8 +198,8 @@ impl Http {
         if self.waiting.is_empty() {
             self.hurry()?;
         }
-        let request = self.waiting.first().ok_or(NOT_HTTP)?;
-        let place = Place::of(&request.text);
+        let request = self.waiting.first().and_then(|request| Request::read(&request.parameters));
+        let place = request.ok_or(NOT_HTTP)?.place();
         if place.method == "CONNECT" && status < 300 {
             return Err("the connection is a tunnel".into());
         }
@@ -227,8 +228,7 @@ impl Http {
         let Some(Current { mut request, body, waits }) = self.current.take() else { return Ok(()) };
         // A client that held it back may send it now, or another request.
         self.is_unsure = waits && body.is_empty() && !self.requests.has_body();
-        request.cut = true;
-        request.parameters.clear();
+        request = without_values(request);
         self.waiting.push((), request)
     }
 
@@ -237,8 +237,8 @@ impl Http {
         self.part = Part::Status;
         let Some(((), mut request)) = self.waiting.pop() else { return };
         (request.ended, request.transaction) = (Some(now), Transaction::None);
-        let place = Place::of(&request.text);
-        let is_change = match place.method {
+        let asked = Request::read(&request.parameters);
+        let is_change = match asked.map_or("", Request::method) {
             "PUT" | "PATCH" | "DELETE" | "COPY" => answer.status < 300,
             "POST" => matches!(answer.status, 201 | 202),
             _ => false,
@@ -247,13 +247,11 @@ impl Http {
             request.error = Some(answer.status.to_string());
         } else {
             // A replay gives the document that id, by which later requests name it.
-            let has_id = request
-                .parameters
-                .first()
-                .is_some_and(|one| one.kind == 0 && one.bytes().is_none_or(resource::has_id));
+            let has_id =
+                asked.and_then(Request::body).is_some_and(|body| body.bytes().is_none_or(http::has_id));
             let mut body = answer.end();
             let id = body.as_mut().and_then(Body::id).filter(|_| !has_id && !request.cut);
-            request.parameters.extend(id.map(|id| Parameter::of(resource::CHOSEN_ID, false, id)));
+            request.parameters.extend(id.map(|id| Parameter::of(CHOSEN_ID, false, id)));
             let (rows, digest) = body.map_or((1, 0), |body| body.end(answer.status));
             // What its bytes are made of is not known.
             let is_unknown = answer.is_packed && rows > 0;
@@ -263,6 +261,12 @@ impl Http {
         }
         events.push(Event::Exchange(Box::new(request)));
     }
+}
+
+/// A request without its fields and its body.
+fn without_values(mut request: Exchange) -> Exchange {
+    request.parameters.retain(Request::is_of_line);
+    Exchange { cut: true, ..request }
 }
 
 #[cfg(test)]

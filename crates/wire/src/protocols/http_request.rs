@@ -2,8 +2,8 @@
 
 use super::http_framing::{self, Framing};
 use crate::input::{Input, Message};
-use crate::resource::FIELDS;
 use crate::view::{KEPT, Stop};
+use kurabe_protocol::http::place_of;
 
 /// The maximum size of all fields of a request that are kept, in bytes.
 const KEPT_FIELDS: usize = 16 << 10;
@@ -44,7 +44,7 @@ pub(super) struct Head {
     pub(super) method: String,
     /// Path and query, without the authority, which may contain a password.
     pub(super) target: String,
-    /// Fields that are kept: the place in [`FIELDS`], and the value.
+    /// Fields that are kept: the place of each, and its value.
     pub(super) fields: Vec<(usize, String)>,
     pub(super) agent: Option<String>,
     /// How its body ends; `None` if it has none.
@@ -163,7 +163,7 @@ fn field(head: &mut Head, line: &str) -> Result<(), &'static str> {
         "expect" => head.waits = true,
         "user-agent" => head.agent = Some(value.to_owned()),
         name => {
-            let Some(place) = FIELDS.iter().position(|known| known.eq_ignore_ascii_case(name)) else {
+            let Some(place) = place_of(name) else {
                 return Ok(());
             };
             let size: usize = head.fields.iter().map(|(_, value)| value.len() + 32).sum();

@@ -1,10 +1,10 @@
 //! What a recorder learns from memcached's text and meta commands: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>.
 //!
-//! A request is its command, whose text has a `?` for the words that follow; these are its parameters, without the size of a value,
-//! which is the last one. Of an answer, its values are its rows, and a change that was made is one that is affected.
+//! The parts of a request are its command and the words that follow, without the size of a value, which is the last part. Of an answer, its values are its rows, and a change that was made is one that is affected.
 
 use crate::input::{Input, Message};
-use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Stop, Transaction, Waiting};
+use crate::view::{Digest, Event, Exchange, KEPT, ReadExchanges, Stop, Transaction, Waiting};
+use kurabe_protocol::command::{Command, parts};
 use kurabe_protocol::memcached::{length, place_of_size, size};
 use std::time::Instant;
 
@@ -62,7 +62,8 @@ impl ReadExchanges for Memcached {
         self.server.push(bytes);
         while !self.server.waiting().is_empty() {
             let request = self.waiting.first().ok_or("the server answered without a request")?;
-            match self.answer.read(&mut self.server, &request.text) {
+            let command = Command::read(&request.parameters).map_or("", Command::name);
+            match self.answer.read(&mut self.server, command) {
                 Ok(None) => return Ok(()),
                 Ok(Some(false)) => {}
                 Ok(Some(true)) => self.answered(now, events),
@@ -139,21 +140,14 @@ impl Memcached {
         if let Some(place) = place {
             words.remove(place);
         }
-        let mut text = command;
-        if !words.is_empty() || value.is_some() {
-            text.push_str(" ?");
-        }
         let ended = is_quiet.then_some(now);
-        if is_quiet {
-            text.push_str(" noreply");
-        }
         let value = value.map(|value| value.filter(|value| !self.is_secret(value)));
         let cut = value == Some(None);
-        let parameter = |value: Vec<u8>| Parameter::of(0, false, value);
         let values = words.into_iter().map(<[u8]>::to_vec).chain(value.flatten());
+        let parts = parts([command.as_str()], values, is_quiet);
         let request = Exchange {
-            text,
-            parameters: values.map(parameter).collect(),
+            text: Command::read(&parts).map(Command::text).unwrap_or_default(),
+            parameters: parts,
             cut,
             pipelined: !self.waiting.is_empty(),
             at: line.at,
@@ -218,14 +212,14 @@ impl Default for Answer {
 
 impl Answer {
     /// Reads on in the answer to a request. Returns whether it is complete; `None` if more has to arrive.
-    fn read(&mut self, server: &mut Input, request: &str) -> Result<Option<bool>, ()> {
+    fn read(&mut self, server: &mut Input, command: &str) -> Result<Option<bool>, ()> {
         if let Some(left) = self.value.as_mut().filter(|left| **left > 0) {
             self.digest.push(server.part(left).unwrap_or_default());
             return Ok(Some(false));
         }
         if self.value.is_none() {
             let Some(line) = server.line().map_err(|_| ())? else { return Ok(None) };
-            return self.line(&line.bytes, request).map(Some);
+            return self.line(&line.bytes, command).map(Some);
         }
         match server.waiting() {
             [b'\r', b'\n', ..] => server.pass(2),
@@ -238,12 +232,11 @@ impl Answer {
     }
 
     /// Reads a line. Returns whether the answer is complete.
-    fn line(&mut self, line: &[u8], request: &str) -> Result<bool, ()> {
+    fn line(&mut self, line: &[u8], command: &str) -> Result<bool, ()> {
         // A key may have any bytes.
         let text = String::from_utf8_lossy(line.trim_ascii_end());
         let mut words = text.split(' ');
         let first = words.next().unwrap_or_default();
-        let command = request.split(' ').next().unwrap_or_default();
         match first {
             "ERROR" | "ERROR:" | "CLIENT_ERROR" | "SERVER_ERROR" => {
                 self.error = Some(first.trim_end_matches(':').to_owned());

@@ -1,13 +1,14 @@
 //! What a recorder learns from MongoDB's protocol: <https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/>.
 //!
-//! A request is a command, whose document is its first parameter; its text is for people. Of an answer, the documents of a cursor are
+//! A request is a command, whose document is its first part; its text is for people. Of an answer, the documents of a cursor are
 //! its rows.
 
 use super::mongodb_answer::{Answer, COMPRESSED, NO_SERVER};
 use crate::frames::{Framed, Frames, Piece};
 use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Stop, Transaction, Waiting};
+use kurabe_protocol::call::QUIET;
 use kurabe_protocol::mongodb::bson::{self, DOCUMENT};
-use kurabe_protocol::mongodb::command::{Command, merged};
+use kurabe_protocol::mongodb::command::{Command, is_setup, merged, plain};
 use kurabe_protocol::mongodb::frame::{Message, Msg, OP_COMPRESSED, OP_MSG, OP_QUERY, driver, flag, query};
 use std::collections::HashMap;
 use std::time::Instant;
@@ -19,37 +20,19 @@ const CURSORS: usize = 10_000;
 const PARTIAL: [&str; 9] =
     ["limit", "skip", "$collStats", "$currentDate", "$indexStats", "$limit", "$rand", "$sample", "$skip"];
 
-/// Commands by which drivers set up a connection or ask about the server.
-pub(crate) const SETUP: [&str; 18] = [
-    "authenticate", "atlasVersion", "buildInfo", "buildinfo", "connectionStatus", "endSessions",
-    "getCmdLineOpts", "getLog", "getParameter", "getnonce", "hello", "hostInfo", "isMaster", "ismaster",
-    "logout", "ping", "saslContinue", "saslStart",
-];
-/// Commands whose values may be passwords, beside those.
+/// Commands whose values may be passwords, beside those that set up a connection.
 const SECRET: [&str; 6] =
     ["copydb", "copydbgetnonce", "copydbsaslstart", "createUser", "setParameter", "updateUser"];
 
-/// Kinds of parameters that are no types of BSON: the number of the cursor that the answer opened, and that there is no answer.
+/// The kind of the number of the cursor that the answer opened, which is no type of BSON.
 const CURSOR: u32 = 257;
-const QUIET: u32 = 258;
 /// What ends the text of a request that has no answer.
 const NO_REPLY: &str = " noreply";
-
-/// The command of a request; `None` if its document was not kept.
-pub fn command(parameters: &[Parameter]) -> Option<Command<'_>> {
-    let document = parameters.first().filter(|one| one.kind == u32::from(DOCUMENT));
-    Command::read(document?.bytes()?)
-}
 
 /// The cursor that an answer opened.
 pub fn cursor(parameters: &[Parameter]) -> Option<i64> {
     let cursor = parameters.iter().find(|one| one.kind == CURSOR)?;
     cursor.bytes()?.try_into().ok().map(i64::from_le_bytes)
-}
-
-/// Whether a request has no answer.
-pub fn is_quiet(parameters: &[Parameter]) -> bool {
-    parameters.iter().any(|one| one.kind == QUIET)
 }
 
 const NOT_MONGODB: &str = "the client does not speak MongoDB's protocol";
@@ -184,12 +167,13 @@ impl Mongodb {
         let inner = document.and_then(|document| bson::element(document, "$query")?.document());
         let document = inner.or(document);
         let name = document.filter(|_| collection.ends_with(b".$cmd")).and_then(name);
-        let text = name.filter(|name| SETUP.contains(&name.as_str())).ok_or(TOO_OLD)?;
+        let text = name.filter(|name| is_setup(name)).ok_or(TOO_OLD)?;
         self.begin(document, events);
         let number = message.header.number;
         let asked = Pending { number, is_old: true, is_setup: true, ..Pending::default() };
-        let request = Exchange { text, at: message.at, began: Some(began), ..Exchange::default() };
-        self.request(asked, request)
+        let (at, began) = (message.at, Some(began));
+        let parameters = vec![Parameter::of(DOCUMENT.into(), true, plain(&text, None))];
+        self.request(asked, Exchange { text, parameters, at, began, ..Exchange::default() })
     }
 
     /// An `OP_MSG`.
@@ -209,7 +193,7 @@ impl Mongodb {
         let name = name(&own).ok_or(why)?;
         self.begin(document, events);
         let is_quiet = content.flags & flag::MORE_TO_COME != 0;
-        let is_setup = SETUP.contains(&name.as_str());
+        let is_setup = is_setup(&name);
         let mut asked = Pending { number, is_setup, is_quiet, ..Pending::default() };
         let (at, began) = (message.at, Some(began));
         let mut request = Exchange { text: name.clone(), at, began, ..Exchange::default() };
@@ -221,9 +205,9 @@ impl Mongodb {
         } else {
             request.cut |= !is_setup;
         }
-        if !request.cut && !is_setup {
-            request.parameters.push(Parameter::of(DOCUMENT.into(), true, own));
-        }
+        // Of what may hold a password its name is kept.
+        let own = if request.cut || is_setup { plain(&name, None) } else { own };
+        request.parameters.push(Parameter::of(DOCUMENT.into(), true, own));
         if is_quiet {
             request.text.push_str(NO_REPLY);
             request.parameters.push(Parameter { kind: QUIET, ..Parameter::default() });

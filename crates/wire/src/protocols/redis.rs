@@ -1,13 +1,13 @@
 //! What a recorder learns from RESP (versions 2 and 3), of Redis and Valkey: <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 //!
-//! A request is its command, whose text has a `?` for the words that follow; these are its parameters. Of an answer, the elements
+//! The parts of a request are the name of its command and the words that follow. Of an answer, the elements
 //! of the outermost array, set or map are its rows, and a number is how many it has affected.
 
 use crate::input::Input;
 use crate::view::{
-    Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Spans, Stop, Transaction, WAITING, Waiting,
-    Watch,
+    Digest, Event, Exchange, KEPT, ReadExchanges, Spans, Stop, Transaction, WAITING, Waiting, Watch,
 };
+use kurabe_protocol::command::{Command, parts};
 use kurabe_protocol::resp::{Line, number};
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ const NO_SERVER: &str = "the server does not speak the protocol of Redis";
 pub(crate) struct Redis {
     client: Input,
     /// The request that is being read.
-    arriving: Option<Command>,
+    arriving: Option<Arriving>,
     waiting: Waiting,
     /// Whether a request of `MULTI` was answered, and not yet what ends it.
     in_transaction: bool,
@@ -67,8 +67,8 @@ impl ReadExchanges for Redis {
         while !self.server.waiting().is_empty() {
             let request = self.waiting.first();
             let answer = self.answer.get_or_insert_with(|| {
-                let command = request.and_then(|request| request.text.split(' ').next());
-                let is_ordered = !command.is_some_and(|command| UNORDERED.contains(&command));
+                let command = request.and_then(|request| Command::read(&request.parameters));
+                let is_ordered = !command.is_some_and(|command| UNORDERED.contains(&command.name()));
                 let began = request.and_then(|request| request.began);
                 Answer::new(is_ordered, self.watch.map(|watch| watch.spans(began)).unwrap_or_default())
             });
@@ -103,7 +103,7 @@ impl ReadExchanges for Redis {
 
 impl Redis {
     /// The next request; `None` if it has not arrived.
-    fn next(&mut self) -> Result<Option<Command>, Stop> {
+    fn next(&mut self) -> Result<Option<Arriving>, Stop> {
         loop {
             if let Some(request) = self.arriving.take_if(|request| request.left == 0) {
                 return Ok(Some(request));
@@ -145,7 +145,7 @@ impl Redis {
                 let count = number(&line.bytes[1..]).ok_or(NOT_REDIS)?;
                 if count > 0 {
                     self.arriving =
-                        Some(Command { at: line.at, left: count.unsigned_abs(), ..Command::default() });
+                        Some(Arriving { at: line.at, left: count.unsigned_abs(), ..Arriving::default() });
                 }
             }
             // A command in one line, as by telnet.
@@ -153,7 +153,7 @@ impl Redis {
                 let text = line.text();
                 let words = text.split_whitespace().take(WORDS);
                 let words = words.map(|word| word.as_bytes().to_vec()).collect();
-                self.arriving = Some(Command { at: line.at, words, ..Command::default() });
+                self.arriving = Some(Arriving { at: line.at, words, ..Arriving::default() });
             }
             (None, None) => {}
             // No word of an array, or no request.
@@ -162,7 +162,7 @@ impl Redis {
         Ok(true)
     }
 
-    fn request(&mut self, command: &Command, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
+    fn request(&mut self, command: &Arriving, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         let (at, words, is_cut) = (command.at, command.words.as_slice(), command.cut);
         let word = |at: usize| -> String {
             let bytes = words.get(at).map(Vec::as_slice).unwrap_or_default();
@@ -178,7 +178,6 @@ impl Redis {
             events.extend(words.get(3).map(|name| Event::Named(String::from_utf8_lossy(name).into_owned())));
         }
         let verbs = usize::from(words.len() > 1 && CONTAINERS.contains(&command.as_str()));
-        let mut text = if verbs == 1 { format!("{command} {second}") } else { command.clone() };
         let mut given = words.get(1 + verbs..).unwrap_or_default();
         let is_secret = SECRET.contains(&command.as_str());
         if is_secret && command != "CONFIG" {
@@ -187,13 +186,11 @@ impl Redis {
             // The name of a setting, or the version; a password may follow.
             given = given.get(..1).unwrap_or_default();
         }
-        if !given.is_empty() {
-            text.push_str(" ?");
-        }
-        let parameter = |word: &Vec<u8>| Parameter::of(0, false, word.clone());
+        let name = [command.as_str(), second.as_str()].into_iter().take(1 + verbs);
+        let parts = parts(name, given.iter().cloned(), false);
         let request = Exchange {
-            text,
-            parameters: given.iter().map(parameter).collect(),
+            text: Command::read(&parts).map(Command::text).unwrap_or_default(),
+            parameters: parts,
             cut: is_cut || is_secret,
             pipelined: !self.waiting.is_empty(),
             at,
@@ -208,7 +205,7 @@ impl Redis {
 
     fn answered(&mut self, answer: Answer, now: Instant, events: &mut Vec<Event>) {
         let Some(((), mut request)) = self.waiting.pop() else { return };
-        match request.text.as_str() {
+        match Command::read(&request.parameters).map_or("", Command::name) {
             "MULTI" => self.in_transaction |= answer.error.is_none(),
             "EXEC" | "DISCARD" | "RESET" => self.in_transaction = false,
             _ => {}
@@ -226,9 +223,9 @@ impl Redis {
     }
 }
 
-/// A request.
+/// A request that arrives.
 #[derive(Default)]
-struct Command {
+struct Arriving {
     at: u64,
     /// Words that have not arrived.
     left: u64,

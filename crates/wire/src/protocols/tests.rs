@@ -3,13 +3,13 @@
 mod conversations;
 
 use crate::account::{Account, Connection};
-use crate::mongodb;
 use crate::protocols::mongodb::tests::{self as documents, V};
 use crate::registry;
 use crate::statement::shown;
 use crate::view::tests::{exchanges, seen_by};
 use crate::view::{Event, Step, Stop};
 use conversations::{FLAGS, client, conversation, greeting, message, packet, postgres, server};
+use kurabe_protocol::call::{Language, document, is_quiet};
 use proptest::prelude::*;
 
 /// A size of pieces that none exceeds.
@@ -27,7 +27,7 @@ fn requests(scheme: &str, events: &[Event]) -> Vec<String> {
             Step::Execute => "execute",
             Step::Bound => "bound",
         };
-        let (text, is_setup) = shown(one, scheme);
+        let (text, is_setup) = shown(one, Language::of_scheme(scheme));
         format!("{} {} {step} {text}", one.at, if is_setup { "setup" } else { "own" })
     };
     exchanges(events).iter().map(request).collect()
@@ -445,9 +445,9 @@ mod fuzz {
             survives("mongodb", input);
             // Requests that were read are made again.
             let whole = viewed("mongodb", &any_conversation(input), WHOLE);
-            for one in exchanges(&whole) {
-                let Some(command) = mongodb::command(&one.parameters) else { continue };
-                let is_quiet = mongodb::is_quiet(&one.parameters);
+            for one in exchanges(&whole).into_iter().filter(|one| !one.cut) {
+                let command = document(&one.parameters).unwrap();
+                let is_quiet = is_quiet(&one.parameters);
                 let made = command.message(1, "d", is_quiet, &|cursor| cursor).unwrap();
                 assert_eq!(exchanges(&viewed("mongodb", &[(true, made)], WHOLE))[0].text, one.text);
             }

@@ -8,7 +8,8 @@ use super::entry::{Entry, Log, UNREAD, What};
 use super::lines::{self, Lines, duration};
 use crate::file::Known;
 use kurabe_core::Result;
-use kurabe_wire::statement::{Dialect, split};
+use kurabe_protocol::sql::Dialect;
+use kurabe_wire::statement::split;
 use kurabe_wire::view::{Exchange, Parameter, Step};
 use line::{Line, Read};
 use std::collections::{HashMap, HashSet};
@@ -264,7 +265,7 @@ fn named<'a>(said: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
 }
 
 fn has_places(text: &str) -> bool {
-    let template = split(text, Dialect::Postgres).template;
+    let template = split(text, Dialect::POSTGRES).template;
     let mut places = template.match_indices('$');
     places.any(|(at, _)| template[at + 1..].starts_with(|c: char| c.is_ascii_digit()))
 }

@@ -50,8 +50,8 @@ proptest! {
             let events = seen(&[(true, request.clone())], usize::MAX >> 1);
             let one = exchanges(&events)[0];
             prop_assert!(!one.cut, "{}", one.text);
-            let command = command(&one.parameters).unwrap();
-            let again = command.message(5, "shop", crate::mongodb::is_quiet(&one.parameters), &|cursor| cursor);
+            let command = kurabe_protocol::call::document(&one.parameters).unwrap();
+            let again = command.message(5, "shop", kurabe_protocol::call::is_quiet(&one.parameters), &|cursor| cursor);
             prop_assert_eq!(again.as_ref(), Some(&request), "{}", one.text);
             let gaps = one.text.split('"').step_by(2).map(|part| part.matches('?').count()).sum::<usize>();
             prop_assert_eq!(command.values().len(), gaps, "{}", one.text);
@@ -68,11 +68,11 @@ proptest! {
         near[at] = lie;
         for document in [document, near] {
             let parameters = [Parameter::of(DOCUMENT.into(), true, document)];
-            let Some(command) = command(&parameters) else { continue };
+            let Some(command) = kurabe_protocol::call::document(&parameters) else { continue };
             let again = command.message(1, "d", false, &|cursor| cursor).unwrap();
             let events = seen(&[(true, again)], usize::MAX >> 1);
             let one = exchanges(&events)[0];
-            prop_assert!(one.cut || one.parameters.is_empty() || one.text == command.text(), "{:?}", one);
+            prop_assert!(one.cut || command.is_setup() || one.text == command.text(), "{:?}", one);
         }
     }
 }

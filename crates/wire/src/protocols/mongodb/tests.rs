@@ -1,6 +1,6 @@
 use super::*;
-use crate::statement::{Dialect, is_setup};
 use crate::view::tests::{exchanges, seen_of};
+use kurabe_protocol::call::{document, is_quiet};
 
 /// A value of BSON.
 #[derive(Clone, Debug)]
@@ -187,8 +187,8 @@ fn requests_have_their_shape_and_values_and_answers_their_rows() {
     assert!(
         all[11].cut && all[11].ended.is_none() && all[..11].iter().all(|one| !one.cut && one.ended.is_some())
     );
-    assert!(is_setup(&all[0].text, Dialect::Mongodb) && !is_setup(&all[5].text, Dialect::Mongodb));
-    let [insert, find, more] = [2, 3, 4].map(|place: usize| command(&all[place].parameters).unwrap());
+    assert!([0, 1].iter().all(|place: &usize| document(&all[*place].parameters).unwrap().is_setup()));
+    let [insert, find, more] = [2, 3, 4].map(|place: usize| document(&all[place].parameters).unwrap());
     assert_eq!((cursor(&all[3].parameters), more.cursors()), (Some(77), vec![77]));
     assert_eq!((find.database().as_deref(), find.collection().as_deref()), (Some("shop"), Some("items")));
     assert_eq!(more.collection().as_deref(), Some("items"));
@@ -197,7 +197,7 @@ fn requests_have_their_shape_and_values_and_answers_their_rows() {
     let documents = insert.field("documents").unwrap();
     assert_eq!(bson::elements(documents.value).count(), 6);
     assert!(insert.field("lsid").is_none());
-    let concern = command(&all[10].parameters).unwrap().field("readConcern").unwrap();
+    let concern = document(&all[10].parameters).unwrap().field("readConcern").unwrap();
     assert_eq!(bson::elements(concern.value).count(), 1);
     // An answer's own code is an error only if it is no success.
     let modify = asks(1, &[("findAndModify", text("items")), ("new", V::Bool(true))]);
@@ -351,10 +351,10 @@ fn long_requests_are_cut_and_have_the_text_of_short_ones() {
         let events = seen(&[(true, message), asked(2, &[("ping", int(1))])], 50_000);
         let all = exchanges(&events);
         assert_eq!((all.len(), all[1].text.as_str()), (2, "ping"));
-        (all[0].text.clone(), all[0].cut, all[0].parameters.len())
+        (all[0].text.clone(), all[0].cut, document(&all[0].parameters).unwrap().fields().count())
     };
-    let (text, cut, parameters) = insert(3);
-    assert_eq!((cut, parameters), (false, 1));
+    let (text, cut, fields) = insert(3);
+    assert_eq!((cut, fields), (false, 1));
     // Nothing is kept that could be taken for all of it.
     assert_eq!(insert(3_000), (text, true, 0));
 }

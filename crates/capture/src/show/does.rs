@@ -1,0 +1,81 @@
+//! What a statement or another call does, as far as its words say.
+
+use crate::rows::{Plain, Verb};
+use kurabe_protocol::call::Call;
+use kurabe_protocol::sql::{Statement, Token};
+
+/// What a statement does.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Does {
+    /// Whether it sets up a connection or a transaction, or asks about the server.
+    pub(super) is_setup: bool,
+    pub(crate) transaction: Option<Transaction>,
+    /// Whether it only reads, and whether it may change or lock something.
+    pub(super) reads: bool,
+    pub(crate) writes: bool,
+    /// The word for what it does, and its table.
+    pub(crate) name: String,
+}
+
+/// What it does to the transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transaction {
+    Begins,
+    Commits,
+    RollsBack,
+}
+
+impl Does {
+    pub(super) fn read(call: &Call<'_>) -> Self {
+        let is_setup = call.is_setup();
+        let is_one_of = |name: &str, of: &[&str]| of.contains(&name);
+        match call {
+            Call::Sql(text, dialect) => {
+                let statement = Statement::read(text, *dialect);
+                let reads = statement.reads();
+                let words = statement.tokens().iter().filter_map(Token::name);
+                let words: Vec<String> = words.map(str::to_lowercase).collect();
+                let at = words.iter().position(|word| is_one_of(word, &["from", "into", "update", "join"]));
+                let table = at.and_then(|at| words.get(at + 1)).map_or("", String::as_str);
+                let first = words.first().map_or("statement", String::as_str);
+                Self {
+                    is_setup,
+                    transaction: transaction(first).filter(|_| is_setup),
+                    reads,
+                    writes: !reads || statement.locks(),
+                    name: format!("{first}-{table}"),
+                }
+            }
+            Call::Command(command) => {
+                let transaction = transaction(command.name());
+                let name = command.name().to_lowercase();
+                Self { is_setup, transaction, reads: false, writes: true, name }
+            }
+            Call::Document(command) => {
+                let reads = is_one_of(&command.name(), &["aggregate", "count", "distinct", "find"]);
+                let name = command.name().to_lowercase();
+                Self { is_setup, reads, writes: !reads, name, ..Self::default() }
+            }
+            Call::Http(request) => {
+                let reads = is_one_of(request.method(), &["GET", "HEAD"]);
+                Self { is_setup, reads, writes: !reads, ..Self::default() }
+            }
+        }
+    }
+
+    /// What a call does that is told as a statement.
+    pub(super) fn told(plain: &Plain) -> Self {
+        let reads = plain.verb == Verb::Select;
+        Self { reads, writes: !reads, name: format!("{}-{}", plain.word(), plain.table), ..Self::default() }
+    }
+}
+
+/// What the first word of a statement, or the name of a command of Redis, does to the transaction.
+fn transaction(word: &str) -> Option<Transaction> {
+    match word {
+        "begin" | "start" | "MULTI" => Some(Transaction::Begins),
+        "commit" | "end" | "EXEC" => Some(Transaction::Commits),
+        "abort" | "rollback" | "DISCARD" => Some(Transaction::RollsBack),
+        _ => None,
+    }
+}
