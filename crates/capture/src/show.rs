@@ -119,9 +119,10 @@ pub struct SpreadLoop {
     /// The statement that gave the rows, and the one that reads once for each, by their places in the list.
     pub after: usize,
     pub statement: usize,
-    /// How often, estimated if there are more than 200,000 requests outside of transactions, and how often it repeats at least and at
-    /// most.
+    /// How often, and whether that is estimated, as it is of more than 200,000 requests outside of transactions.
     pub calls: u64,
+    pub is_estimated: bool,
+    /// How often it repeats at least and at most.
     pub times: [u64; 2],
 }
 

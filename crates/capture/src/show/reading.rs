@@ -418,7 +418,13 @@ impl Reading {
         let place = |old: usize| places.get(old).copied().unwrap_or(0);
         let all = spread.into_iter().map(|one| {
             let [after, statement] = [one.before, one.statement].map(place);
-            SpreadLoop { after, statement, calls: one.calls, times: one.times }
+            SpreadLoop {
+                after,
+                statement,
+                calls: one.calls,
+                is_estimated: one.is_estimated,
+                times: one.times,
+            }
         });
         shown.spread_loops = all.collect();
         shown.time_ns = self.last.saturating_sub(self.first.unwrap_or(0));

@@ -36,8 +36,10 @@ struct One {
 pub(crate) struct Spread {
     pub(crate) before: usize,
     pub(crate) statement: usize,
-    /// How often, estimated if there are more than 200,000 requests, and how often it repeats at least and at most.
+    /// How often, and whether that is estimated, as it is of more than 200,000 requests.
     pub(crate) calls: u64,
+    pub(crate) is_estimated: bool,
+    /// How often it repeats at least and at most.
     pub(crate) times: [u64; 2],
 }
 
@@ -90,7 +92,8 @@ impl Requests {
     /// Several at a time are counted together: from one at which neither is under way to the next, there are as many reads as rows. A
     /// read before the rows are there is none of them. Several calls must have differing numbers of rows: one may fit by chance.
     fn followed(&self, [before, statement]: [usize; 2], pause: u64) -> Option<Spread> {
-        let mut found = Spread { before, statement, calls: 0, times: [u64::MAX, 0] };
+        let is_estimated = self.count > self.looked_at.len() as u64;
+        let mut found = Spread { before, statement, calls: 0, is_estimated, times: [u64::MAX, 0] };
         let (mut part, mut all) = (Part::default(), 0);
         for one in self.looked_at.iter().filter(|one| one.statement == before || one.statement == statement) {
             let is_other = one.statement == before && one.at >= part.end && part.is_right();
@@ -201,7 +204,7 @@ mod tests {
             let seen = found(&pages(threads, 1, true));
             assert_eq!(
                 seen,
-                [Spread { before: 0, statement: 1, calls: 10 * threads, times: [5, 8] }],
+                [Spread { before: 0, statement: 1, calls: 10 * threads, is_estimated: false, times: [5, 8] }],
                 "{threads}"
             );
             // Threads with connections of their own have units of work.
@@ -253,6 +256,7 @@ mod tests {
             if requests.len() > 2 * MOST {
                 let seen = found(&requests);
                 let right = 10 * (round + 1);
+                assert!(seen[0].is_estimated, "{seen:?}");
                 assert!(seen[0].calls.abs_diff(right) <= right / 100, "{seen:?} {right}");
                 return;
             }

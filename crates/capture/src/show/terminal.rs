@@ -60,7 +60,7 @@ impl Shown {
             }
         }
         if let Some((calls, what)) = self.n_plus_one() {
-            let _ = writeln!(out, "\nN+1: {} × {}", short(calls), shortened(&what, 68));
+            let _ = writeln!(out, "\nN+1: {calls} × {}", shortened(&what, 68));
         }
         if let Some(why) = self.cut_short() {
             let _ = writeln!(out, "{why}");
@@ -70,7 +70,7 @@ impl Shown {
 
     /// How often the unit of work with the largest share of time that reads in a loop came, and its loop; or one that is spread over
     /// the connections of a pool.
-    pub fn n_plus_one(&self) -> Option<(u64, String)> {
+    pub fn n_plus_one(&self) -> Option<(String, String)> {
         let text = |place: usize| self.statements.get(place).map_or("", |one| one.text.as_str());
         let unit = self.units.iter().find(|unit| unit.n_plus_one);
         let share = |one: &SpreadLoop| self.statements.get(one.statement).map_or(0.0, |one| one.share);
@@ -82,12 +82,14 @@ impl Shown {
             .iter()
             .find(|one| unit.is_none_or(|unit| has(unit, one.statement) || share(one) >= unit.share));
         if let Some(one) = spread {
-            return Some((one.calls, format!("({} × {})", times(one.times), text(one.statement))));
+            let about = if one.is_estimated { "about " } else { "" };
+            let calls = format!("{about}{}", short(one.calls));
+            return Some((calls, format!("({} × {})", times(one.times), text(one.statement))));
         }
         let unit = unit?;
         let most = unit.steps.iter().skip(1).max_by_key(|part| part.times[1])?;
         let what = most.statement.or_else(|| most.repeats.first()?.statement);
-        Some((unit.calls, format!("({} × {})", times(most.times), what.map_or("", text))))
+        Some((short(unit.calls), format!("({} × {})", times(most.times), what.map_or("", text))))
     }
 }
 

@@ -379,7 +379,10 @@ fn interval(row: &Verdict) -> String {
     };
     match low.zip(high) {
         Some((low, high)) => {
-            let direction = direction(row, Language::English);
+            let direction = match direction(row, Language::English) {
+                "" => String::new(),
+                known => format!(",{known}"),
+            };
             let [first, second] = [FIRST, SECOND].map(|side| value(row, side));
             format!("{first} → {second}: second ÷ first is {ratio:.3} ({low:.3} to {high:.3}){direction}")
         }

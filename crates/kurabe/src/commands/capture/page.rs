@@ -26,7 +26,7 @@ pub(super) fn page(shown: &Shown, name: &str) -> String {
         main {
             ul class="verdict" {
                 @if let Some(text) = busiest(shown) { li { (text) } }
-                @if let Some((calls, part)) = shown.n_plus_one() { li { (n_plus_one(calls, &part)) } }
+                @if let Some((calls, part)) = shown.n_plus_one() { li { (n_plus_one(&calls, &part)) } }
             }
             ul class="plain" { @for fact in further { li { (fact) } } }
             @for caveat in caveats { p class="note" { (caveat) } }
@@ -62,9 +62,9 @@ fn busiest(shown: &Shown) -> Option<Markup> {
 }
 
 /// What an N+1 is, of the one with the largest share of time.
-fn n_plus_one(calls: u64, what: &str) -> Markup {
+fn n_plus_one(calls: &str, what: &str) -> Markup {
     html! {
-        strong class="failed" { "N+1" } ": " (count(calls)) " times, one statement is followed by another that reads once for each of its rows: "
+        strong class="failed" { "N+1" } ": " (calls) " times, one statement is followed by another that reads once for each of its rows: "
         code { (printable(what)) } ". One statement with a join, or with a list of keys, would save the round trips."
     }
 }
