@@ -148,7 +148,7 @@ fn killed_server_does_not_block_others() {
     // The other cell and its A/A control were measured to the end.
     let interleaved =
         measured(&place).iter().filter(|(round, trial)| *round > 0 && trial["slices"].is_u64()).count();
-    assert!(interleaved >= 2 * 29, "{interleaved}");
+    assert!(interleaved >= 29 + 3, "{interleaved}");
 }
 
 #[test]
@@ -161,10 +161,15 @@ fn ctrl_c_stops_interleaved_trials_and_resume_continues() {
     signal(&child, "-INT");
     Answer::at_end_of(child).exit_code(130);
     let made = trials(Path::new(&file));
-    assert!((8..48).contains(&made), "{made} trials were made");
+    assert!((8..30).contains(&made), "{made} trials were made");
     let answer = place.run(&["run", "--resume", "last"]).success();
     let report = place.report();
-    assert_eq!((&report["complete"], trials(Path::new(&file))), (&Value::Bool(true), 48), "{answer:?}");
+    // Two cells in twelve rounds, and their A/A controls in three.
+    assert_eq!(
+        (&report["complete"], trials(Path::new(&file))),
+        (&Value::Bool(true), 2 * (12 + 3)),
+        "{answer:?}"
+    );
 }
 
 #[test]

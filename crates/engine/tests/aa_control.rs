@@ -83,7 +83,7 @@ fn aa_control_runs_on_second_instance_if_there_is_one() {
 fn controls_of_many_rounds_are_in_some_and_what_is_compared_is_in_all() {
     let reads = Arc::new(AtomicUsize::new(0));
     let mut targets = [target("a", &reads), target("b", &reads)];
-    let spec = RunSpec { rounds: 12, sparse_controls: true, ..spec(Some(1_000_000)) };
+    let spec = RunSpec { rounds: 12, control_distance: Some(4), ..spec(Some(1_000_000)) };
     let plan = Plan::new(common::experiment("point-read"), &spec, &targets).unwrap();
     let (cells, planned) = (plan.records(), plan.trials_of(&spec, 12));
     let trials = common::trials(plan, &mut targets);

@@ -1,4 +1,4 @@
-//! The noise between instances: what two measurements of the same cell in each round differ by.
+//! The noise between instances: the difference of two measurements of one cell.
 
 use crate::cell::{CellResult, MetricInfo, Status};
 use crate::format::percent;

@@ -19,6 +19,21 @@ fn incomplete_run_is_reported_as_such() {
 }
 
 #[test]
+fn planned_trials_of_controls_are_those_of_their_rounds() {
+    let mut run = Scenario { rounds: 7, ..Scenario::default() }.run();
+    run.trials.truncate(30);
+    run.end = None;
+    let controls = run.header.cells.iter().filter(|cell| cell.aa_control).count();
+    run.header.spec.slice_ns = Some(1);
+    run.header.spec.control_distance = Some(3);
+    // Two operations: in each of seven rounds, or in two of six that are compared.
+    let planned = 2 * (7 * (run.header.cells.len() - controls) + 2 * controls);
+    let warnings = summary(&run).sentences(Section::Warning);
+    let said = format!("30 of {planned} planned trials");
+    assert!(controls > 0 && warnings[0].contains(&said), "{said}: {}", warnings[0]);
+}
+
+#[test]
 fn run_without_trials_has_no_findings() {
     let mut run = Scenario::default().run();
     run.trials.clear();

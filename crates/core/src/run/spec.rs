@@ -83,10 +83,9 @@ pub struct RunSpec {
     /// are further blocks. `false`, and not written, in runs of earlier versions: only the first block has such a round.
     #[serde(default, skip_serializing_if = "is_default")]
     pub full_blocks: bool,
-    /// Whether A/A controls are measured in about [`CONTROLLED`] of the compared rounds only; `false`, and not written, in runs of earlier
-    /// versions: in every round.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub sparse_controls: bool,
+    /// The distance between rounds with A/A controls, in compared rounds; `None`, and not written: every round has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_distance: Option<u32>,
     /// The threads of a trial's clients; `None`, and not written: as [`ClientThreads::shared`] decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<ClientThreads>,
@@ -201,7 +200,7 @@ pub const MIN_TRIAL: Duration = Duration::from_millis(150);
 /// two more.
 pub const MIN_INTERLEAVED_ROUNDS: u32 = 3;
 
-/// The number of rounds with A/A controls that a run of many rounds has about.
+/// The approximate number of rounds with A/A controls in a run of many rounds.
 const CONTROLLED: u32 = 3;
 
 /// The minimum number of compared rounds per block, if servers are restarted between blocks.
@@ -250,33 +249,31 @@ impl RunSpec {
     }
 
     /// How many of the first `rounds` rounds are compared.
-    fn compared(&self, rounds: u32) -> u32 {
-        let continuous = if self.slice_ns.is_none() {
-            rounds
-        } else if self.full_blocks && self.restarts > 0 {
-            rounds.div_ceil(self.block_length())
-        } else {
-            rounds.min(1)
-        };
-        rounds - continuous
+    fn compared_rounds(&self, rounds: u32) -> u32 {
+        (0..rounds).filter(|round| !self.is_continuous(*round)).count() as u32
     }
 
-    /// Of how many compared rounds one has A/A controls; `None` if every round has them.
-    fn controlled(&self) -> Option<u32> {
-        let every = self.compared(self.rounds).div_ceil(CONTROLLED);
-        (self.sparse_controls && every > 1).then_some(every)
+    /// The distance between rounds with A/A controls for a run of so many rounds; `None`: every round has them. They check a run, and are
+    /// in no interval. Where a run has more rounds than the check needs, its time is for what is compared.
+    pub fn sparse_controls(&self) -> Option<u32> {
+        Some(self.compared_rounds(self.rounds).div_ceil(CONTROLLED)).filter(|distance| *distance > 1)
     }
 
-    /// Whether A/A controls are measured in a round. They check a run, and are in no interval: where a run has more rounds than the
-    /// check needs, its time is for what is compared.
+    /// Whether A/A controls are measured in a round.
     pub fn has_controls(&self, round: u32) -> bool {
-        self.controlled()
-            .is_none_or(|every| !self.is_continuous(round) && self.compared(round).is_multiple_of(every))
+        self.control_distance.is_none_or(|distance| {
+            !self.is_continuous(round) && self.compared_rounds(round).is_multiple_of(distance)
+        })
     }
 
-    /// In how many of the first `rounds` rounds A/A controls are measured.
-    pub fn control_rounds(&self, rounds: u32) -> u32 {
-        self.controlled().map_or(rounds, |every| self.compared(rounds).div_ceil(every))
+    /// In how many of the first `rounds` rounds a cell is measured, or a cell's A/A control.
+    pub fn rounds_of(&self, is_control: bool, rounds: u32) -> u32 {
+        if is_control { self.control_rounds(self.control_distance, rounds) } else { rounds }
+    }
+
+    /// In how many of the first `rounds` rounds A/A controls of this distance are measured.
+    pub fn control_rounds(&self, distance: Option<u32>, rounds: u32) -> u32 {
+        distance.map_or(rounds, |distance| self.compared_rounds(rounds).div_ceil(distance))
     }
 
     /// Whether a target is a throwaway server, which Kurabe starts, restarts and removes.
@@ -367,12 +364,12 @@ mod tests {
 
     #[test]
     fn controls_are_in_some_compared_rounds_of_many_and_in_every_round_of_few() {
+        let sparse = |spec: RunSpec| RunSpec { control_distance: spec.sparse_controls(), ..spec };
         let controlled = |spec: &RunSpec| -> Vec<u32> {
             let rounds: Vec<u32> = (0..spec.rounds).filter(|round| spec.has_controls(*round)).collect();
-            assert_eq!(rounds.len(), spec.control_rounds(spec.rounds) as usize);
+            assert_eq!(rounds.len(), spec.rounds_of(true, spec.rounds) as usize);
             rounds
         };
-        let sparse = |spec: RunSpec| RunSpec { sparse_controls: true, ..spec };
         assert_eq!(controlled(&sparse(spec(12, 0, Some(1)))), [1, 5, 9]);
         assert_eq!(controlled(&sparse(spec(8, 0, Some(1)))), [1, 4, 7]);
         // Blocks of a continuous round and two others.
@@ -380,6 +377,9 @@ mod tests {
         for all in [sparse(spec(4, 0, Some(1))), sparse(spec(30, 0, None)), spec(12, 0, Some(1))] {
             assert_eq!(controlled(&all), (0..all.rounds).collect::<Vec<_>>());
         }
+        // Rounds that are given up later move no control.
+        let fewer = RunSpec { rounds: 8, ..sparse(spec(12, 0, Some(1))) };
+        assert_eq!(controlled(&fewer), [1, 5]);
     }
 
     #[test]

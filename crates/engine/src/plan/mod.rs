@@ -429,7 +429,7 @@ impl Plan {
 
     /// The number of rounds of the first `rounds` in which a trial is made.
     pub(crate) fn rounds_of(&self, (cell, _): TrialId, spec: &RunSpec, rounds: u32) -> u32 {
-        if self.cells[cell].record.aa_control { spec.control_rounds(rounds) } else { rounds }
+        spec.rounds_of(self.cells[cell].record.aa_control, rounds)
     }
 
     /// The number of trials of the first `rounds` rounds.

@@ -215,6 +215,7 @@ fn complete(
     plan.leave_out_unconnectable(targets, &free.axes);
     eviction::leave_out_largest(plan, targets, &free.axes)?;
     plan.complete(targets)?;
+    plan.spec.control_distance = plan.spec.sparse_controls();
     Ok(fit)
 }
 

@@ -148,7 +148,7 @@ impl Request {
             slice_ns: slice.map(|slice| slice.as_nanos() as u64),
             restarts: 0,
             full_blocks: true,
-            sparse_controls: true,
+            control_distance: None,
             threads: self.threads,
             fleet: self.fleet_spec()?,
             question,

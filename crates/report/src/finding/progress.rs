@@ -175,9 +175,12 @@ pub(super) fn findings(context: &Context<'_>) -> [Option<Progress>; 2] {
 fn incomplete(context: &Context<'_>) -> Option<Progress> {
     let run = context.run;
     let operations = &run.header.spec.operations;
-    let trials = |cell: &CellRecord| operations.iter().filter(|name| cell.refusal(name).is_none()).count();
-    let of_a_round: usize = run.header.cells.iter().map(trials).sum();
-    let planned = (of_a_round * run.header.spec.rounds as usize) as u64;
+    let spec = &run.header.spec;
+    let trials = |cell: &CellRecord| {
+        let made = operations.iter().filter(|name| cell.refusal(name).is_none()).count() as u64;
+        made * u64::from(spec.rounds_of(cell.aa_control, spec.rounds))
+    };
+    let planned = run.header.cells.iter().map(trials).sum();
     let made = run.trials.iter().filter(|trial| trial.rerun_reason.is_none()).count() as u64;
     (!run.is_complete()).then_some(Progress::Incomplete { made, planned })
 }
