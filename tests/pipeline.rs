@@ -371,7 +371,7 @@ fn gate_of_a_migration_names_the_plan_that_changed_and_the_rows_that_it_examines
         assert_eq!((second > first, ratio > 1.0), (is_more, is_more), "{row:#}");
     }
     let junit = std::fs::read_to_string(junit).unwrap();
-    assert!(junit.contains("second ÷ first is 0.") && junit.contains(") worse"), "{junit}");
+    assert!(junit.contains("second ÷ first is 0.") && junit.contains("), worse"), "{junit}");
     answer.err_has("gate.html");
     assert!(std::fs::read_to_string(page).unwrap().contains("The plan of “browse” changed"));
 }

@@ -399,7 +399,7 @@ fn tail_latency_fails_a_gate_though_rates_are_equal() {
         assert!(ratio.value > 1.0 && ratio.low.unwrap() > 1.0, "{slow:?}");
         let times = format!("second ÷ first is {:.3}", ratio.value);
         let xml = compare::junit(&compared, "session");
-        assert!(xml.contains(&times) && xml.contains(") worse"), "{xml}");
+        assert!(xml.contains(&times) && xml.contains("), worse"), "{xml}");
         let row = text.lines().find(|line| line.contains("p99") && line.ends_with("slower |")).unwrap();
         assert!(row.contains("× (") && row.contains("| worse |"), "{row}");
         let advised =
