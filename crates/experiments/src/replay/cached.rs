@@ -19,18 +19,13 @@ use std::time::Instant;
 
 /// The cache of a running server, and that of a throwaway one, which holds so many answers of that size in bytes.
 pub(super) const RUNNING: &str = "as_is";
-const THROWAWAY: CacheSize = CacheSize { answers: 64 << 10, bytes: 1 << 10 };
+const THROWAWAY: (u64, u64) = (64 << 10, 1 << 10);
 /// The largest answer that is cached, in bytes: memcached takes values of up to 1 MB.
 const LARGEST: usize = 900_000;
 
-struct CacheSize {
-    answers: u64,
-    bytes: u64,
-}
-
 /// The cache that a cell needs.
 pub(super) fn need(is_throwaway: bool) -> CacheNeed {
-    let capacity = is_throwaway.then_some((THROWAWAY.answers, THROWAWAY.bytes));
+    let capacity = is_throwaway.then_some(THROWAWAY);
     CacheNeed { name: if is_throwaway { "answers" } else { RUNNING }.to_owned(), capacity }
 }
 

@@ -1,10 +1,9 @@
 //! What is to be known of a call before it is sent again, by the language of its protocol.
 
 use super::{commands, http, memcached, mongodb, redis};
-use crate::custom::reads::{has_values_in_gaps, is_value, text_asks_for_write};
+use crate::custom::reads::text_asks_for_write;
 use kurabe_protocol::call::{Call, Language};
 use kurabe_protocol::sql::{Dialect, Statement};
-use kurabe_wire::statement::GAP;
 
 /// The schemes of targets on which captures of the same protocol can be replayed.
 const SCHEMES: [&[&str]; 6] = [
@@ -83,23 +82,13 @@ impl Judged {
 }
 
 /// The name of the engine that writes SQL so.
-fn engine(dialect: Dialect) -> &'static str {
+pub(super) fn engine(dialect: Dialect) -> &'static str {
     if dialect.is_mysql() { "mysql" } else { "postgres" }
 }
 
 fn asks_for_write(text: &str, dialect: Dialect) -> Option<String> {
     let is_command = dialect.is_mysql() && is_of_session(text);
     if is_command { None } else { text_asks_for_write(text, Some(engine(dialect))) }
-}
-
-/// Whether what [`is_plain`] says of the literals of a request is enough to judge it by its template.
-pub(super) fn is_judged_by_template(template: &str, dialect: Dialect) -> bool {
-    has_values_in_gaps(template, GAP, engine(dialect))
-}
-
-/// Whether a literal is one value.
-pub(super) fn is_plain(literal: &str, dialect: Dialect) -> bool {
-    is_value(literal, engine(dialect))
 }
 
 /// Whether what stands for a request of MySQL or PostgreSQL has no text of SQL.

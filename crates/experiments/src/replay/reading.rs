@@ -6,6 +6,7 @@ use super::judged::{self, Judged};
 use super::stored::Stored;
 use super::traffic::{Connection, Kind, Template, Traffic, Unit};
 use super::{keys, mongodb, postgres, redis, transactions};
+use crate::custom::reads::{has_values_in_gaps, is_value};
 use crate::prelude::*;
 use kurabe_capture::Values;
 use kurabe_capture::file::{self, About};
@@ -150,7 +151,7 @@ impl Reading {
             if judged.writes.is_some() {
                 self.stored.learn(&statement);
             }
-            known.has_values_in_gaps = judged::is_judged_by_template(&template, dialect);
+            known.has_values_in_gaps = has_values_in_gaps(&template, GAP, judged::engine(dialect));
             known.is_setup = Call::Sql(&self.kinds[kind].text, dialect).is_setup();
             known.has_volatile_columns = statement.varies() == Some(sql::Varies::Values)
                 && statement.volatile_columns().is_some_and(|columns| !columns.is_empty());
@@ -263,7 +264,7 @@ impl Reading {
         let dialect = language.sql()?;
         let is_plain = template.has_values_in_gaps
             && request.literals.len() == template.text.matches(GAP).count()
-            && request.literals.iter().all(|literal| judged::is_plain(literal, dialect));
+            && request.literals.iter().all(|literal| is_value(literal, judged::engine(dialect)));
         (!is_plain).then(|| template.filled(request))
     }
 
