@@ -71,6 +71,7 @@ pub(crate) struct Shared {
     connections: AtomicU64,
 }
 
+#[derive(Default)]
 pub(crate) struct State {
     block: Writer,
     templates: HashMap<String, u64>,
@@ -93,14 +94,7 @@ impl Tape {
             language.under(name, value)
         });
         let (full, blocks) = sync_channel(QUEUED);
-        let state = State {
-            block: Writer::default(),
-            templates: HashMap::new(),
-            size: 0,
-            next: 0,
-            totals: Totals::default(),
-            full: Some(full),
-        };
+        let state = State { full: Some(full), ..State::default() };
         let shared = Arc::new(Shared {
             began: Instant::now(),
             began_us: i64::try_from(about.began_ms.saturating_mul(1_000)).unwrap_or(i64::MAX),
@@ -474,14 +468,7 @@ mod tests {
     #[test]
     fn block_that_was_queued_after_the_writer_waited_is_written_before_a_later_one() {
         let (full, blocks) = sync_channel(QUEUED);
-        let mut state = State {
-            block: Writer::default(),
-            templates: HashMap::new(),
-            size: 0,
-            next: 0,
-            totals: Totals::default(),
-            full: Some(full),
-        };
+        let mut state = State { full: Some(full), ..State::default() };
         let close = |connection| Record::Close { connection, at: 0, unreadable: None };
         state.push(&Record::Open { connection: 7, at: 0, said: Vec::new() });
         state.flush();

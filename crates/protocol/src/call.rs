@@ -85,13 +85,20 @@ pub fn is_quiet(parts: &[Parameter]) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     Sql(sql::Dialect),
-    /// Commands of words, of Redis and memcached.
-    Commands,
+    /// Commands of words, as Valkey has them too.
+    Redis,
+    Memcached,
     /// Commands of MongoDB.
     Documents,
     Http,
     /// HTTP, whose paths have a meaning.
     Couchdb,
+}
+
+impl Default for Language {
+    fn default() -> Self {
+        Self::Sql(sql::Dialect::POSTGRES)
+    }
 }
 
 impl Language {
@@ -100,10 +107,11 @@ impl Language {
         match scheme {
             "mysql" | "mariadb" => Self::Sql(sql::Dialect::MYSQL),
             "http" => Self::Http,
-            "couchdb" => Self::Couchdb,
+            "couchdb" | "couchdbs" => Self::Couchdb,
             "mongodb" => Self::Documents,
-            "redis" | "valkey" | "memcached" => Self::Commands,
-            _ => Self::Sql(sql::Dialect::POSTGRES),
+            "redis" | "valkey" => Self::Redis,
+            "memcached" => Self::Memcached,
+            _ => Self::default(),
         }
     }
 
@@ -118,11 +126,19 @@ impl Language {
         if let Self::Sql(dialect) = self { Some(dialect) } else { None }
     }
 
+    pub fn is_postgres(self) -> bool {
+        self.sql().is_some_and(sql::Dialect::is_postgres)
+    }
+
+    pub fn is_mysql(self) -> bool {
+        self.sql().is_some_and(sql::Dialect::is_mysql)
+    }
+
     /// A call: a statement by its text, any other by its parts. `None` if parts are missing that say what it is.
     pub fn call<'a>(self, statement: &'a str, parts: &'a [Parameter]) -> Option<Call<'a>> {
         Some(match self {
             Self::Sql(dialect) => Call::Sql(statement, dialect),
-            Self::Commands => Call::Command(Command::read(parts)?),
+            Self::Redis | Self::Memcached => Call::Command(Command::read(parts)?),
             Self::Documents => Call::Document(document(parts)?),
             Self::Http | Self::Couchdb => Call::Http(Request::read(parts)?),
         })

@@ -199,6 +199,13 @@ pub(crate) struct About<'a> {
     pub(crate) keeps_rows: bool,
 }
 
+impl Default for Digest {
+    /// Of rows whose order counts.
+    fn default() -> Self {
+        Self::new(true)
+    }
+}
+
 impl Digest {
     /// Of rows without values that are known.
     pub(crate) fn new(is_ordered: bool) -> Self {

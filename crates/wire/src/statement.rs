@@ -249,7 +249,7 @@ mod tests {
             (&["SET", "a", "{\"token\":\"hunter2\"}"], Some("SET ?")),
             (&["SET", "a", "token of thanks"], None),
         ] {
-            assert_eq!(shown(Language::Commands, &command(words)).as_deref(), expected, "{words:?}");
+            assert_eq!(shown(Language::Redis, &command(words)).as_deref(), expected, "{words:?}");
         }
         for (target, expected) in [
             ("/a?q=1", None),

@@ -60,18 +60,19 @@ impl TlsStart for DirectStart {
         if is_tls {
             acts.push(Act::Encrypt { answer: Vec::new(), client: held, server: Vec::new() });
         } else {
-            acts.extend([Act::Forward(Way::ToServer, held), Act::Plain]);
+            plain(held, acts);
         }
     }
 
     fn received(&mut self, bytes: &[u8], acts: &mut Vec<Act>) {
-        let held = std::mem::take(&mut self.held);
-        acts.extend([
-            Act::Forward(Way::ToClient, bytes.to_vec()),
-            Act::Forward(Way::ToServer, held),
-            Act::Plain,
-        ]);
+        acts.push(Act::Forward(Way::ToClient, bytes.to_vec()));
+        plain(std::mem::take(&mut self.held), acts);
     }
+}
+
+/// What the client sent so far, and all that follows, is no TLS.
+pub(crate) fn plain(held: Vec<u8>, acts: &mut Vec<Act>) {
+    acts.extend([Act::Forward(Way::ToServer, held), Act::Plain]);
 }
 
 /// Whether a stream begins with a `ClientHello` of TLS (RFC 8446, sections 4 and 5.1); `None` if that is not known yet.

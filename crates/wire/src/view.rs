@@ -361,6 +361,7 @@ pub(crate) fn push_data(data: &[u8], request: Option<&Exchange>, events: &mut Ve
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use kurabe_protocol::command::Command;
     use std::sync::OnceLock;
 
     /// The time of all that was answered.
@@ -401,6 +402,11 @@ pub(crate) mod tests {
 
     pub(crate) fn told(text: &str) -> (bool, Vec<u8>) {
         (false, text.as_bytes().to_vec())
+    }
+
+    /// The words of a request behind the name of its command.
+    pub(crate) fn words(one: &Exchange) -> Vec<&[u8]> {
+        Command::read(&one.parameters).unwrap().words().collect()
     }
 
     pub(crate) fn exchanges(events: &[Event]) -> Vec<&Exchange> {

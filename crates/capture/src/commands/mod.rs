@@ -16,7 +16,7 @@ type Fields = Vec<(String, Value, bool)>;
 
 /// Whether the requests of a protocol are no statements, and can be told as such.
 pub(crate) fn are_told(protocol: &str) -> bool {
-    matches!(Language::of_scheme(protocol), Language::Commands | Language::Documents)
+    matches!(Language::of_scheme(protocol), Language::Redis | Language::Memcached | Language::Documents)
 }
 
 /// A request as a statement.

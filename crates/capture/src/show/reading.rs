@@ -65,9 +65,9 @@ struct Reading {
     work: Work,
     outside: Requests,
     open: HashMap<u64, Live>,
-    /// What began in each step of so many seconds.
+    /// What began in each step of so many seconds, which are more where a capture is long.
     seconds: BTreeMap<u64, Course>,
-    step: SecondsPerStep,
+    step: u64,
     /// When the first step begins.
     course_from: Option<u64>,
     first: Option<u64>,
@@ -96,21 +96,12 @@ pub(crate) struct Analysis {
     pub(crate) sent: Sent,
 }
 
-/// The seconds of a step of the course; more where a capture is long.
-struct SecondsPerStep(u64);
-
-impl Default for SecondsPerStep {
-    fn default() -> Self {
-        Self(1)
-    }
-}
-
 /// A form by its place, and its values.
 type Formed = (usize, Vec<Value>);
 
 /// Reads a capture with samples of the values. `tells`: commands on keys and documents become statements, where they can.
 pub(crate) fn analyse(path: &Path, tells: bool) -> Result<Analysis> {
-    let mut reading = Reading { tells, ..Reading::default() };
+    let mut reading = Reading { tells, step: 1, ..Reading::default() };
     let (about, ending) = file::read(path, |about, record| reading.take(about, record))?;
     reading.shown.about = about;
     reading.shown.ending = ending;
@@ -282,14 +273,14 @@ impl Reading {
             statement.calls += 1;
         }
         let (at, time) = (request.at, request.time.unwrap_or(0));
-        let step = self.step.0;
+        let step = self.step;
         let first = *self.course_from.get_or_insert(at);
         let second = self.seconds.entry(at.saturating_sub(first) / 1_000_000_000 / step).or_default();
         second.requests += 1;
         second.busy_ns += time;
         shown.peak_per_second = shown.peak_per_second.max(second.requests / step);
         if self.seconds.len() > STEPS {
-            self.step.0 *= 2;
+            self.step *= 2;
             for (second, one) in std::mem::take(&mut self.seconds) {
                 let into = self.seconds.entry(second / 2).or_default();
                 into.requests += one.requests;
@@ -429,7 +420,7 @@ impl Reading {
         shown.spread_loops = all.collect();
         shown.time_ns = self.last.saturating_sub(self.first.unwrap_or(0));
         shown.course =
-            course(&self.seconds, self.step.0, self.last.saturating_sub(self.course_from.unwrap_or(0)));
+            course(&self.seconds, self.step, self.last.saturating_sub(self.course_from.unwrap_or(0)));
         // Of a capture of a second or two, no second is whole.
         let average = shown.requests as f64 * 1e9 / shown.time_ns.max(1) as f64;
         shown.peak_per_second = shown.peak_per_second.max(average.ceil() as u64);

@@ -5,10 +5,10 @@
 //! the recorded one. UUIDs and moments are found by their value; numbers only where requests of the recording had such keys.
 
 use super::commands::Sent;
-use super::family::Family;
 use super::traffic::{Traffic, Unit};
 use super::values::{elements, is_text, name, number, number_like, put, text_like, values};
 use kurabe_capture::record::Request;
+use kurabe_protocol::call::Language;
 use kurabe_wire::view::{Exchange, Rows, Spans, are_all, moment, moment_like, uuid};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -107,17 +107,17 @@ impl Bindings {
         if sent.made.len() != answer.made.len() {
             return learnt;
         }
-        let (template, family) = (&traffic.templates[sent.template], traffic.family);
+        let (template, language) = (&traffic.templates[sent.template], traffic.language);
         let is_made = template.makes.is_some() || sent.varies;
-        let has_texts = is_made || family.has_commands() || traffic.is_inserted(template);
+        let has_texts = is_made || language.sql().is_none() || traffic.is_inserted(template);
         let is_placed = answer.rows <= 1
             || template.inserts
-            || family.has_commands()
+            || language.sql().is_none()
             || answer.kept.as_ref().is_some_and(Rows::are_ordered);
         let pairs = if is_placed {
             sent.made.iter().map(Vec::as_slice).zip(answer.made.iter().map(Vec::as_slice)).collect()
         } else {
-            let (known, guessed) = bound.pairs(sent, answer, family);
+            let (known, guessed) = bound.pairs(sent, answer, language);
             for (recorded, own) in guessed {
                 learnt.is_unsure |= is_text(recorded);
                 bound.guessed.insert(name(recorded), own.to_vec());
@@ -135,10 +135,10 @@ impl Bindings {
             {
                 learnt.is_first |= bound.text(recorded, own, &sent.names, is_made);
             } else if let (Some(source), Some(from), Some(to)) =
-                (template.makes, number(recorded, family), number(own, family))
+                (template.makes, number(recorded, language), number(own, language))
             {
                 learnt.is_first |= from != to && bound.numbers.get(&(source, from)) != Some(&to);
-                let rows = if family == Family::Mysql { answer.affected.clamp(1, ROWS) } else { 1 };
+                let rows = if language.is_mysql() { answer.affected.clamp(1, ROWS) } else { 1 };
                 (0..i128::from(rows)).for_each(|n| bound.number(source, from + n, to + n));
             }
         }
@@ -163,7 +163,7 @@ impl Bindings {
                 let mut own = given.to_vec();
                 for at in elements(given).into_iter().rev() {
                     if let Some(value) = given.get(at.clone())
-                        && let Some(one) = bound.own(value, source(n), &sent.request, traffic.family)
+                        && let Some(one) = bound.own(value, source(n), &sent.request, traffic.language)
                     {
                         own.splice(at, one);
                     }
@@ -177,15 +177,21 @@ impl Bindings {
     }
 
     /// Whether rows are those of the recording, but for values that are followed.
-    pub(super) fn follow(&self, rows: &Rows, recorded: u64, family: Family) -> Followed {
+    pub(super) fn follow(&self, rows: &Rows, recorded: u64, language: Language) -> Followed {
         let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
-        bound.follow(rows, recorded, family, &HashMap::new())
+        bound.follow(rows, recorded, language, &HashMap::new())
     }
 }
 
 impl Bound {
     /// See [`Bindings::follow`]. `also`: more recorded texts by own ones.
-    fn follow(&self, rows: &Rows, recorded: u64, family: Family, also: &HashMap<Vec<u8>, &[u8]>) -> Followed {
+    fn follow(
+        &self,
+        rows: &Rows,
+        recorded: u64,
+        language: Language,
+        also: &HashMap<Vec<u8>, &[u8]>,
+    ) -> Followed {
         let text = |name: &Vec<u8>| {
             also.get(name).copied().or_else(|| self.recorded_texts.get(name).map(Vec::as_slice))
         };
@@ -194,7 +200,7 @@ impl Bound {
         let mut has_texts = false;
         rows.values(|column, value| {
             has_texts |= text(&name(value)).is_some();
-            let found = number(value, family).and_then(|number| self.recorded.get(&number));
+            let found = number(value, language).and_then(|number| self.recorded.get(&number));
             for (source, _) in found.into_iter().flatten() {
                 let known = columns.entry(column).or_insert_with(|| vec![None]);
                 if !known.contains(&Some(*source)) {
@@ -219,9 +225,9 @@ impl Bound {
                     return Some(Cow::Owned(text_like(value, text)));
                 }
                 let source = chosen.get(&column).copied().flatten()?;
-                let of = self.recorded.get(&number(value, family)?)?;
+                let of = self.recorded.get(&number(value, language)?)?;
                 let (_, recorded) = of.iter().find(|(known, _)| *known == source)?;
-                Some(Cow::Owned(number_like(value, *recorded, family)?))
+                Some(Cow::Owned(number_like(value, *recorded, language)?))
             });
             if digest == recorded {
                 return Followed::Equal;
@@ -241,14 +247,14 @@ impl Bound {
         &self,
         sent: &'a Sent,
         answer: &'a Exchange,
-        family: Family,
+        language: Language,
     ) -> (Vec<Pair<'a>>, Vec<Pair<'a>>) {
         let mut own: Vec<&[u8]> = answer.made.iter().map(Vec::as_slice).collect();
         let (mut known, mut left) = (Vec::new(), Vec::new());
         for recorded in &sent.made {
             match own
                 .iter()
-                .position(|own| self.is_followed(recorded, own) || self.has_number(recorded, own, family))
+                .position(|own| self.is_followed(recorded, own) || self.has_number(recorded, own, language))
             {
                 Some(at) => known.push((recorded.as_slice(), own.remove(at))),
                 None => left.push(recorded.as_slice()),
@@ -273,7 +279,7 @@ impl Bound {
                 let mut found = orders(recorded.len()).into_iter().filter(|order| {
                     let pairs = order.iter().zip(&texts);
                     let also = pairs.map(|(place, (_, own))| (name(own), recorded[*place])).collect();
-                    self.follow(rows, sent.request.digest, family, &also) != Followed::Not
+                    self.follow(rows, sent.request.digest, language, &also) != Followed::Not
                 });
                 match (found.next(), found.next()) {
                     (Some(order), None) => {
@@ -289,9 +295,9 @@ impl Bound {
     }
 
     /// Whether a number of this run is bound to the recorded one.
-    fn has_number(&self, recorded: &[u8], own: &[u8], family: Family) -> bool {
-        let of = number(own, family).and_then(|own| self.recorded.get(&own));
-        of.is_some_and(|of| of.iter().any(|(_, known)| Some(*known) == number(recorded, family)))
+    fn has_number(&self, recorded: &[u8], own: &[u8], language: Language) -> bool {
+        let of = number(own, language).and_then(|own| self.recorded.get(&own));
+        of.is_some_and(|of| of.iter().any(|(_, known)| Some(*known) == number(recorded, language)))
     }
 
     fn number(&mut self, source: usize, recorded: i128, own: i128) {
@@ -373,14 +379,14 @@ impl Bound {
     }
 
     /// The value of this run in place of a recorded one, if it is another.
-    fn own(&self, given: &[u8], source: Option<usize>, of: &Request, family: Family) -> Option<Vec<u8>> {
+    fn own(&self, given: &[u8], source: Option<usize>, of: &Request, language: Language) -> Option<Vec<u8>> {
         if let Some(known) = self.texts.get(&name(given)) {
             let is_named = |name: &Vec<u8>| of.parameters.iter().any(|one| one.bytes() == Some(name));
             let named = known.iter().rev().find(|text| text.names.iter().any(is_named)).or(known.last());
             return named.map(|text| text_like(given, &text.own)).filter(|own| own != given);
         }
-        if let Some(own) = source.and_then(|source| self.numbers.get(&(source, number(given, family)?))) {
-            return number_like(given, *own, family);
+        if let Some(own) = source.and_then(|source| self.numbers.get(&(source, number(given, language)?))) {
+            return number_like(given, *own, language);
         }
         if let Some(own) = moment(given).and_then(|at| self.moments.get(&at)) {
             return moment_like(given, *own).filter(|own| own != given);
@@ -412,43 +418,44 @@ fn orders(count: usize) -> Vec<Vec<usize>> {
 mod tests {
     use super::super::keys::tests::sent;
     use super::*;
+    use kurabe_protocol::sql::Dialect;
 
-    const FAMILY: Family = Family::Postgres;
+    const LANGUAGE: Language = Language::Sql(Dialect::POSTGRES);
 
     #[test]
     fn bound_values_are_sent_in_the_form_of_the_recorded_ones() {
         let (mut bound, none) = (Bound::default(), Request::default());
         bound.number(0, 7, 8);
         bound.number(0, 8, 7);
-        assert_eq!(bound.own(b"7", Some(0), &none, FAMILY).unwrap(), b"8");
-        assert_eq!(bound.own(&7_i64.to_be_bytes(), Some(0), &none, FAMILY).unwrap(), 8_i64.to_be_bytes());
-        assert_eq!(bound.own(&7_i16.to_be_bytes(), Some(0), &none, FAMILY).unwrap(), 8_i16.to_be_bytes());
+        assert_eq!(bound.own(b"7", Some(0), &none, LANGUAGE).unwrap(), b"8");
+        assert_eq!(bound.own(&7_i64.to_be_bytes(), Some(0), &none, LANGUAGE).unwrap(), 8_i64.to_be_bytes());
+        assert_eq!(bound.own(&7_i16.to_be_bytes(), Some(0), &none, LANGUAGE).unwrap(), 8_i16.to_be_bytes());
         let [recorded, own] =
             ["4f6c9e0a-1b2c-4d3e-8f40-51627384950a", "00000000-1b2c-4d3e-8f40-51627384950a"];
         assert!(bound.text(recorded.as_bytes(), own.as_bytes(), &[], true));
-        assert_eq!(bound.own(recorded.as_bytes(), None, &none, FAMILY).unwrap(), own.as_bytes());
+        assert_eq!(bound.own(recorded.as_bytes(), None, &none, LANGUAGE).unwrap(), own.as_bytes());
         assert_eq!(
-            bound.own(&uuid(recorded.as_bytes()).unwrap(), None, &none, FAMILY),
+            bound.own(&uuid(recorded.as_bytes()).unwrap(), None, &none, LANGUAGE),
             uuid(own.as_bytes()).map(Vec::from)
         );
         assert_eq!(
-            bound.own(&8_i32.to_le_bytes(), Some(0), &none, Family::Mysql).unwrap(),
+            bound.own(&8_i32.to_le_bytes(), Some(0), &none, Language::Sql(Dialect::MYSQL)).unwrap(),
             7_i32.to_le_bytes()
         );
         assert!(
-            bound.own(b"7", None, &none, FAMILY).is_none()
-                && bound.own(b"7", Some(1), &none, FAMILY).is_none()
+            bound.own(b"7", None, &none, LANGUAGE).is_none()
+                && bound.own(b"7", Some(1), &none, LANGUAGE).is_none()
         );
         assert_eq!(bound.recorded[&8], [(0, 7)]);
         bound.number(0, 7, 7);
-        assert!(bound.own(b"7", Some(0), &none, FAMILY).is_none() && bound.recorded[&8].is_empty());
+        assert!(bound.own(b"7", Some(0), &none, LANGUAGE).is_none() && bound.recorded[&8].is_empty());
         // The same id in two streams.
         let id = b"1795903064500-0";
         for (key, own) in [(&b"a"[..], &b"1-0"[..]), (b"b", b"2-0")] {
             assert!(bound.text(id, own, &[key.to_vec()], true));
         }
         let of = sent(0, 0, &["a", "1795903064500-0"], &[]).request;
-        assert_eq!(bound.own(id, None, &of, Family::Redis).unwrap(), b"1-0");
+        assert_eq!(bound.own(id, None, &of, Language::Redis).unwrap(), b"1-0");
     }
 
     /// What a view gives of an answer of PostgreSQL.
@@ -489,7 +496,7 @@ mod tests {
             let (recorded, own) = (answered(text, columns, recorded), answered(text, columns, own));
             let mut of = sent(0, 0, &[], &[]);
             (of.request.digest, of.made) = (recorded.digest, recorded.made);
-            let (known, guessed) = bound.pairs(&of, &own, FAMILY);
+            let (known, guessed) = bound.pairs(&of, &own, LANGUAGE);
             let mut known: Vec<_> = known.iter().map(|(from, to)| (from.to_vec(), to.to_vec())).collect();
             known.sort();
             (known, guessed.len())
@@ -511,7 +518,7 @@ mod tests {
         let uneven: [&[&str]; 2] = [&[&a, "x"], &[time, "y"]];
         assert!(known("SELECT d, at FROM t", &["d", "at"], &uneven, &other, &bound).0.is_empty());
         bound.guessed.insert(name(a.as_bytes()), own_b.clone().into());
-        let sends = |bound: &Bound| bound.own(a.as_bytes(), None, &Request::default(), FAMILY).unwrap();
+        let sends = |bound: &Bound| bound.own(a.as_bytes(), None, &Request::default(), LANGUAGE).unwrap();
         assert_eq!(sends(&bound), own_b.as_bytes());
         bound.text(a.as_bytes(), own_a.as_bytes(), &[], false);
         assert_eq!(sends(&bound), own_a.as_bytes());

@@ -19,18 +19,13 @@ use std::time::Instant;
 
 /// The cache of a running server, and that of a throwaway one, which holds so many answers of that size in bytes.
 pub(super) const RUNNING: &str = "as_is";
-const THROWAWAY: CacheSize = CacheSize { answers: 64 << 10, bytes: 1 << 10 };
+const THROWAWAY: (u64, u64) = (64 << 10, 1 << 10);
 /// The largest answer that is cached, in bytes: memcached takes values of up to 1 MB.
 const LARGEST: usize = 900_000;
 
-struct CacheSize {
-    answers: u64,
-    bytes: u64,
-}
-
 /// The cache that a cell needs.
 pub(super) fn need(is_throwaway: bool) -> CacheNeed {
-    let capacity = is_throwaway.then_some((THROWAWAY.answers, THROWAWAY.bytes));
+    let capacity = is_throwaway.then_some(THROWAWAY);
     CacheNeed { name: if is_throwaway { "answers" } else { RUNNING }.to_owned(), capacity }
 }
 
@@ -71,7 +66,7 @@ impl Versions {
         for (sent, answer) in unit.requests.iter().zip(answers) {
             let template = &traffic.templates[sent.template];
             let text = &traffic.kinds[template.kind].text;
-            let statement = sql::Statement::read(text, traffic.family.dialect());
+            let statement = sql::Statement::read(text, traffic.language.sql().unwrap_or_default());
             let is_none = changes_none(&statement) && answer.affected == 0 && answer.error.is_none();
             if template.writes.is_some() && !is_none {
                 changed.extend(names(template, sent, true));
@@ -192,7 +187,7 @@ fn is_cached(traffic: &Traffic, unit: &Unit) -> bool {
             && sent.request.limit == 0
             && !sent.request.goes_on
             && sent.data.is_empty()
-            && sql::Statement::read(text, traffic.family.dialect()).varies().is_none()
+            && sql::Statement::read(text, traffic.language.sql().unwrap_or_default()).varies().is_none()
     };
     is_outside(unit) && unit.commit.is_none() && unit.requests.iter().all(reads)
 }

@@ -1,14 +1,13 @@
 //! Sends recorded requests as they were sent, and reads the shape of each answer as the recorder did.
 
 use super::commands::{PIECE, Sent};
-use super::family::Family;
 use super::mongodb::Cursors;
 use super::traffic::{Traffic, Unit};
 use super::{http, memcached, mongodb, mysql, postgres, redis};
 use crate::prelude::*;
 use kurabe_capture::session;
 use kurabe_core::driver::RawMessages;
-use kurabe_protocol::call::Call;
+use kurabe_protocol::call::{Call, Language, is_quiet};
 use kurabe_protocol::mysql::frame;
 use kurabe_protocol::mysql::message::command;
 use kurabe_protocol::postgres::message::Request;
@@ -74,9 +73,8 @@ impl<'a> Client<'a> {
 
     /// Executes statements that make the session as the recorded client had it.
     pub(super) fn set_up(&mut self, messages: &mut dyn RawMessages, said: &[(String, String)]) -> Result<()> {
-        match self.traffic.family {
-            Family::Postgres => {}
-            Family::Mysql => {
+        match self.traffic.language {
+            Language::Sql(dialect) if dialect.is_mysql() => {
                 if said.iter().any(|(name, _)| name == "multi_statements") {
                     // MYSQL_OPTION_MULTI_STATEMENTS_ON.
                     frame::push(&mut self.out, 0, &[command::SET_OPTION, 0, 0]);
@@ -89,12 +87,13 @@ impl<'a> Client<'a> {
                 }
                 return Ok(());
             }
-            Family::Memcached | Family::Http | Family::Mongodb => return Ok(()),
-            Family::Redis => {
+            Language::Memcached | Language::Documents | Language::Http | Language::Couchdb => return Ok(()),
+            Language::Redis => {
                 // What clients speak unless they ask for another; servers before 6 know no other.
                 resp::push(&mut self.out, &[b"HELLO", b"2"]);
                 return self.exchange(messages, 1, &[]).map(drop);
             }
+            Language::Sql(_) => {}
         }
         let given = |(name, value): &(String, String)| match name.as_str() {
             // The target's, what names a client, and whether and as whom it may write.
@@ -167,8 +166,8 @@ impl<'a> Client<'a> {
 
     fn encode(&mut self, unit: &Unit) -> Result<()> {
         for sent in &unit.requests {
-            let family = self.traffic.family;
-            if family == Family::Mongodb {
+            let language = self.traffic.language;
+            if language == Language::Documents {
                 self.number += 1;
                 let Self { out, number, database, cursors, .. } = self;
                 mongodb::push(out, sent, *number, database, cursors)?;
@@ -176,12 +175,12 @@ impl<'a> Client<'a> {
             }
             let text = self.traffic.templates[sent.template].filled(&sent.request);
             let out = &mut self.out;
-            match family.call(&text, &sent.request.parameters) {
-                Some(Call::Sql(..)) if family == Family::Postgres => {
+            match language.call(&text, &sent.request.parameters) {
+                Some(Call::Sql(..)) if language.is_postgres() => {
                     postgres::push(out, &text, sent, &mut self.prepared, &mut self.portals)?;
                 }
                 Some(Call::Sql(..)) => mysql::push(out, &text, sent, &mut self.prepared)?,
-                Some(Call::Command(command)) if family == Family::Redis => redis::push(out, &command)?,
+                Some(Call::Command(command)) if language == Language::Redis => redis::push(out, &command)?,
                 Some(Call::Command(command)) => memcached::push(out, &command)?,
                 Some(Call::Http(request)) => http::push(out, &request)?,
                 Some(Call::Document(_)) | None => {
@@ -193,7 +192,7 @@ impl<'a> Client<'a> {
             }
         }
         let is_text = |sent: &Sent| sent.request.step == Step::Text;
-        if self.traffic.family == Family::Postgres && !unit.requests.iter().all(is_text) {
+        if self.traffic.language.is_postgres() && !unit.requests.iter().all(is_text) {
             Request::Sync.write(&mut self.out);
         }
         Ok(())
@@ -204,16 +203,16 @@ impl<'a> Client<'a> {
         self.encode(unit)?;
         let data = unit.requests.first().map_or(&[][..], |sent| &sent.data);
         let count = unit.requests.len();
-        let last = unit.requests.last();
-        let is_quiet = last.is_some_and(|sent| self.traffic.family.is_quiet(&sent.request.parameters));
-        match self.traffic.family {
-            Family::Memcached if is_quiet => self.out.extend(memcached::SYNC),
-            Family::Mongodb if is_quiet => self.plain("ping", None),
+        let last = unit.requests.last().filter(|_| self.traffic.language.sql().is_none());
+        let is_quiet = last.is_some_and(|sent| is_quiet(&sent.request.parameters));
+        match self.traffic.language {
+            Language::Memcached if is_quiet => self.out.extend(memcached::SYNC),
+            Language::Documents if is_quiet => self.plain("ping", None),
             _ => {}
         }
         let mut answers = self.exchange(messages, count + usize::from(is_quiet), data)?;
         answers.truncate(count);
-        if self.traffic.family == Family::Mongodb {
+        if self.traffic.language == Language::Documents {
             unit.requests.iter().zip(&answers).for_each(|(sent, answer)| self.cursors.opened(sent, answer));
         }
         Ok(answers)
@@ -222,17 +221,18 @@ impl<'a> Client<'a> {
     /// Whether rows of a query may come in another order, since they are equal in keys that it does not give; `false` where the
     /// server, asked for them, shows that none are. Within a transaction it is not asked, since an error ends that.
     pub(super) fn may_have_ties(&mut self, messages: &mut dyn RawMessages, sent: &Sent) -> Result<bool> {
-        let family = self.traffic.family;
-        let asked = with_order_keys(&self.traffic.text(sent), family.dialect());
+        let language = self.traffic.language;
+        let asked = with_order_keys(&self.traffic.text(sent), language.sql().unwrap_or_default());
         let (is_text, is_alone) =
             (sent.request.step == Step::Text, sent.request.transaction == Transaction::None);
-        let can_ask = is_alone && !sent.request.pipelined && (is_text || family == Family::Postgres);
+        let can_ask = is_alone && !sent.request.pipelined && (is_text || language.is_postgres());
         let Some((text, keys)) = asked.filter(|_| can_ask) else { return Ok(true) };
         let mut sent = sent.clone();
         if is_text {
-            match family {
-                Family::Postgres => Request::Query(text.as_bytes()).write(&mut self.out),
-                _ => frame::push(&mut self.out, 0, &[&[command::QUERY], text.as_bytes()].concat()),
+            if language.is_postgres() {
+                Request::Query(text.as_bytes()).write(&mut self.out);
+            } else {
+                frame::push(&mut self.out, 0, &[&[command::QUERY], text.as_bytes()].concat());
             }
         } else {
             sent.types =
@@ -256,7 +256,7 @@ impl<'a> Client<'a> {
 
     /// Removes what a capture of CouchDB or MongoDB writes, where it is there.
     pub(super) fn empty(&mut self, messages: &mut dyn RawMessages) -> Result<()> {
-        let is_http = self.traffic.family == Family::Http;
+        let is_http = self.traffic.language == Language::Couchdb;
         let all =
             if is_http { self.traffic.databases().into_iter().collect() } else { self.traffic.written() };
         for name in all {

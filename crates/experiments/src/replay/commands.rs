@@ -3,6 +3,7 @@
 use super::mongodb;
 use kurabe_capture::record::{Parameter, Request, Value};
 use kurabe_core::{Error, Result};
+use kurabe_protocol::call::Language;
 use kurabe_protocol::command::Command;
 
 /// The maximum size of a message with bulk data, in bytes.
@@ -32,7 +33,12 @@ pub(super) struct Sent {
 }
 
 /// Whether `commands.txt` says this of a command.
-pub(super) fn is(protocol: &str, what: &str, command: &str) -> bool {
+pub(super) fn is(language: Language, what: &str, command: &str) -> bool {
+    let protocol = match language {
+        Language::Redis => "redis",
+        Language::Documents => "mongodb",
+        _ => "memcached",
+    };
     let lines = include_str!("commands.txt").lines().map(|line| line.split(' '));
     let mut named = lines.filter_map(|mut words| {
         (words.next() == Some(protocol) && words.next() == Some(what)).then_some(words)

@@ -1,8 +1,7 @@
 //! Compares answers with those that were recorded.
 
 use super::bindings::{Bindings, Followed, Learnt, Times, has_more_uuids};
-use super::commands::Sent;
-use super::family::Family;
+use super::commands::{self, Sent};
 use super::http;
 use super::metrics::Varies;
 use super::traffic::{Traffic, Unit};
@@ -10,7 +9,7 @@ use kurabe_capture::file::{About, Known};
 use kurabe_capture::record::Request;
 use kurabe_core::Error;
 use kurabe_core::sort;
-use kurabe_protocol::call::Call;
+use kurabe_protocol::call::{Call, Language};
 use kurabe_protocol::sql::{self, Statement};
 use kurabe_wire::redis::lists_without_rows;
 use kurabe_wire::view::{Exchange, Step};
@@ -98,7 +97,7 @@ impl Compared {
             && request.affected == answer.affected
             && request.error == answer.error;
         if let Some(rows) = answer.kept.as_ref().filter(|_| is_followed && times != Times::Other) {
-            match bindings.follow(rows, request.digest, traffic.family) {
+            match bindings.follow(rows, request.digest, traffic.language) {
                 Followed::Equal => return self.vary(left_out(learnt.is_first)),
                 Followed::Reordered => return self.vary(Some(Varies::Order)),
                 Followed::Not => {}
@@ -118,7 +117,7 @@ impl Compared {
                 (may_race && (traffic.raced(unit) || for_numbers)).then_some(Varies::Raced)
             });
         let is_reordered =
-            is_followed && request.digest >> 32 == answer.digest >> 32 && !traffic.family.has_commands();
+            is_followed && request.digest >> 32 == answer.digest >> 32 && traffic.language.sql().is_some();
         let varies = varies.or_else(|| (is_reordered && may_have_ties()).then_some(Varies::Part));
         // The lowest quarter is that of the rows without numbers and UUIDs.
         let is_unsure = is_followed && learnt.is_unsure && request.digest & 0xffff == answer.digest & 0xffff;
@@ -169,7 +168,7 @@ impl Compared {
                 traffic.left_out
             );
         }
-        let hint = if traffic.family == Family::Http {
+        let hint = if traffic.language == Language::Couchdb {
             "is the data as it was when the capture began? A throwaway server begins empty; --write replays on a server of yours"
         } else {
             "is the data as it was when the capture began? On a throwaway server, --data FILE|copy:URL restores it before \
@@ -212,7 +211,7 @@ fn difference(
 
 /// Whether nothing is known of a body but that it is there, since it is compressed or has several parts.
 fn is_packed(recorded: &Request, traffic: &Traffic, answer: &Exchange) -> bool {
-    traffic.family == Family::Http && (recorded.digest == 0 || answer.digest == 0)
+    traffic.language == Language::Couchdb && (recorded.digest == 0 || answer.digest == 0)
 }
 
 /// Whether an answer that does not differ was compared in part only.
@@ -224,7 +223,7 @@ fn is_partial(recorded: &Request, traffic: &Traffic, answer: &Exchange) -> bool 
 
 /// Why the answer may be right.
 fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Option<Varies> {
-    let (family, recorded) = (traffic.family, &sent.request);
+    let (language, recorded) = (traffic.language, &sent.request);
     let lost = |error: &Option<String>| error.as_ref().is_some_and(|code| LOST.contains(&code.as_str()));
     if lost(&recorded.error) || lost(&answer.error) {
         return Some(Varies::Raced);
@@ -237,7 +236,7 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
     }
     // The upper half is that of the rows in any order.
     let same_rows = recorded.rows == answer.rows && recorded.digest >> 32 == answer.digest >> 32;
-    let call = family.call(text, &recorded.parameters);
+    let call = language.call(text, &recorded.parameters);
     if let Some(Call::Http(request)) = call {
         let is_reordered = same_rows && http::is_unordered(&request);
         let is_volatile = http::is_volatile(&request);
@@ -250,11 +249,11 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
             return Some(Varies::Volatile);
         }
         // It waits up to a time for what another client sends.
-        let waits = family.is("waits", command.name()) || command.name().starts_with("XREAD");
+        let waits = commands::is(language, "waits", command.name()) || command.name().starts_with("XREAD");
         let has_timed_out = recorded.rows != answer.rows && recorded.rows.min(answer.rows) == 0;
-        return (family == Family::Redis && waits && has_timed_out).then_some(Varies::Raced);
+        return (language == Language::Redis && waits && has_timed_out).then_some(Varies::Raced);
     }
-    let statement = Statement::read(text, family.dialect());
+    let statement = Statement::read(text, language.sql().unwrap_or_default());
     let template = &traffic.templates[sent.template];
     // Columns of time and chance have no part in checksums of rows that were divided into values.
     let is_without = || !template.is_setup && answer.kept.is_some() && statement.volatile_columns().is_some();
@@ -281,7 +280,7 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
 /// Whether the recorded list may have been nil as that of the answer is, since the checksum of an earlier build does not tell.
 fn may_be_nil(about: &About, checksums: [u64; 2]) -> bool {
     !about.tells_nil_lists
-        && Family::of(&about.protocol) == Some(Family::Redis)
+        && Language::of_scheme(&about.protocol) == Language::Redis
         && checksums == lists_without_rows()
 }
 

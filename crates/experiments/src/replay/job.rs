@@ -5,7 +5,6 @@ use super::cached::{Cached, Counts, Versions};
 use super::client::Client;
 use super::commands::Sent;
 use super::compare::{Compared, MANY};
-use super::family::Family;
 use super::metrics::{HALVES, LEFT_OUT, MEAN, P99, VARIES, Varies};
 use super::mongodb::Cursors;
 use super::order::Order;
@@ -229,7 +228,7 @@ impl Shared<'_> {
         client.set_up(messages, &connection.said)?;
         // Of MySQL: whether updates count rows that were found, or that were changed.
         let found = connection.said.iter().any(|(name, _)| name == "found_rows");
-        let other_counts = traffic.family == Family::Mysql && found != (messages.flags() & 2 != 0);
+        let other_counts = traffic.language.is_mysql() && found != (messages.flags() & 2 != 0);
         // How long the transaction has waited for answers, and the tables that it has changed.
         let (mut waited, mut changed) = (0, Vec::new());
         let mut learnt: Vec<Learnt> = Vec::new();

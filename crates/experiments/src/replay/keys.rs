@@ -2,9 +2,9 @@
 
 use super::bindings::ROWS;
 use super::commands::Sent;
-use super::family::Family;
 use super::traffic::Template;
 use super::values::{PARAMETERS, elements, number, values};
+use kurabe_protocol::call::Language;
 use kurabe_protocol::sql::{Kind, Statement, Token, columns_of_values};
 use kurabe_wire::statement::GAP;
 use kurabe_wire::view::{moment_like, uuid};
@@ -24,15 +24,15 @@ struct Use {
 
 /// Finds which places of templates have keys that statements of the recording made: a value there is never one that no statement
 /// had made before, unless it is older than all of them.
-pub(super) fn find(sent: &[Vec<Sent>], templates: &mut [Template], names: &[String], family: Family) {
-    if family.has_commands() {
+pub(super) fn find(sent: &[Vec<Sent>], templates: &mut [Template], names: &[String], language: Language) {
+    if language.sql().is_none() {
         return;
     }
     let given = |sent: &Sent| -> Vec<(usize, i128)> {
         let mut found = Vec::new();
         for (place, value) in values(&sent.request) {
             let value = value.map_or(&[][..], |(value, _)| value);
-            let numbers = elements(value).into_iter().filter_map(|at| number(value.get(at)?, family));
+            let numbers = elements(value).into_iter().filter_map(|at| number(value.get(at)?, language));
             found.extend(numbers.map(|number| (place, number)));
         }
         found
@@ -42,7 +42,7 @@ pub(super) fn find(sent: &[Vec<Sent>], templates: &mut [Template], names: &[Stri
     let mut sources: Vec<BTreeMap<i128, u64>> = Vec::new();
     let made = |sent: &Sent| -> Vec<i128> {
         let is_key = |value: &&Vec<u8>| moment_like(value, 0).is_none() && uuid(value).is_none();
-        sent.made.iter().filter(is_key).filter_map(|value| number(value, family)).collect()
+        sent.made.iter().filter(is_key).filter_map(|value| number(value, language)).collect()
     };
     let answered = || sent.iter().flatten().filter(|sent| !sent.made.is_empty());
     // What a statement returns of its own values is not made; once they may be equal by chance.
@@ -70,7 +70,7 @@ pub(super) fn find(sent: &[Vec<Sent>], templates: &mut [Template], names: &[Stri
         template.makes = Some(source);
         sources.resize_with(numbers.len(), BTreeMap::new);
         let at = sent.request.at.saturating_add(sent.request.time.unwrap_or(0));
-        let rows = if family == Family::Mysql { sent.request.affected.clamp(1, ROWS) } else { 1 };
+        let rows = if language.is_mysql() { sent.request.affected.clamp(1, ROWS) } else { 1 };
         for value in made.iter().flat_map(|value| (0..i128::from(rows)).map(move |n| value + n)) {
             let known = sources[source].entry(value).or_insert(at);
             *known = at.min(*known);
@@ -97,7 +97,7 @@ pub(super) fn find(sent: &[Vec<Sent>], templates: &mut [Template], names: &[Stri
     let mut columns: HashMap<usize, HashMap<usize, String>> = HashMap::new();
     for ((template, place), known) in uses {
         let columns =
-            columns.entry(template).or_insert_with(|| columns_of(&templates[template].text, family));
+            columns.entry(template).or_insert_with(|| columns_of(&templates[template].text, language));
         let column = columns.get(&place).map_or("", String::as_str);
         let name = |source: usize| tables.get(&source).map_or("", |table| table.as_str());
         let own = &templates[template].tables;
@@ -131,7 +131,7 @@ fn is_named_after(column: &str, table: &str) -> bool {
 }
 
 /// The column of each value of a template, in lower case.
-fn columns_of(text: &str, family: Family) -> HashMap<usize, String> {
+fn columns_of(text: &str, language: Language) -> HashMap<usize, String> {
     /// What stands for the first literal, which no statement has.
     const LITERAL: usize = 990_000_000;
     let mut literals = LITERAL..;
@@ -142,7 +142,7 @@ fn columns_of(text: &str, family: Family) -> HashMap<usize, String> {
             None => part.to_owned(),
         })
         .collect();
-    let statement = Statement::read(&text, family.dialect());
+    let statement = Statement::read(&text, language.sql().unwrap_or_default());
     let number = |token: &Token<'_>| token.text.trim_start_matches('$').parse::<usize>().ok();
     let is_value = |token: &Token<'_>| match token.kind {
         Kind::Number => number(token).is_some_and(|literal| literal >= LITERAL),
@@ -168,7 +168,7 @@ pub(super) mod tests {
     use kurabe_protocol::sql::Dialect;
     use kurabe_wire::view::Step;
 
-    const FAMILY: Family = Family::Postgres;
+    const LANGUAGE: Language = Language::Sql(Dialect::POSTGRES);
 
     fn template(text: &str, kind: usize) -> Template {
         let statement = Statement::read(text, Dialect::POSTGRES);
@@ -176,17 +176,10 @@ pub(super) mod tests {
         Template {
             text: text.to_owned(),
             kind,
-            writes: None,
             has_values_in_gaps: true,
-            locks: false,
             inserts,
-            is_left_out: false,
-            is_setup: false,
-            has_volatile_columns: false,
             tables,
-            family: FAMILY,
-            makes: None,
-            uses: Vec::new(),
+            ..Template::default()
         }
     }
 
@@ -218,7 +211,7 @@ pub(super) mod tests {
             all.push(sent(2, 10 * n + 2, &[&id, &(n / 2 + 1).to_string(), "1"], &[]));
         }
         let names = ["a", "b", "c"].map(str::to_owned);
-        find(&[all], &mut templates, &names, FAMILY);
+        find(&[all], &mut templates, &names, LANGUAGE);
         assert_eq!(templates[0].makes, Some(0));
         assert!(templates[0].uses.is_empty());
         assert_eq!(templates[1].uses, [(PARAMETERS, 0)]);
@@ -243,7 +236,7 @@ pub(super) mod tests {
             all.extend((2..5).map(|template| sent(template, 10 * n + 3, &[&id], &[])));
         }
         let names = ["a", "b", "c", "d", "e"].map(str::to_owned);
-        find(&[all], &mut templates, &names, FAMILY);
+        find(&[all], &mut templates, &names, LANGUAGE);
         let (post, comment) = (templates[0].makes.unwrap(), templates[1].makes.unwrap());
         for (template, source) in [(1, post), (2, post), (3, post), (4, comment)] {
             assert_eq!(templates[template].uses, [(PARAMETERS, source)], "{template}");
@@ -253,7 +246,7 @@ pub(super) mod tests {
     #[test]
     fn column_of_a_value_is_known_by_its_place() {
         let text = "INSERT INTO t (a, \"Bb\") VALUES (\0, $2), (\0, lower($1))";
-        let mut found: Vec<_> = columns_of(text, FAMILY).into_iter().collect();
+        let mut found: Vec<_> = columns_of(text, LANGUAGE).into_iter().collect();
         found.sort();
         let expected = [(0, "a"), (1, "a"), (PARAMETERS, "lower"), (PARAMETERS + 1, "bb")];
         assert_eq!(found, expected.map(|(place, name)| (place, name.to_owned())));

@@ -57,9 +57,9 @@ pub(super) fn push(out: &mut Vec<u8>, command: &Command<'_>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::family::Family;
+    use super::super::judged::Judged;
     use super::*;
-    use kurabe_protocol::call::Call;
+    use kurabe_protocol::call::{Call, Language};
     use kurabe_protocol::command::parts;
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
             ("shutdown", &[], false, false),
         ] {
             let parts = parts([text], given.iter().map(|word| word.as_bytes().to_vec()), false);
-            let judged = Family::Memcached.judged(&Call::Command(Command::read(&parts).unwrap()));
+            let judged = Judged::read(&Call::Command(Command::read(&parts).unwrap()), Language::Memcached);
             assert_eq!(judged.writes.is_none(), reads, "{text} {given:?}: {judged:?}");
             assert_eq!(judged.is_malformed, malformed, "{text} {given:?}");
         }

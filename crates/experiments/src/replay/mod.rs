@@ -8,9 +8,9 @@ mod client;
 mod commands;
 mod commits;
 mod compare;
-mod family;
 mod http;
 mod job;
+mod judged;
 mod keys;
 mod memcached;
 mod metrics;
@@ -28,14 +28,14 @@ mod values;
 use crate::metrics::time;
 use crate::prelude::*;
 use crate::statement::raw;
-use family::Family;
 use job::{Replay, Seen};
 use kurabe_capture::file::Known;
-use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
+use kurabe_core::custom::{self, CustomFile, CustomWorkload};
 use kurabe_core::driver::Access;
 use kurabe_core::raw::RawPiece;
 use kurabe_core::run::Setup;
 use kurabe_core::sort;
+use kurabe_protocol::call::Language;
 use metrics::{CACHED, HALVES, HITS, LEFT_OUT, MEAN, P99, VARIES};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -160,7 +160,7 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
     let traffic = load(&name, digest.as_deref())?;
     let mut kinds: Vec<_> = traffic.kinds.iter().filter(|kind| kind.calls > 0).collect();
     sort::by_key(&mut kinds, |kind| std::cmp::Reverse(kind.time));
-    let is_emptied = |family| throwaway && traffic.family == family;
+    let is_emptied = |language| throwaway && traffic.language == language;
     let kept = Kept {
         digest,
         protocol: traffic.about.protocol.clone(),
@@ -173,12 +173,12 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
         writes: traffic.writes().map(|(text, why)| (text.to_owned(), why.to_owned())),
         statements: kinds.iter().take(OWN).map(|kind| kind.text.clone()).collect(),
         transactions: traffic.transactions.iter().take(TRANSACTIONS).map(|kind| kind.text.clone()).collect(),
-        restored: restored || is_emptied(Family::Memcached),
-        emptied: is_emptied(Family::Http) || is_emptied(Family::Mongodb),
+        restored: restored || is_emptied(Language::Memcached),
+        emptied: is_emptied(Language::Couchdb) || is_emptied(Language::Documents),
         throwaway_cache,
         halves,
     };
-    let is_sql = matches!(traffic.family, Family::Postgres | Family::Mysql);
+    let is_sql = traffic.language.sql().is_some();
     if throwaway_cache.is_some() && !is_sql {
         return Err(Error::usage(format!("--cache is for replays of SQL, and not of {}", kept.protocol)));
     }
@@ -192,7 +192,7 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
     let text = serde_json::to_string(&kept)
         .map_err(|error| Error::new(ErrorKind::Internal, format!("a capture without a summary: {error}")))?;
     Ok(CustomWorkload {
-        language: Language::Capture,
+        language: custom::Language::Capture,
         files: vec![CustomFile { name, text, weight: 1 }],
         define: BTreeMap::new(),
         scale: None,
@@ -208,7 +208,7 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
 /// If the workload is no capture.
 pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
     let protocol = kept(source)?.1.protocol;
-    Ok(Family::of(&protocol).unwrap_or(Family::Mysql).schemes())
+    Ok(judged::schemes(&protocol).unwrap_or_default())
 }
 
 /// Whether the capture has its end.
@@ -376,7 +376,7 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<Experiment> {
 impl Planner {
     /// Whether it has commands in place of statements.
     fn has_commands(&self) -> bool {
-        Family::of(&self.kept.protocol).is_some_and(Family::has_commands)
+        Language::of_scheme(&self.kept.protocol).sql().is_none()
     }
 
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {

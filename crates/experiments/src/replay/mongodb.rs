@@ -4,6 +4,7 @@ use super::commands::{self, Sent};
 use super::metrics::Varies;
 use kurabe_capture::record::{Parameter, Request};
 use kurabe_core::{Error, Result};
+use kurabe_protocol::call::Language;
 use kurabe_protocol::call::is_quiet;
 use kurabe_protocol::mongodb::bson::{ARRAY, CODE, CODE_WITH_SCOPE, DOCUMENT, Element, element};
 use kurabe_protocol::mongodb::command::{Command, plain};
@@ -12,8 +13,6 @@ use kurabe_wire::view::{COMPLETE, Exchange};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Its name in the table of commands.
-const PROTOCOL: &str = "mongodb";
 /// Fields of answers that depend on time, chance or the server.
 const VOLATILE_FIELDS: [&str; 5] = ["$collStats", "$currentDate", "$indexStats", "$rand", "$sample"];
 /// Fields that name another collection than the command.
@@ -90,7 +89,7 @@ fn has(command: &Command<'_>, names: &[&str]) -> bool {
 }
 
 fn is(what: &str, command: &Command<'_>) -> bool {
-    commands::is(PROTOCOL, what, &command.name())
+    commands::is(Language::Documents, what, &command.name())
 }
 
 /// Why a command may change something.

@@ -66,8 +66,10 @@ fn command(text: &str) -> (u8, Cow<'_, [u8]>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::family::Family;
+    use super::super::judged::Judged;
     use super::*;
+    use kurabe_protocol::call::{Call, Language};
+    use kurabe_protocol::sql::Dialect;
 
     #[test]
     fn option_of_several_statements_is_sent_again_with_its_value() {
@@ -76,7 +78,8 @@ mod tests {
         assert_eq!(out, [3, 0, 0, 0, command::SET_OPTION, 1, 0]);
         // The server refuses it, and is asked so again.
         assert_eq!(super::command("COM_SET_OPTION 258"), (command::SET_OPTION, vec![2, 1].into()));
-        let judged = |text: &str| Family::Mysql.judged(&Family::Mysql.call(text, &[]).unwrap());
+        let judged =
+            |text: &str| Judged::read(&Call::Sql(text, Dialect::MYSQL), Language::Sql(Dialect::MYSQL));
         let option = judged("COM_SET_OPTION \0");
         assert!(!option.is_left_out && option.writes.is_none());
         assert!(judged("COM_STATISTICS").is_left_out);

@@ -1,16 +1,17 @@
 //! Reads a capture: which of its requests are sent, by connection, and which of them together.
 
-use super::commands::Sent;
+use super::commands::{self, Sent};
 use super::commits::{Changes, order};
-use super::family::{Family, Judged};
+use super::judged::{self, Judged};
 use super::stored::Stored;
 use super::traffic::{Connection, Kind, Template, Traffic, Unit};
 use super::{keys, mongodb, postgres, redis, transactions};
+use crate::custom::reads::{has_values_in_gaps, is_value};
 use crate::prelude::*;
 use kurabe_capture::Values;
 use kurabe_capture::file::{self, About};
 use kurabe_capture::record::{Parameter, Record, Request};
-use kurabe_protocol::call::Call;
+use kurabe_protocol::call::{Call, Language, is_quiet};
 use kurabe_protocol::sql;
 use kurabe_wire::statement::{GAP, fingerprint};
 use kurabe_wire::view::{Step, Transaction, uuid};
@@ -29,8 +30,8 @@ const HELD: u64 = 50;
 pub(super) fn read(path: &Path) -> Result<Traffic> {
     let mut reading = Reading { most: file::most_kept(path), ..Reading::default() };
     let (about, ending) = file::read(path, |about, record| {
-        if let Some(family) = Family::of(&about.protocol) {
-            reading.family = family;
+        if judged::schemes(&about.protocol).is_some() {
+            reading.language = Language::of_scheme(&about.protocol);
             reading.take(record);
         }
     })?;
@@ -39,18 +40,19 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
         return Err(wrong("its values were not kept, so that it cannot be replayed")
             .hint("capture again with --values keep"));
     }
-    let Some(family) = Family::of(&about.protocol) else {
+    if judged::schemes(&about.protocol).is_none() {
         // What an application answers depends on a session, which no capture has.
         let why = if about.protocol == "http" { ": logins and cookies are not recorded" } else { "" };
         return Err(wrong(&format!("captures of {} cannot be replayed{why}", about.protocol))
             .hint("'kurabe capture show' says what there is"));
-    };
-    if family == Family::Mongodb {
+    }
+    let is_mongodb = reading.language == Language::Documents;
+    if is_mongodb {
         reading.keep_one_database();
     }
     if reading.requests == 0 {
         let error = wrong("it has no request with an answer that can be sent again");
-        let is_old = family == Family::Mongodb && reading.left_out > 0;
+        let is_old = is_mongodb && reading.left_out > 0;
         return Err(if is_old {
             error.hint("captures of MongoDB by earlier builds have no commands: capture it again")
         } else {
@@ -64,7 +66,7 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
 #[derive(Default)]
 struct Reading {
     complete: bool,
-    family: Family,
+    language: Language,
     templates: Vec<Template>,
     /// The place of each template, by its number in the file.
     numbers: HashMap<u64, usize>,
@@ -133,45 +135,35 @@ impl Reading {
     }
 
     fn statement(&mut self, number: u64, template: String) {
-        let is_sql = !self.family.has_commands();
-        let text = if is_sql { fingerprint(&template) } else { template.clone() };
+        let sql = self.language.sql();
+        let text = if sql.is_some() { fingerprint(&template) } else { template.clone() };
         let next = self.kinds.len();
         let kind = *self.by_text.entry(text.clone()).or_insert(next);
         if kind == next {
             self.kinds.push(Kind { text, calls: 0, time: 0 });
         }
-        let shown = template.replace(GAP, " ? ");
-        let (mut judged, mut has_volatile_columns) = (Judged::default(), false);
+        let mut known = Template { language: self.language, kind, ..Template::default() };
         // What any other call does is said by its requests.
-        if is_sql {
-            let dialect = self.family.dialect();
-            judged = self.family.judged(&Call::Sql(&shown, dialect));
-            judged.is_setup = Call::Sql(&self.kinds[kind].text, dialect).is_setup();
+        if let Some(dialect) = sql {
+            let shown = template.replace(GAP, " ? ");
+            let judged = Judged::read(&Call::Sql(&shown, dialect), self.language);
             let statement = sql::Statement::read(&shown, dialect);
-            has_volatile_columns = statement.varies() == Some(sql::Varies::Values)
-                && statement.volatile_columns().is_some_and(|columns| !columns.is_empty());
             if judged.writes.is_some() {
                 self.stored.learn(&statement);
             }
+            known.has_values_in_gaps = has_values_in_gaps(&template, GAP, judged::engine(dialect));
+            known.is_setup = Call::Sql(&self.kinds[kind].text, dialect).is_setup();
+            known.has_volatile_columns = statement.varies() == Some(sql::Varies::Values)
+                && statement.volatile_columns().is_some_and(|columns| !columns.is_empty());
+            // A number of a sequence is asked for as a row is inserted.
+            let words = ["insert", "merge", "nextval", "replace"];
+            known.inserts = statement.tokens().iter().any(|token| token.is_one_of(&words));
+            known.tables = statement.tables();
+            (known.writes, known.locks, known.is_left_out) =
+                (judged.writes, judged.locks, judged.is_left_out);
         }
-        let (tables, inserts) = (self.family.tables(&shown), self.family.inserts(&shown));
-        let has_values_in_gaps = self.family.has_values_in_gaps(&template);
         self.numbers.insert(number, self.templates.len());
-        self.templates.push(Template {
-            writes: judged.writes,
-            has_values_in_gaps,
-            locks: judged.locks,
-            inserts,
-            is_left_out: judged.is_left_out,
-            is_setup: judged.is_setup,
-            has_volatile_columns,
-            tables,
-            family: self.family,
-            text: template,
-            kind,
-            makes: None,
-            uses: Vec::new(),
-        });
+        self.templates.push(Template { text: template, ..known });
     }
 
     fn request(&mut self, mut request: Request) {
@@ -181,19 +173,19 @@ impl Reading {
             self.left_out += 1;
             return;
         };
-        let family = self.family;
+        let language = self.language;
         let known = &mut self.templates[template];
         let text = filled.as_deref().unwrap_or(&known.text);
-        let is_of_protocol = family == Family::Postgres && postgres::is_of_protocol(text, &mut live.names);
-        let call = family.call(text, &request.parameters);
-        let is_judged = filled.is_some() || family.has_commands();
-        let judged = call.filter(|_| is_judged).map(|call| family.judged(&call)).unwrap_or_default();
+        let is_of_protocol = language.is_postgres() && postgres::is_of_protocol(text, &mut live.names);
+        let call = language.call(text, &request.parameters);
+        let is_judged = filled.is_some() || language.sql().is_none();
+        let judged = call.filter(|_| is_judged).map(|call| Judged::read(&call, language)).unwrap_or_default();
         let is_other = judged.is_left_out || judged.is_malformed || is_of_protocol;
         let is_unknown = call.is_none() || known.is_left_out || is_other;
         let (mut varies, mut names) = (false, Vec::new());
         if let Some(Call::Command(command)) = call {
-            varies = family.is("volatile", command.name());
-            if family == Family::Redis {
+            varies = commands::is(language, "volatile", command.name());
+            if language == Language::Redis {
                 live.varies |= varies;
                 live.named.extend(redis::named(command));
                 if ["EXEC", "DISCARD", "MULTI"].contains(&command.name()) {
@@ -213,7 +205,7 @@ impl Reading {
             document = Some(mongodb::Asked::read(&command, &request.parameters));
             used = self.cursors.used(&command, live.place, &mut request.digest);
         }
-        if family.has_commands() {
+        if language.sql().is_none() {
             (known.is_setup, known.locks) = (judged.is_setup, known.locks || judged.locks);
         }
         let (goes_on, since) = used.unwrap_or_default();
@@ -268,11 +260,12 @@ impl Reading {
 
     /// The text of a statement if its literals are more than values, so that the template does not say all that it does.
     fn as_sent(&self, template: usize, request: &Request) -> Option<String> {
-        let (family, template) = (self.family, &self.templates[template]);
+        let (language, template) = (self.language, &self.templates[template]);
+        let dialect = language.sql()?;
         let is_plain = template.has_values_in_gaps
             && request.literals.len() == template.text.matches(GAP).count()
-            && request.literals.iter().all(|literal| family.is_plain(literal));
-        (!is_plain && !family.has_commands()).then(|| template.filled(request))
+            && request.literals.iter().all(|literal| is_value(literal, judged::engine(dialect)));
+        (!is_plain).then(|| template.filled(request))
     }
 
     /// Leaves out what names another database than most requests do: a target is one database.
@@ -302,16 +295,16 @@ impl Reading {
     }
 
     fn end(self, about: About) -> Traffic {
-        let Self { complete, family, mut templates, mut connections, sent, is_counted, .. } = self;
+        let Self { complete, language, mut templates, mut connections, sent, is_counted, .. } = self;
         let names: Vec<String> = self.kinds.iter().map(|kind| kind.text.clone()).collect();
-        keys::find(&sent, &mut templates, &names, family);
+        keys::find(&sent, &mut templates, &names, language);
         let mut units: Vec<Unit> = Vec::new();
         let mut commits: Vec<(usize, Vec<String>)> = Vec::new();
         for (connection, mut sent) in connections.iter_mut().zip(sent) {
             let mut changes = Changes { templates: &templates, is_open: false, tables: None, snapshot: None };
             let mut last = connection.opened;
             (connection.has_requests, connection.last) = (!sent.is_empty(), 0);
-            if family == Family::Mysql {
+            if language.is_mysql() {
                 // The answer to an execution ends with the last row that is fetched.
                 sent.sort_by_key(|sent| sent.request.at);
             }
@@ -322,16 +315,18 @@ impl Reading {
                     let Request { at, time, transaction, step, .. } = one.request;
                     unit.at = if unit.requests.is_empty() { at } else { unit.at };
                     unit.end = unit.end.max(at.saturating_add(time.unwrap_or(0)));
-                    let is_quiet = family.is_quiet(&one.request.parameters);
+                    let is_quiet = is_quiet(&one.request.parameters);
                     unit.goes_on |= one.goes_on;
                     since = since.or(one.since);
                     unit.requests.push(one);
-                    let goes_on = match family {
-                        // It says the state after Sync.
-                        Family::Postgres => step != Step::Text && transaction == Transaction::Unknown,
-                        Family::Mysql | Family::Http => false,
-                        Family::Redis => sent.peek().is_some_and(|next| next.request.pipelined),
-                        Family::Memcached | Family::Mongodb => {
+                    let goes_on = match language {
+                        // PostgreSQL says the state after Sync.
+                        Language::Sql(dialect) => {
+                            dialect.is_postgres() && step != Step::Text && transaction == Transaction::Unknown
+                        }
+                        Language::Http | Language::Couchdb => false,
+                        Language::Redis => sent.peek().is_some_and(|next| next.request.pipelined),
+                        Language::Memcached | Language::Documents => {
                             is_quiet || sent.peek().is_some_and(|next| next.request.pipelined)
                         }
                     };
@@ -370,7 +365,7 @@ impl Reading {
         Traffic {
             about,
             complete,
-            family,
+            language,
             templates,
             kinds,
             transactions,
@@ -460,6 +455,7 @@ fn lanes(connections: &[Connection]) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
     use kurabe_protocol::mongodb::bson;
+    use kurabe_protocol::sql::Dialect;
     use kurabe_wire::view::COMPLETE;
 
     fn unit(reading: &mut Reading, connection: u64, text: &str, [at, end]: [u64; 2], state: Transaction) {
@@ -525,8 +521,8 @@ mod tests {
 
     #[test]
     fn literal_that_is_more_than_a_value_is_judged_as_it_is_sent() {
-        let judged = |template: &str, literals: &[&str], family| {
-            let mut reading = Reading { family, most: 1_000, ..Reading::default() };
+        let judged = |template: &str, literals: &[&str], language| {
+            let mut reading = Reading { language, most: 1_000, ..Reading::default() };
             reading.take(Record::Open { connection: 0, at: 0, said: Vec::new() });
             let template = template.replace('?', &GAP.to_string());
             reading.take(Record::Statement { number: 0, template });
@@ -549,8 +545,8 @@ mod tests {
             ("?", &["DELETE FROM t"], true),
             ("SET ?", &["STATEMENT tx_read_only=0 FOR DELETE FROM t"], true),
         ] {
-            for family in [Family::Postgres, Family::Mysql] {
-                assert_eq!(judged(template, literals, family), writes, "{template} {literals:?}");
+            for language in [Dialect::POSTGRES, Dialect::MYSQL].map(Language::Sql) {
+                assert_eq!(judged(template, literals, language), writes, "{template} {literals:?}");
             }
         }
     }
@@ -593,7 +589,7 @@ mod tests {
         let find = || vec![text(b"find", "items")];
         let more = |cursor| vec![long(b"getMore", cursor), text(b"collection", "items")];
         let opened = Parameter::of(257, true, &5_i64.to_le_bytes()[..]);
-        let mut reading = Reading { family: Family::Mongodb, most: 1_000, ..Reading::default() };
+        let mut reading = Reading { language: Language::Documents, most: 1_000, ..Reading::default() };
         for connection in 0..3 {
             reading.take(Record::Open { connection, at: 0, said: Vec::new() });
         }

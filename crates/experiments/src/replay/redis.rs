@@ -59,9 +59,9 @@ pub(super) fn push(out: &mut Vec<u8>, command: &Command<'_>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::family::Family;
+    use super::super::judged::Judged;
     use super::*;
-    use kurabe_protocol::call::Call;
+    use kurabe_protocol::call::{Call, Language};
     use kurabe_protocol::command::parts;
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
                 let given = words[own..].iter().map(|word| word.as_bytes().to_vec());
                 let parts = parts(words[..own].iter().copied(), given, false);
                 let command = Command::read(&parts).unwrap();
-                let found = Family::Redis.judged(&Call::Command(command)).writes;
+                let found = Judged::read(&Call::Command(command), Language::Redis).writes;
                 assert_eq!(found.is_none(), reads, "{command:?}: {found:?}");
             }
         }

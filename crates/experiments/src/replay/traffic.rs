@@ -4,14 +4,13 @@
 //! for.
 
 use super::commands::Sent;
-use super::family::Family;
 use super::stored::Stored;
 use super::{http, memcached, redis};
 use kurabe_capture::file::About;
 use kurabe_capture::record;
 use kurabe_capture::units::Node;
 use kurabe_core::{Error, ErrorKind, Result, units};
-use kurabe_protocol::call::Call;
+use kurabe_protocol::call::{Call, Language};
 use kurabe_protocol::http::Request;
 use kurabe_wire::statement::GAP;
 use std::collections::{BTreeSet, HashSet};
@@ -22,7 +21,7 @@ pub(super) struct Traffic {
     pub(super) about: About,
     /// Whether the recorder ended in order.
     pub(super) complete: bool,
-    pub(super) family: Family,
+    pub(super) language: Language,
     pub(super) templates: Vec<Template>,
     pub(super) kinds: Vec<Kind>,
     /// Kinds of transactions, those with the largest share of time first.
@@ -46,7 +45,7 @@ pub(super) struct Traffic {
 }
 
 /// A statement without its values.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub(super) struct Template {
     pub(super) text: String,
@@ -67,7 +66,7 @@ pub(super) struct Template {
     /// Tables that it names.
     pub(super) tables: Vec<String>,
     /// The protocol: parameters of commands may be keys.
-    pub(super) family: Family,
+    pub(super) language: Language,
     /// Whose keys its answers give, and the places of its values that have such keys.
     pub(super) makes: Option<usize>,
     pub(super) uses: Vec<(usize, usize)>,
@@ -154,7 +153,7 @@ pub(super) struct Unit {
 impl Traffic {
     /// The text of a request's statement; of any other call, one for people.
     pub(super) fn text(&self, sent: &Sent) -> String {
-        match self.family.call("", &sent.request.parameters) {
+        match self.language.call("", &sent.request.parameters) {
             Some(Call::Http(request)) => {
                 format!("{} {}", request.method(), String::from_utf8_lossy(&request.target()))
             }
@@ -270,10 +269,12 @@ pub(super) struct Commit {
 
 /// The tables that a request names, or what may be keys, or documents and databases. `changes`: those that it changes.
 pub(super) fn names(template: &Template, sent: &Sent, changes: bool) -> Vec<String> {
-    match template.family {
-        Family::Mongodb => sent.document.as_ref().map(|asked| asked.collections.clone()).unwrap_or_default(),
-        family => match family.call("", &sent.request.parameters) {
-            Some(Call::Command(command)) if family == Family::Redis => redis::keys(command).collect(),
+    match template.language {
+        Language::Documents => {
+            sent.document.as_ref().map(|asked| asked.collections.clone()).unwrap_or_default()
+        }
+        language => match language.call("", &sent.request.parameters) {
+            Some(Call::Command(command)) if language == Language::Redis => redis::keys(command).collect(),
             Some(Call::Command(command)) => memcached::keys(command).collect(),
             Some(Call::Http(request)) => http::names(&request, changes),
             _ => template.tables.clone(),

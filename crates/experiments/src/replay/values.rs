@@ -1,7 +1,7 @@
 //! The values of requests and answers that may be followed: where they stand, and the forms that they have.
 
-use super::family::Family;
 use kurabe_capture::record::{Parameter, Request};
+use kurabe_protocol::call::Language;
 use kurabe_wire::view::{Step, moment_like, uuid};
 use std::ops::Range;
 
@@ -93,11 +93,11 @@ pub(super) fn text_like(form: &[u8], text: &[u8]) -> Vec<u8> {
 }
 
 /// The whole number that a value has: as a text, or in two, four or eight bytes.
-pub(super) fn number(value: &[u8], family: Family) -> Option<i128> {
+pub(super) fn number(value: &[u8], language: Language) -> Option<i128> {
     if value.len() <= 20 && !value.is_empty() && value.iter().all(u8::is_ascii_digit) {
         return std::str::from_utf8(value).ok()?.parse().ok();
     }
-    let is_little = family == Family::Mysql;
+    let is_little = language.is_mysql();
     let number: i128 = if let Ok(bytes) = <[u8; 2]>::try_from(value) {
         if is_little { i16::from_le_bytes(bytes) } else { i16::from_be_bytes(bytes) }.into()
     } else if let Ok(bytes) = <[u8; 4]>::try_from(value) {
@@ -106,17 +106,17 @@ pub(super) fn number(value: &[u8], family: Family) -> Option<i128> {
         let bytes = <[u8; 8]>::try_from(value).ok()?;
         if is_little { i64::from_le_bytes(bytes) } else { i64::from_be_bytes(bytes) }.into()
     };
-    (!family.has_commands()).then_some(number)
+    language.sql().is_some().then_some(number)
 }
 
 /// A number in the form of another one.
-pub(super) fn number_like(form: &[u8], number: i128, family: Family) -> Option<Vec<u8>> {
+pub(super) fn number_like(form: &[u8], number: i128, language: Language) -> Option<Vec<u8>> {
     if form.iter().all(u8::is_ascii_digit) {
         return Some(number.to_string().into_bytes());
     }
     let number = i64::try_from(number).ok()?;
     let (narrow, short) = (i32::try_from(number).ok(), i16::try_from(number).ok());
-    Some(match (form.len(), family == Family::Mysql) {
+    Some(match (form.len(), language.is_mysql()) {
         (2, true) => short?.to_le_bytes().to_vec(),
         (2, false) => short?.to_be_bytes().to_vec(),
         (4, true) => narrow?.to_le_bytes().to_vec(),

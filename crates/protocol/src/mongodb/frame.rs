@@ -25,7 +25,7 @@ const CHECKSUM: usize = 4;
 pub const LONGEST: usize = 48_000_000;
 
 /// The header of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// The length of what follows.
     pub rest: usize,

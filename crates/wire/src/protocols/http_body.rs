@@ -35,6 +35,7 @@ pub(super) enum Kind {
 }
 
 /// A body that is being read, of which at most an id is kept.
+#[derive(Default)]
 pub(super) struct Body {
     kind: Kind,
     digest: Digest,
@@ -56,8 +57,9 @@ pub(super) struct Body {
 }
 
 /// Whether a byte is one of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Text {
+    #[default]
     Outside,
     Inside,
     /// It follows a backslash.
@@ -66,20 +68,7 @@ enum Text {
 
 impl Body {
     pub(super) fn new(kind: Kind) -> Self {
-        Self {
-            kind,
-            digest: Digest::new(true),
-            rows: None,
-            is_empty: true,
-            depth: 0,
-            is_object: [false; DEPTH],
-            text: Text::Outside,
-            expects_name: false,
-            name: Vec::new(),
-            id: Vec::new(),
-            skips: None,
-            elements: None,
-        }
+        Self { kind, is_empty: true, ..Self::default() }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {

@@ -193,6 +193,7 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// An answer that is being read.
+#[derive(Default)]
 struct Answer {
     /// Bytes of a value that have not arrived; then the end of its line follows.
     value: Option<u64>,
@@ -202,12 +203,6 @@ struct Answer {
     affected: u64,
     error: Option<String>,
     digest: Digest,
-}
-
-impl Default for Answer {
-    fn default() -> Self {
-        Self { value: None, is_last: false, rows: 0, affected: 0, error: None, digest: Digest::new(true) }
-    }
 }
 
 impl Answer {

@@ -10,6 +10,7 @@ pub(super) const COMPRESSED: &str = "its messages are compressed";
 pub(super) const NO_SERVER: &str = "the server does not speak MongoDB's protocol";
 
 /// What an answer says.
+#[derive(Default)]
 pub(super) struct Answer {
     pub(super) header: Message,
     pub(super) more_to_come: bool,
@@ -55,25 +56,7 @@ enum Role {
 impl Answer {
     /// The message with this header. `digest` has the rows before those of this answer.
     pub(super) fn new(header: Message, digest: Digest) -> Self {
-        Self {
-            header,
-            more_to_come: false,
-            rows: 0,
-            digest,
-            found: None,
-            modified: None,
-            upserted: 0,
-            cursor: 0,
-            failed: false,
-            code: None,
-            write_code: None,
-            kept: Vec::new(),
-            at: 0,
-            left: 0,
-            is_row: false,
-            open: Vec::new(),
-            end: None,
-        }
+        Self { header, digest, ..Self::default() }
     }
 
     pub(super) fn is_old(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The offer of TLS in MySQL's greeting. Without it, a client that does not insist connects without TLS. With it, a client
 //! that wants TLS sends the beginning of its first packet, then its handshake, and then the whole packet.
 
-use crate::tls::{Act, TlsRefusal, TlsStart};
+use crate::tls::{Act, TlsRefusal, TlsStart, plain};
 use kurabe_protocol::mysql::frame::Packet;
 use kurabe_protocol::mysql::handshake::{HandshakeResponse, SSL_REQUEST};
 use kurabe_protocol::{Found, Header as _};
@@ -62,12 +62,12 @@ impl TlsStart for MysqlStart {
     fn sent(&mut self, bytes: &[u8], acts: &mut Vec<Act>) {
         self.held.extend_from_slice(bytes);
         if matches!(Packet::find(&self.held), Found::Header(packet) if packet.length != SSL_REQUEST) {
-            return self.plain(acts);
+            return plain(std::mem::take(&mut self.held), acts);
         }
         let length = Packet::LENGTH + SSL_REQUEST;
         let Some((request, handshake)) = self.held.split_at_checked(length) else { return };
         if !HandshakeResponse::is_ssl_request(&request[Packet::LENGTH..]) {
-            return self.plain(acts);
+            return plain(std::mem::take(&mut self.held), acts);
         }
         acts.push(Act::Tell(Way::ToServer, request.to_vec()));
         let client = handshake.to_vec();
@@ -76,12 +76,5 @@ impl TlsStart for MysqlStart {
 
     fn received(&mut self, bytes: &[u8], acts: &mut Vec<Act>) {
         acts.push(Act::Forward(Way::ToClient, bytes.to_vec()));
-    }
-}
-
-impl MysqlStart {
-    fn plain(&mut self, acts: &mut Vec<Act>) {
-        acts.push(Act::Forward(Way::ToServer, std::mem::take(&mut self.held)));
-        acts.push(Act::Plain);
     }
 }

@@ -1,7 +1,7 @@
 //! The request for encryption before PostgreSQL's first message. The relay refuses it, as a server without TLS does, or has
 //! TLS end at itself.
 
-use crate::tls::{Act, TlsRefusal, TlsStart};
+use crate::tls::{Act, TlsRefusal, TlsStart, plain};
 use kurabe_protocol::postgres::frame::{GSS_REQUEST, SSL_REQUEST, Start};
 use kurabe_protocol::{Found, Header as _};
 use kurabe_relay::Way;
@@ -76,7 +76,7 @@ impl TlsStart for PostgresStart {
             // An error, such as that there are too many clients.
             _ => {
                 acts.push(Act::Forward(Way::ToClient, bytes.to_vec()));
-                self.plain(acts);
+                plain(std::mem::take(&mut self.held), acts);
             }
         }
     }
@@ -87,7 +87,7 @@ impl PostgresStart {
         while !self.asked {
             match take_request(&mut self.held) {
                 Found::Need(_) => return,
-                Found::Invalid(_) => return self.plain(acts),
+                Found::Invalid(_) => return plain(std::mem::take(&mut self.held), acts),
                 Found::Header(SSL_REQUEST) => {
                     self.asked = true;
                     let request = [8_u32.to_be_bytes(), SSL_REQUEST.to_be_bytes()].concat();
@@ -96,10 +96,5 @@ impl PostgresStart {
                 Found::Header(_) => acts.push(Act::Tell(Way::ToClient, b"N".to_vec())),
             }
         }
-    }
-
-    fn plain(&mut self, acts: &mut Vec<Act>) {
-        acts.push(Act::Forward(Way::ToServer, std::mem::take(&mut self.held)));
-        acts.push(Act::Plain);
     }
 }

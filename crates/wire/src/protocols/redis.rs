@@ -239,6 +239,7 @@ struct Arriving {
 }
 
 /// An answer that is being read.
+#[derive(Default)]
 struct Answer {
     /// Bytes of a text that have not arrived, its line end included.
     text: u64,
@@ -256,18 +257,7 @@ struct Answer {
 
 impl Answer {
     fn new(is_ordered: bool, spans: Spans) -> Self {
-        let (around, digest) = (Vec::new(), Digest::new(is_ordered));
-        Self {
-            short: Vec::new(),
-            spans,
-            text: 0,
-            around,
-            is_push: false,
-            rows: 0,
-            affected: 0,
-            error: None,
-            digest,
-        }
+        Self { digest: Digest::new(is_ordered), spans, ..Self::default() }
     }
 
     /// Reads what has arrived of a text. Returns whether the answer is complete.

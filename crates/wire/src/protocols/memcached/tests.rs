@@ -1,15 +1,10 @@
 //! Conversations of memcached, as views see them.
 
 use super::*;
-use crate::view::tests::{asked, exchanges, seen_of, told};
+use crate::view::tests::{asked, exchanges, seen_of, told, words};
 
 fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
     seen_of(Memcached::default(), conversation, piece)
-}
-
-/// The words of a request behind its command.
-fn words(one: &Exchange) -> Vec<&[u8]> {
-    Command::read(&one.parameters).unwrap().words().collect()
 }
 
 /// Requests of each kind with their answers.

@@ -2,17 +2,12 @@
 
 use super::*;
 use crate::view::WAITING;
-use crate::view::tests::{exchanges, seen_of, told};
+use crate::view::tests::{exchanges, seen_of, told, words};
 
 fn asked(words: &[&str]) -> (bool, Vec<u8>) {
     let words = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
     let words: Vec<String> = std::iter::once(format!("*{}\r\n", words.len())).chain(words).collect();
     (true, words.concat().into_bytes())
-}
-
-/// The words of a request behind the name of its command.
-fn words(one: &Exchange) -> Vec<&[u8]> {
-    Command::read(&one.parameters).unwrap().words().collect()
 }
 
 /// Requests of each kind with their answers.
