@@ -71,7 +71,7 @@ impl Versions {
         for (sent, answer) in unit.requests.iter().zip(answers) {
             let template = &traffic.templates[sent.template];
             let text = &traffic.kinds[template.kind].text;
-            let statement = sql::Statement::read(text, traffic.family.dialect());
+            let statement = sql::Statement::read(text, traffic.dialect());
             let is_none = changes_none(&statement) && answer.affected == 0 && answer.error.is_none();
             if template.writes.is_some() && !is_none {
                 changed.extend(names(template, sent, true));
@@ -192,7 +192,7 @@ fn is_cached(traffic: &Traffic, unit: &Unit) -> bool {
             && sent.request.limit == 0
             && !sent.request.goes_on
             && sent.data.is_empty()
-            && sql::Statement::read(text, traffic.family.dialect()).varies().is_none()
+            && sql::Statement::read(text, traffic.dialect()).varies().is_none()
     };
     is_outside(unit) && unit.commit.is_none() && unit.requests.iter().all(reads)
 }

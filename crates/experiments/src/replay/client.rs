@@ -64,11 +64,13 @@ impl<'a> Client<'a> {
         self.view.watch(watch);
     }
 
-    /// The settings of the recorded server's new sessions that are not the usual ones. Whatever a file says, none lets a session write.
+    /// The settings of the recorded server's new sessions, without one that would let a session write.
     fn recorded(&self) -> impl Iterator<Item = (&'static str, &'a str)> + use<'a> {
         let about = &self.traffic.about;
+        let session = about.session.as_ref();
         session::names(&about.protocol)
-            .filter_map(|name| Some((name, about.session.get(name)?.as_str())))
+            .iter()
+            .filter_map(move |name| Some((*name, session?.get(*name)?.as_str())))
             .filter(|(name, value)| *name != READ_ONLY || *value == "on")
     }
 
@@ -223,7 +225,7 @@ impl<'a> Client<'a> {
     /// server, asked for them, shows that none are. Within a transaction it is not asked, since an error ends that.
     pub(super) fn may_have_ties(&mut self, messages: &mut dyn RawMessages, sent: &Sent) -> Result<bool> {
         let family = self.traffic.family;
-        let asked = with_order_keys(&self.traffic.text(sent), family.dialect());
+        let asked = with_order_keys(&self.traffic.text(sent), self.traffic.dialect());
         let (is_text, is_alone) =
             (sent.request.step == Step::Text, sent.request.transaction == Transaction::None);
         let can_ask = is_alone && !sent.request.pipelined && (is_text || family == Family::Postgres);

@@ -77,12 +77,12 @@ impl Compared {
         let times = if has_times { learnt.times } else { Times::Same };
         let differs = difference(request, traffic, answer, other_counts)
             .or_else(|| (times == Times::Other).then(|| "another time".to_owned()));
-        let text = traffic.text(sent);
+        let text = || traffic.text(sent);
         // Why values of an answer that does not differ may have been left out.
         let left_out = |is_first: bool| {
             let is_volatile = traffic.templates[sent.template].has_volatile_columns && answer.rows > 0;
             let is_first = is_first || times == Times::First;
-            let is_of_clock = || varies(&text, traffic, sent, answer) == Some(Varies::Volatile);
+            let is_of_clock = || varies(&text(), traffic, sent, answer) == Some(Varies::Volatile);
             match (is_volatile || is_first && is_of_clock(), is_first) {
                 (true, _) => Some(Varies::Volatile),
                 (_, true) => Some(Varies::Part),
@@ -109,7 +109,7 @@ impl Compared {
                 .into_iter()
                 .flatten()
                 .any(|code| CONFLICTS.contains(&code.as_str()));
-        let varies = varies(&text, traffic, sent, answer);
+        let varies = varies(&text(), traffic, sent, answer);
         // A time in the place of another is not that of the same row elsewhere.
         let varies =
             varies.filter(|varies| times != Times::Other || *varies != Varies::Order).or_else(|| {
@@ -133,7 +133,7 @@ impl Compared {
         }
         let kind = traffic.templates[sent.template].kind;
         let (count, _) = self.wrong_kinds.entry(kind).or_insert_with(|| {
-            let shown: String = text.chars().take(SHOWN).collect();
+            let shown: String = text().chars().take(SHOWN).collect();
             (0, format!("{differs} for '{shown}'"))
         });
         *count += 1;
@@ -254,7 +254,7 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
         let has_timed_out = recorded.rows != answer.rows && recorded.rows.min(answer.rows) == 0;
         return (family == Family::Redis && waits && has_timed_out).then_some(Varies::Raced);
     }
-    let statement = Statement::read(text, family.dialect());
+    let statement = Statement::read(text, traffic.dialect());
     let template = &traffic.templates[sent.template];
     // Columns of time and chance have no part in checksums of rows that were divided into values.
     let is_without = || !template.is_setup && answer.kept.is_some() && statement.volatile_columns().is_some();

@@ -70,12 +70,12 @@ impl Family {
         self.language().sql().unwrap_or_default()
     }
 
-    /// What a request asks, whose statement has this text.
+    /// The call of a request, whose statement has this text.
     pub(super) fn call<'a>(self, text: &'a str, parts: &'a [Parameter]) -> Option<Call<'a>> {
         self.language().call(text, parts)
     }
 
-    /// What is to be known of a call before it is sent again.
+    /// Facts about a call, before it is sent again.
     pub(super) fn judged(self, call: &Call<'_>) -> Judged {
         let is_setup = call.is_setup();
         match call {
@@ -98,7 +98,8 @@ impl Family {
                     locks: is("waits"),
                     // Requests that execute a script by its checksum need it.
                     is_left_out: is("left-out") && !command.names().eq(["SCRIPT", "LOAD"]),
-                    is_malformed: self == Self::Memcached && memcached::is_malformed(command),
+                    is_malformed: command.has_unknown()
+                        || self == Self::Memcached && memcached::is_malformed(command),
                     is_setup,
                 }
             }
@@ -158,7 +159,7 @@ impl Family {
     }
 }
 
-/// What is known of a call before it is sent again.
+/// Facts about a call, before it is sent again.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Judged {

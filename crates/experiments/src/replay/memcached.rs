@@ -59,7 +59,7 @@ pub(super) fn push(out: &mut Vec<u8>, command: &Command<'_>) -> Result<()> {
 mod tests {
     use super::super::family::Family;
     use super::*;
-    use kurabe_protocol::call::Call;
+    use kurabe_protocol::call::{Call, Parameter};
     use kurabe_protocol::command::parts;
 
     #[test]
@@ -92,6 +92,11 @@ mod tests {
             let judged = Family::Memcached.judged(&Call::Command(Command::read(&parts).unwrap()));
             assert_eq!(judged.writes.is_none(), reads, "{text} {given:?}: {judged:?}");
             assert_eq!(judged.is_malformed, malformed, "{text} {given:?}");
+        }
+        let unknown = Parameter::new(99, false, &b"x"[..]);
+        for (family, name) in [(Family::Memcached, "get"), (Family::Redis, "GET")] {
+            let parts = [parts([name], [b"a".to_vec()], false), vec![unknown.clone()]].concat();
+            assert!(family.judged(&Call::Command(Command::read(&parts).unwrap())).is_malformed, "{name}");
         }
     }
 }

@@ -31,6 +31,9 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
     let (about, ending) = file::read(path, |about, record| {
         if let Some(family) = Family::of(&about.protocol) {
             reading.family = family;
+            if matches!(record, Record::Statement { .. }) {
+                reading.dialect = about.language().sql().unwrap_or_default();
+            }
             reading.take(record);
         }
     })?;
@@ -65,6 +68,8 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
 struct Reading {
     complete: bool,
     family: Family,
+    /// The way in which the recorded sessions read SQL.
+    dialect: sql::Dialect,
     templates: Vec<Template>,
     /// The place of each template, by its number in the file.
     numbers: HashMap<u64, usize>,
@@ -144,7 +149,7 @@ impl Reading {
         let (mut judged, mut has_volatile_columns) = (Judged::default(), false);
         // What any other call does is said by its requests.
         if is_sql {
-            let dialect = self.family.dialect();
+            let dialect = self.dialect;
             judged = self.family.judged(&Call::Sql(&shown, dialect));
             judged.is_setup = Call::Sql(&self.kinds[kind].text, dialect).is_setup();
             let statement = sql::Statement::read(&shown, dialect);
@@ -240,9 +245,9 @@ impl Reading {
             connection.waited = connection.waited.saturating_add(time);
             return;
         }
-        self.held = self
-            .held
-            .saturating_add(held(&request) + (data.len() + made.iter().map(Vec::len).sum::<usize>()) as u64);
+        let other = data.len() + made.iter().map(Vec::len).sum::<usize>();
+        let known = document.as_ref().map_or(0, mongodb::Asked::size);
+        self.held = self.held.saturating_add(held(&request) + (other + known) as u64);
         if self.requests > self.most || self.held > LEAST_HELD.max(self.most.saturating_mul(HELD)) {
             self.is_counted = true;
             for (connection, sent) in self.connections.iter_mut().zip(std::mem::take(&mut self.sent)) {
@@ -588,11 +593,11 @@ mod tests {
         let command = |fields: &[Vec<u8>], database: &str| {
             let mut out = [&[0; 4], fields.concat().as_slice(), &text(b"$db", database)].concat();
             bson::end(&mut out, 0);
-            Parameter::of(bson::DOCUMENT.into(), true, out)
+            Parameter::new(bson::DOCUMENT.into(), true, out)
         };
         let find = || vec![text(b"find", "items")];
         let more = |cursor| vec![long(b"getMore", cursor), text(b"collection", "items")];
-        let opened = Parameter::of(257, true, &5_i64.to_le_bytes()[..]);
+        let opened = Parameter::new(257, true, &5_i64.to_le_bytes()[..]);
         let mut reading = Reading { family: Family::Mongodb, most: 1_000, ..Reading::default() };
         for connection in 0..3 {
             reading.take(Record::Open { connection, at: 0, said: Vec::new() });

@@ -13,6 +13,7 @@ use kurabe_capture::units::Node;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_protocol::call::Call;
 use kurabe_protocol::http::Request;
+use kurabe_protocol::sql::Dialect;
 use kurabe_wire::statement::GAP;
 use std::collections::{BTreeSet, HashSet};
 
@@ -154,12 +155,15 @@ pub(super) struct Unit {
 impl Traffic {
     /// The text of a request's statement; of any other call, one for people.
     pub(super) fn text(&self, sent: &Sent) -> String {
-        match self.family.call("", &sent.request.parameters) {
-            Some(Call::Http(request)) => {
-                format!("{} {}", request.method(), String::from_utf8_lossy(&request.target()))
-            }
-            _ => self.templates[sent.template].filled(&sent.request),
+        match Request::read(&sent.request.parameters).filter(|_| self.family == Family::Http) {
+            Some(request) => format!("{} {}", request.method(), String::from_utf8_lossy(&request.target())),
+            None => self.templates[sent.template].filled(&sent.request),
         }
+    }
+
+    /// The way in which the recorded sessions read SQL.
+    pub(super) fn dialect(&self) -> Dialect {
+        self.about.language().sql().unwrap_or_default()
     }
 
     /// The databases that requests of CouchDB name.
