@@ -31,9 +31,10 @@ fn given<'a>(template: &'a str, parameters: &'a [(u32, &'a str)]) -> Made<'a> {
     Made { template, literals: &[], parameters }
 }
 
-/// Kinds of parts in a file: the name of a command or the method of a request, and a part of a path.
+/// Kinds of parts in a file: the name of a command or the method of a request, a part of a path, and a name in a query.
 const NAME: u32 = 32;
 const WORD: u32 = 33;
+const KEY: u32 = 34;
 
 /// What says in a capture of a protocol without SQL which request it is.
 fn named<'a>(protocol: &str, template: &'a str) -> Vec<(u32, &'a str)> {
@@ -51,6 +52,17 @@ fn named<'a>(protocol: &str, template: &'a str) -> Vec<(u32, &'a str)> {
 
 /// Makes a capture of one connection, of whose answers nothing is known.
 fn made(place: &Place, protocol: &str, said: &[(&str, &str)], requests: &[Made<'_>]) -> String {
+    made_in_version(3, place, protocol, said, requests)
+}
+
+/// The second version has names of commands and requests of HTTP in their texts only.
+fn made_in_version(
+    version: u8,
+    place: &Place,
+    protocol: &str,
+    said: &[(&str, &str)],
+    requests: &[Made<'_>],
+) -> String {
     let path = place.at("made.capture");
     let _ = std::fs::remove_file(&path);
     let said = said.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -58,13 +70,14 @@ fn made(place: &Place, protocol: &str, said: &[(&str, &str)], requests: &[Made<'
     for (number, made) in (0..).zip(requests) {
         let template = made.template.replace('¿', "\0");
         records.push(Record::Statement { number, template });
-        let parameter = |(kind, value): &(u32, &str)| Parameter::of(*kind, false, value.as_bytes());
+        let parameter = |(kind, value): &(u32, &str)| Parameter::new(*kind, false, value.as_bytes());
+        let names = if version < 3 { Vec::new() } else { named(protocol, made.template) };
         let request = Request {
             at: 1_000 * number,
             time: Some(500),
             statement: number,
             literals: made.literals.iter().map(|literal| (*literal).to_owned()).collect(),
-            parameters: named(protocol, made.template).iter().chain(made.parameters).map(parameter).collect(),
+            parameters: names.iter().chain(made.parameters).map(parameter).collect(),
             step: Step::Text,
             transaction: Transaction::None,
             ..Request::default()
@@ -75,6 +88,9 @@ fn made(place: &Place, protocol: &str, said: &[(&str, &str)], requests: &[Made<'
     records.push(Record::End { requests: requests.len() as u64 });
     let about = About { protocol: protocol.to_owned(), known: Known::Requests, ..About::default() };
     file::write(Path::new(&path), &about, &records).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes["kurabe capture ".len()] = b'0' + version;
+    std::fs::write(&path, bytes).unwrap();
     path
 }
 
@@ -82,12 +98,12 @@ fn made(place: &Place, protocol: &str, said: &[(&str, &str)], requests: &[Made<'
 fn refused(server: &Server, protocol: &str, all: &[Capture<'_>], state: &mut dyn FnMut() -> String) {
     let place = Place::new();
     let before = state();
-    for (said, requests) in all {
-        let path = made(&place, protocol, said, requests);
+    for ((said, requests), version) in all.iter().flat_map(|one| [(one, 3), (one, 2)]) {
+        let path = made_in_version(version, &place, protocol, said, requests);
         let shown: Vec<_> = requests.iter().map(|one| (one.template, one.literals, one.parameters)).collect();
         let answer = replay(&place, &path, &[server.url()]);
-        assert_eq!(state(), before, "{protocol}: {said:?} {shown:?}: {answer:?}");
-        assert_eq!(answer.code, Some(2), "{protocol}: {said:?} {shown:?}: {answer:?}");
+        assert_eq!(state(), before, "{protocol} {version}: {said:?} {shown:?}: {answer:?}");
+        assert_eq!(answer.code, Some(2), "{protocol} {version}: {said:?} {shown:?}: {answer:?}");
     }
 }
 
@@ -119,6 +135,7 @@ fn replay_on_postgres_ends_when_its_session_writes_or_may_write() {
             (&[], &[delete]),
             (&options, &[delete]),
             (&quoted, &[text("SELECT 1"), delete]),
+            (&[("standard_conforming_strings", "off")], &[text(r"SELECT '\'', photo() -- '")]),
             (&[], &[filled("SELECT n FROM victim WHERE n = ¿", &["1; DELETE FROM victim"])]),
             (&[], &[filled("SELECT n FROM victim WHERE n = ¿", &["(SELECT nextval('numbers'))"])]),
             (&[], &[filled("¿", &["DELETE FROM victim"])]),
@@ -167,6 +184,15 @@ fn replay_on_mysql_and_mariadb_ends_when_its_session_may_write() {
                 (&[], &[text("BEGIN NOT ATOMIC DELETE FROM victim; END")]),
                 (&[], &[text("BEGIN NOT ATOMIC KILL 99999999; END")]),
                 (&[], &[text("SELECT 1; DELETE FROM victim")]),
+                (
+                    &[("multi_statements", "")],
+                    &[
+                        text("SET sql_mode = 'ANSI_QUOTES'"),
+                        text(
+                            r#"SELECT '\'' AS "\"; SET SESSION TRANSACTION READ WRITE; DELETE FROM victim; -- '""#,
+                        ),
+                    ],
+                ),
             ],
             &mut state,
         );
@@ -512,13 +538,18 @@ fn replay_on_couchdb_sends_no_other_request_within_one() {
         "GET /DB HTTP/1.1\r\nHost: x\r\n\r\nDELETE /DB",
         "COPY /DB/17",
         "POST /DB/_purge",
+        "POST /DB?/_find",
     ]
     .map(path);
-    let bodies = [(0, "{\"docs\":[{\"n\":2}]}")];
+    let bodies = [(0, "{\"docs\":[{\"n\":2}]}"), (4, "application/json")];
     let field = [(1, other.as_str())];
     let get = path("GET /DB/17");
     let mut all: Vec<Made<'_>> = texts.iter().map(|text| given(text, &bodies)).collect();
     all.push(given(&get, &field));
+    // A part of the path behind a name in the query.
+    let post = path("POST /DB");
+    let parts = [(KEY, "x"), (WORD, "_find"), bodies[0], bodies[1]];
+    all.push(given(&post, &parts));
     let each: Vec<Capture<'_>> = all.chunks(1).map(|made| (&[][..], made)).collect();
     refused(&server, "couchdb", &each, &mut state);
 }

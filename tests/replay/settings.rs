@@ -1,4 +1,4 @@
-//! Settings of a server's new sessions: a replay sends what was recorded under the same.
+//! Settings of a server's new sessions: a replay sends statements under the recorded ones.
 
 use super::{captured, report};
 use crate::servers::common::{has_program, sql};
@@ -62,8 +62,9 @@ fn statements_are_replayed_under_the_settings_of_the_recorded_server(engine: &st
     };
     // A server whose sessions are not usual.
     let path = record("usual");
-    let other =
-        format!("{up}?init_connect=SET%20sql_select_limit%20%3D%201&completion_type=CHAIN&autocommit=0");
+    let other = format!(
+        "{up}?init_connect=SET%20sql_select_limit%20%3D%201&completion_type=CHAIN&autocommit=0&sql_mode="
+    );
     report(&place, &path, &[&other, "--data", &data]);
     for (number, (settings, rows)) in MYSQL_SETTINGS.iter().enumerate() {
         // MySQL has no mode for Oracle's language.
@@ -87,6 +88,8 @@ fn statements_are_replayed_under_the_settings_of_the_recorded_server(engine: &st
 const POSTGRES_DATA: &str = "CREATE SCHEMA other; CREATE TABLE other.t (n int); CREATE TABLE t (n int); \
                              INSERT INTO other.t VALUES (1), (2); INSERT INTO t VALUES (7);";
 
+const POSTGRES_READS: &str = "SELECT date '2026-11-29', decode('01ff', 'hex'); SELECT n FROM t ORDER BY n;";
+
 const POSTGRES_STATEMENTS: &str = r"SELECT 'a\\b';
 SELECT date '2026-11-29', interval '1 day -2 hours', decode('01ff', 'hex');
 SELECT 0.1::float8 + 0.2::float8, timestamptz '2026-11-29 00:00:00+00';
@@ -108,6 +111,8 @@ fn statements_of_postgres_are_replayed_under_the_settings_of_the_recorded_role_a
     testing::make_superuser(&server);
     let data = place.file("data.sql", POSTGRES_DATA);
     sql(&server, "", POSTGRES_DATA).unwrap();
+    place.file("reads.sql", POSTGRES_READS);
+    let usual = captured(&place, "usual", &server, "psql -qAtXf reads.sql");
     sql(
         &server,
         "",
@@ -116,6 +121,8 @@ fn statements_of_postgres_are_replayed_under_the_settings_of_the_recorded_role_a
          ALTER DATABASE kurabe SET extra_float_digits = -3; ALTER DATABASE kurabe SET TimeZone = 'Asia/Tokyo'",
     )
     .unwrap();
+    // A database that has got other settings since.
+    report(&place, &usual, &[server.url()]);
     place.file("statements.sql", POSTGRES_STATEMENTS);
     for (number, setting) in POSTGRES_SETTINGS.iter().enumerate() {
         sql(&server, "", &format!("ALTER DATABASE kurabe SET {setting}")).unwrap();

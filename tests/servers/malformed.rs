@@ -108,10 +108,11 @@ fn byte_order_mark_on_standard_input_means_nothing() {
 }
 
 /// Command lines that name a target, and how they tell what happens; `TARGET` is the target.
-const COMMANDS: [&str; 36] = [
+const COMMANDS: [&str; 37] = [
     "doctor TARGET",
     "doctor --messages TARGET",
     "doctor sqlite:other.db TARGET",
+    "run TARGET sqlite:other.db",
     "run kv TARGET --requests 1",
     "run kv TARGET --requests 1 --log-format json",
     "run kv TARGET --requests 1 --log-format text --verbose",

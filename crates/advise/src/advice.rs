@@ -120,7 +120,7 @@ impl Advice {
         };
         let replays = Replays {
             bench,
-            dialect: Language::of_scheme(&asked.protocol).sql().unwrap_or_default(),
+            dialect: Language::from_scheme(&asked.protocol).sql().unwrap_or_default(),
             base: &found.base,
         };
         for (at, (proposal, state)) in bench.proposals.iter().zip(&found.states).enumerate() {

@@ -9,6 +9,7 @@ use crate::record::{Reader, Record, Writer};
 use crate::session::Settings;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_os::private;
+use kurabe_protocol::call::Language;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -16,9 +17,9 @@ use std::path::Path;
 
 /// The first line.
 const MAGIC: &[u8] = b"kurabe capture 3\n";
-/// The same of the second version, in which commands and requests of HTTP are texts with values.
+/// First line of the second version, in which commands and requests of HTTP are texts with values.
 const TEXTS: &[u8] = b"kurabe capture 2\n";
-/// The same of the first version, which has other checksums of rows too, and none of the values that a server made.
+/// First line of the first version, which has other checksums of rows too, and none of the values that a server made.
 const OLD: &[u8] = b"kurabe capture 1\n";
 const KIND: &[u8] = b"kurabe capture ";
 /// The size of a block's header.
@@ -42,15 +43,25 @@ pub struct About {
     pub began_ms: u64,
     /// The version of the program.
     pub kurabe: String,
-    /// What new sessions of the server had that is not usual, if it was asked.
-    #[serde(default, skip_serializing_if = "Settings::is_empty")]
-    pub session: Settings,
+    /// Settings of the server's new sessions; `None` if they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Settings>,
     /// Whether its checksums tell a nil list of Redis from an empty one. Those of earlier builds do not.
     #[serde(default)]
     pub tells_nil_lists: bool,
     /// Whether its checksums of rows are those of the first version, to which none of today's compares.
     #[serde(skip)]
     pub has_old_checksums: bool,
+}
+
+impl About {
+    /// The language of its calls, with the way in which new sessions read SQL.
+    pub fn language(&self) -> Language {
+        let settings = self.session.iter().flatten();
+        settings.fold(Language::from_scheme(&self.protocol), |language, (name, value)| {
+            language.under(name, value)
+        })
+    }
 }
 
 /// What is known beside the requests, the most first.
@@ -271,7 +282,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn records() -> Vec<Record> {
-        let parameter = |value| Parameter::of(23, true, value);
+        let parameter = |value| Parameter::new(23, true, value);
         let request = Request {
             connection: 3,
             at: 5_000,

@@ -6,6 +6,7 @@ use kurabe_protocol::call::Call;
 use kurabe_protocol::mongodb::bson::{self, Element};
 use kurabe_protocol::sql::{Dialect, Kind, Token, columns_of_values, tokens};
 use kurabe_wire::statement::GAP;
+use std::borrow::Cow;
 
 /// A value that an application sent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,8 +31,8 @@ pub(crate) struct Form {
     pub(crate) key: String,
     /// What each value is named after: the column that it is compared with or written to.
     pub(crate) columns: Vec<String>,
-    /// What it does, of a call that was told as a statement.
-    pub(crate) told: Option<Plain>,
+    /// What it does, of a call that was translated into a statement.
+    pub(crate) translated: Option<Plain>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +92,7 @@ impl Form {
 
     /// The form of a call that is no statement, with what its values are named after. `are_parameters`: whether values that never differ
     /// are no part of what the program wrote.
-    pub(crate) fn of_call(text: &str, columns: Vec<String>, are_parameters: bool) -> Self {
+    pub(crate) fn for_call(text: &str, columns: Vec<String>, are_parameters: bool) -> Self {
         let mut form = Self { key: text.to_owned(), ..Self::default() };
         for slot in 0..columns.len() {
             form.slots.push(Slot::Parameter(slot));
@@ -100,10 +101,10 @@ impl Form {
         Self { columns, ..form }
     }
 
-    /// The form of a call that is told as a statement.
-    pub(crate) fn of_told(plain: Plain) -> Self {
-        let form = Self::of_call(&plain.text(), plain.columns_of_values(), true);
-        Self { told: Some(plain), ..form }
+    /// The form of a call that is translated into a statement.
+    pub(crate) fn for_translated(plain: Plain) -> Self {
+        let form = Self::for_call(&plain.text(), plain.columns_of_values(), true);
+        Self { translated: Some(plain), ..form }
     }
 
     fn push(&mut self, text: String, slot: Slot) {
@@ -153,10 +154,11 @@ impl Form {
 }
 
 /// The values of a call that is no statement, each with what it is named after; and whether they are parameters.
-pub(crate) fn values_of(call: &Call<'_>) -> (Vec<(String, Value)>, bool) {
+pub(crate) fn call_values(call: &Call<'_>) -> (Vec<(String, Value)>, bool) {
     match call {
         Call::Document(command) => {
-            let one = |(name, element): (String, Element<'_>)| (name, from_element(&element));
+            let one =
+                |(name, element): (Cow<'_, str>, Element<'_>)| (name.into_owned(), from_element(&element));
             (command.values().into_iter().map(one).collect(), true)
         }
         Call::Http(request) => {
@@ -176,8 +178,8 @@ fn literal(text: &str, negative: bool, dialect: Dialect) -> Value {
     let verbatim = || Value::Verbatim(if negative { format!("-{text}") } else { text.to_owned() }.into());
     if let Some(quote @ ('\'' | '"')) = text.chars().next().filter(|_| text.len() > 1) {
         let inner = &text[1..text.len() - 1];
-        // Escapes of MySQL's beyond quotes and backslashes are rare: what has them stays as it is.
-        let escapes = dialect == Dialect::MYSQL && inner.contains('\\');
+        // Escapes beyond quotes and backslashes are rare: what has them stays as it is.
+        let escapes = dialect.has_backslash() && inner.contains('\\');
         if escapes || !text.ends_with(quote) {
             return verbatim();
         }
@@ -198,7 +200,7 @@ fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
         Bytes::Bytes(bytes) => bytes,
     };
     let kind = parameter.kind;
-    if dialect == Dialect::MYSQL {
+    if dialect.is_mysql() {
         // Of MySQL's: 1, 2, 3, 8 and 9 are whole numbers, 15, 253 and 254 texts, 246 a decimal number, 0x8000 without sign.
         return match (kind & 0xff, parameter.binary) {
             (1 | 2 | 3 | 8 | 9, true) => {
@@ -292,7 +294,7 @@ mod tests {
         let (two, _) = of("UPDATE t SET a = a + 5, b='x' WHERE c=7", Dialect::POSTGRES, Vec::new());
         assert_eq!(one, two);
         assert_eq!(values, [Value::Int(-5), text("it's"), Value::Int(7)]);
-        let parameter = |kind, binary, bytes: &[u8]| Parameter::of(kind, binary, bytes);
+        let parameter = |kind, binary, bytes: &[u8]| Parameter::new(kind, binary, bytes);
         let parameters = vec![parameter(23, true, &[255, 255, 255, 254]), parameter(0, false, b"12")];
         let (key, values) = of("SELECT \"$1\", $2, $1 - 1", Dialect::POSTGRES, parameters);
         assert_eq!(key, "SELECT \"$1\", \0?, \0? - \0");
@@ -303,6 +305,13 @@ mod tests {
         ];
         let (_, values) = of("SELECT `a?`, ?, ?, 1.5, \"a\"", Dialect::MYSQL, parameters);
         assert_eq!(values, [Value::Int(255), Value::Int(-2), Value::Verbatim("1.5".into()), text("a")]);
+        // A backslash is a character in some sessions of MySQL, and an escape in some of PostgreSQL.
+        let parameters = vec![parameter(8, true, &[7, 0, 0, 0, 0, 0, 0, 0])];
+        let (_, values) = of(r"SELECT 'C:\', ?", Dialect::MYSQL_PLAIN, parameters);
+        assert_eq!(values, [text(r"C:\"), Value::Int(7)]);
+        let escapes = Dialect::POSTGRES.under("standard_conforming_strings", "off");
+        let (_, values) = of(r"SELECT 'it\'s'", escapes, Vec::new());
+        assert_eq!(values, [Value::Verbatim(r"'it\'s'".into())]);
     }
 
     #[test]
@@ -335,11 +344,11 @@ mod tests {
         bson::push(&mut document, bson::INT32, b"b", &3_i32.to_le_bytes());
         bson::end(&mut document, filter);
         bson::end(&mut document, 0);
-        let parameters = vec![Parameter::of(bson::DOCUMENT.into(), true, document)];
+        let parameters = vec![Parameter::new(bson::DOCUMENT.into(), true, document)];
         let call = Language::Documents.call("", &parameters).unwrap();
         let Call::Document(command) = call else { panic!("{call:?}") };
         assert_eq!(command.text(), "find items {\"filter\": {\"$a?\": [?], \"b\": ?}}");
         let named = |name: &str, number| (name.to_owned(), Value::Int(number));
-        assert_eq!(values_of(&call), (vec![named("filter", 1), named("b", 3)], true));
+        assert_eq!(call_values(&call), (vec![named("filter", 1), named("b", 3)], true));
     }
 }

@@ -1,5 +1,5 @@
 //! Captures of the first two versions: commands of Redis and memcached, and requests of HTTP, have their names in their texts. So have
-//! commands by which clients of MongoDB set up a connection.
+//! commands of MongoDB without a document.
 
 use crate::record::{Parameter, Record};
 use kurabe_protocol::call::Language;
@@ -17,7 +17,7 @@ pub(crate) struct Texts {
 
 impl Texts {
     pub(crate) fn new(protocol: &str) -> Self {
-        Self { language: Language::of_scheme(protocol), by_number: HashMap::new() }
+        Self { language: Language::from_scheme(protocol), by_number: HashMap::new() }
     }
 
     /// A record as this version writes it.
@@ -43,8 +43,15 @@ impl Texts {
                     let (method, target) = filled.split_once(' ').unwrap_or((&filled, ""));
                     http::parts(method, target, self.language == Language::Couchdb)
                 } else if self.language == Language::Documents {
-                    let named = |name| Parameter::of(DOCUMENT.into(), true, plain(name, None));
-                    Some(text).filter(|text| is_setup(text)).map(named).into_iter().collect()
+                    // Of set-up commands, and of commands that were cut or are without values, the name is known.
+                    let first = request.parameters.first().filter(|one| one.kind == u32::from(DOCUMENT));
+                    if first.is_some_and(|one| one.bytes().is_some()) {
+                        return record;
+                    }
+                    request.parameters.retain(|one| one.kind != u32::from(DOCUMENT));
+                    let name = text.split(' ').next().unwrap_or_default();
+                    request.cut |= !is_setup(name);
+                    vec![Parameter::new(DOCUMENT.into(), true, plain(name, None))]
                 } else {
                     let name = text.split(' ').filter(|word| !["?", "noreply"].contains(word));
                     command::parts(name, Vec::new(), text.ends_with(" noreply"))
@@ -71,10 +78,18 @@ mod tests {
             ("couchdb", "PUT /a/\0?rev=\0", "17 1-x", "{}", "PUT /a/??rev=?", "PUT  a 17 rev 1-x {}"),
             ("http", "GET /a", "", "", "GET /a", "GET  a"),
             ("mongodb", "hello", "", "", "hello", "\u{10}\0\0\0\u{10}hello\0\u{1}\0\0\0\0"),
+            (
+                "mongodb",
+                "find items {\"filter\": {}}",
+                "",
+                "",
+                "find items {\"filter\": {}}",
+                "\u{f}\0\0\0\u{10}find\0\u{1}\0\0\0\0",
+            ),
             ("postgres", "SELECT \0", "7", "8", "SELECT \0", "8"),
         ] {
             let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-            let parameter = |word: String| Parameter::of(0, false, word.into_bytes());
+            let parameter = |word: String| Parameter::new(0, false, word.into_bytes());
             let parameters = words(given).into_iter().map(parameter).collect();
             let request = Request { literals: words(literals), parameters, ..Request::default() };
             let mut texts = Texts::new(protocol);

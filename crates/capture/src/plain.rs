@@ -13,10 +13,10 @@ enum Given {
     Default,
 }
 
-/// Reads a form; `None` if it is anything else. What was told as a statement is read already.
+/// Reads a form; `None` if it is anything else. What was translated into a statement is read already.
 pub(crate) fn read(form: &Form) -> Option<Plain> {
-    if form.told.is_some() {
-        return form.told.clone();
+    if form.translated.is_some() {
+        return form.translated.clone();
     }
     let template = form.template();
     let mut rest = Rest { tokens: &form.tokens(&template), slots: 0 };

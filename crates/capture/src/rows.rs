@@ -1,10 +1,10 @@
 //! Statements that name the rows of one table by equal values: what every engine can do.
 
-/// The field of a row that is its key, and the one that has the value of a key, where stores of keys and documents are told as tables.
+/// The field of a row that is its key, and the one that has the value of a key, where stores of keys and documents are shown as tables.
 pub(crate) const KEY: &str = "id";
 pub(crate) const VALUE: &str = "value";
 
-/// What is done to the rows of a table.
+/// A statement on the rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plain {
     pub(crate) verb: Verb,
@@ -27,7 +27,7 @@ pub(crate) enum Verb {
     Delete,
 }
 
-/// What is written into a column.
+/// A value that is written into a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expr {
     Slot(usize),
@@ -37,7 +37,7 @@ pub(crate) enum Expr {
 }
 
 /// A statement on the rows of a table that have these values. A field is written, with a value that may be added.
-pub(crate) fn told<T>(
+pub(crate) fn translated<T>(
     verb: Verb,
     columns: Vec<String>,
     table: String,
@@ -69,7 +69,7 @@ pub(crate) fn told<T>(
 }
 
 impl Plain {
-    /// The column of each value, in the order of slots.
+    /// The column of each value, in the order of slots. A slot without a column, as that of a limit, is the last one.
     pub(crate) fn columns_of_values(&self) -> Vec<String> {
         let sets = self.sets.iter().filter_map(|(column, expr)| match expr {
             Expr::Slot(slot) | Expr::Changed(_, slot) => Some((*slot, column)),
@@ -94,7 +94,7 @@ impl Plain {
         }
     }
 
-    /// For people, of what is told as a statement: `GET value FROM session WHERE id = ?`.
+    /// For people, of what is translated into a statement: `GET value FROM session WHERE id = ?`.
     pub(crate) fn text(&self) -> String {
         let Self { verb, table, columns, sets, by } = self;
         let compared: Vec<String> = by.iter().map(|(column, _)| format!("{column} = ?")).collect();

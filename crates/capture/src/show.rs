@@ -206,7 +206,7 @@ mod tests {
                 connection: number % 8,
                 at,
                 time: Some(50_000 + rng.below(100_000)),
-                parameters: vec![Parameter::of(23, false, value)],
+                parameters: vec![Parameter::new(23, false, value)],
                 rows: 1,
                 digest: kurabe_stats::mix(1, key),
                 step: Step::Execute,

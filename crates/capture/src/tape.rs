@@ -89,10 +89,6 @@ impl Tape {
     /// # Errors
     /// If the file exists.
     pub(crate) fn begin(protocol: &Protocol, path: &Path, about: &About, tables: Tables) -> Result<Self> {
-        let settings = about.session.iter();
-        let language = settings.fold(Language::of_scheme(&about.protocol), |language, (name, value)| {
-            language.under(name, value)
-        });
         let (full, blocks) = sync_channel(QUEUED);
         let state = State { full: Some(full), ..State::default() };
         let shared = Arc::new(Shared {
@@ -100,7 +96,7 @@ impl Tape {
             began_us: i64::try_from(about.began_ms.saturating_mul(1_000)).unwrap_or(i64::MAX),
             values: about.values,
             hasher: Hasher::default(),
-            language,
+            language: about.language(),
             tables,
             view: protocol.view,
             state: Mutex::new(state),

@@ -140,6 +140,13 @@ impl Error {
         self
     }
 
+    /// Adds another thing that the reader can do about it, behind the hint that is there.
+    #[must_use]
+    pub fn another_hint(self, hint: &str) -> Self {
+        let hint = self.0.hint.as_deref().map_or_else(|| hint.to_owned(), |first| format!("{first}; {hint}"));
+        self.hint(hint)
+    }
+
     /// Adds the lines of a log.
     #[must_use]
     pub fn log<'a>(mut self, lines: impl IntoIterator<Item = &'a str>) -> Self {

@@ -33,9 +33,11 @@ pub fn of(spec: &RunSpec) -> Result<&'static Experiment> {
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the nearest name, or all names.
 pub fn find(name: &str) -> Result<&'static Experiment> {
-    // What follows may be a command of another program, with a password.
+    // It may be a command of another program, with a password.
     if let Some((first, _)) = name.split_once(' ') {
-        return Err(Error::usage(format!("'{first} …' is no experiment"))
+        let is_word = first.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let shown = if is_word { format!("'{first} …'") } else { "a text with spaces".to_owned() };
+        return Err(Error::usage(format!("{shown} is no experiment"))
             .hint("statements are in a file: kurabe run pgbench -f FILE.sql TARGET"));
     }
     let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.info.name).collect();

@@ -1,4 +1,4 @@
-//! What a client asks, in the structure of its protocol. A call that is no statement of SQL is a list of parts, each of which says what
+//! Requests of clients, in the structure of their protocol. A call that is no statement of SQL is a list of parts, each of which says what
 //! it is; a text of it is for people, and nothing is read from that.
 
 use crate::command::Command;
@@ -55,17 +55,17 @@ pub const NAME: u32 = 32;
 pub const QUIET: u32 = 258;
 
 impl Parameter {
-    /// One whose type the client chose.
-    pub fn of(kind: u32, binary: bool, value: impl Into<Value>) -> Self {
+    /// A parameter of a type that the client chose.
+    pub fn new(kind: u32, binary: bool, value: impl Into<Value>) -> Self {
         Self { kind, chosen: false, binary, value: value.into() }
     }
 
-    /// Its bytes; `None` for NULL, and for what was not kept.
+    /// Bytes of the value; `None` for NULL, and for what was not kept.
     pub fn bytes(&self) -> Option<&[u8]> {
         if let Value::Bytes(bytes) = &self.value { Some(bytes) } else { None }
     }
 
-    /// Its text; empty if it has none.
+    /// Text of the value; empty if it has none.
     pub fn text(&self) -> &str {
         self.bytes().and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
     }
@@ -81,7 +81,7 @@ pub fn is_quiet(parts: &[Parameter]) -> bool {
     parts.iter().any(|one| one.kind == QUIET)
 }
 
-/// What the calls of a protocol are.
+/// Language of the calls of a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     Sql(sql::Dialect),
@@ -103,7 +103,7 @@ impl Default for Language {
 
 impl Language {
     /// The language of a protocol, by the scheme of its URLs.
-    pub fn of_scheme(scheme: &str) -> Self {
+    pub fn from_scheme(scheme: &str) -> Self {
         match scheme {
             "mysql" | "mariadb" => Self::Sql(sql::Dialect::MYSQL),
             "http" => Self::Http,
@@ -145,7 +145,7 @@ impl Language {
     }
 }
 
-/// What a client asks.
+/// A request of a client.
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'a> {
     Sql(&'a str, sql::Dialect),

@@ -21,8 +21,8 @@ pub fn parts<'a>(
     words: impl IntoIterator<Item = Vec<u8>>,
     is_quiet: bool,
 ) -> Vec<Parameter> {
-    let name = name.into_iter().map(|word| Parameter::of(NAME, false, word.as_bytes()));
-    let words = words.into_iter().map(|word| Parameter::of(0, false, word));
+    let name = name.into_iter().map(|word| Parameter::new(NAME, false, word.as_bytes()));
+    let words = words.into_iter().map(|word| Parameter::new(0, false, word));
     let quiet = is_quiet.then(|| Parameter { kind: QUIET, ..Parameter::default() });
     name.chain(words).chain(quiet).collect()
 }
@@ -52,6 +52,11 @@ impl<'a> Command<'a> {
     /// The values that were kept.
     pub fn words(self) -> impl Iterator<Item = &'a [u8]> {
         self.values().filter_map(Parameter::bytes)
+    }
+
+    /// Whether a part is of a kind that this program does not know.
+    pub fn has_unknown(self) -> bool {
+        self.parts.iter().any(|one| ![NAME, 0, QUIET].contains(&one.kind))
     }
 
     /// Whether it has no answer.

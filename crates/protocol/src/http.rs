@@ -14,14 +14,19 @@ pub const FIELDS: [&str; 10] = [
 pub const BODY: u32 = 0;
 /// The kind of the id which a server chose for a document, as its answer has it in JSON.
 pub const CHOSEN_ID: u32 = 1 + FIELDS.len() as u32;
-/// Kinds of values: of a part of a path, what follows in the path and belongs to it, of a name in the query, and one without a name.
+/// Value in a path.
 const VALUE: u32 = 16;
+/// Rest of the path, part of the value before.
 const REST: u32 = 17;
+/// Argument of the query.
 const ARGUMENT: u32 = 18;
+/// Argument without a name.
 const NAMELESS: u32 = 19;
-/// Kinds of names beside the method: a part of a path, a name in the query, and a word behind one.
+/// Word in a path.
 const WORD: u32 = NAME + 1;
+/// Name of an argument.
 const KEY: u32 = NAME + 2;
+/// Argument that is a word, such as `true`.
 const CHOICE: u32 = NAME + 3;
 
 /// Endpoints of a database that are asked with POST, and change nothing.
@@ -38,7 +43,7 @@ const HEX: usize = 12;
 const LONG: usize = 20;
 
 /// The place of a field in [`FIELDS`].
-pub fn place_of(field: &str) -> Option<usize> {
+pub fn field_place(field: &str) -> Option<usize> {
     FIELDS.iter().position(|known| known.eq_ignore_ascii_case(field))
 }
 
@@ -49,11 +54,11 @@ pub fn has_id(body: &[u8]) -> bool {
 
 /// The parts of a request's line: its method, its path and its query.
 pub fn parts(method: &str, target: &str, is_couchdb: bool) -> Vec<Parameter> {
-    let part = |kind: u32, text: &str| Parameter::of(kind, false, text.as_bytes());
+    let part = |kind: u32, text: &str| Parameter::new(kind, false, text.as_bytes());
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let path: Vec<&str> = path.split('/').collect();
     let kinds = if is_couchdb {
-        of_couchdb(&path)
+        couchdb_kinds(&path)
     } else {
         path.iter().map(|part| if is_identifier(part) { VALUE } else { WORD }).collect()
     };
@@ -76,7 +81,7 @@ pub fn parts(method: &str, target: &str, is_couchdb: bool) -> Vec<Parameter> {
 }
 
 /// The kinds of the parts of a path of `CouchDB`.
-fn of_couchdb(path: &[&str]) -> Vec<u32> {
+fn couchdb_kinds(path: &[&str]) -> Vec<u32> {
     let part = |at: usize| path.get(at).copied().unwrap_or_default();
     let is_word = |at: usize| part(at).starts_with('_');
     let value = match (part(1), part(2)) {
@@ -147,7 +152,7 @@ impl<'a> Request<'a> {
         self.parts.iter().filter(|one| matches!(one.kind, WORD | VALUE | REST))
     }
 
-    /// What is asked for in its query by a name.
+    /// The argument of this name in the query.
     pub fn argument(self, name: &str) -> Option<&'a str> {
         let at = self.parts.iter().position(|one| one.kind == KEY && one.text() == name)?;
         self.parts.get(at + 1).filter(|one| matches!(one.kind, CHOICE | ARGUMENT)).map(Parameter::text)
@@ -169,7 +174,7 @@ impl<'a> Request<'a> {
         self.parts.iter().find(|one| one.kind == CHOSEN_ID)?.bytes()
     }
 
-    /// Its values in path and query, each with the name that is before it. What goes on with a value is part of it.
+    /// Values in path and query, each with the name that is before it, and without the rest of the path.
     pub fn values(self) -> impl Iterator<Item = (&'a str, &'a Parameter)> {
         let mut name = "";
         self.parts.iter().skip(1).filter_map(move |one| match one.kind {
@@ -182,20 +187,31 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Its path and its query, as they are sent.
+    /// Path and query, as they are sent.
     pub fn target(self) -> Vec<u8> {
         let mut target = Vec::new();
         self.write(&mut target, |one| one.bytes().unwrap_or_default());
         target
     }
 
-    /// Its path.
+    /// Path without the query.
     pub fn path_text(self) -> String {
         self.path().map(Parameter::text).collect::<Vec<_>>().join("/")
     }
 
     pub fn has_query(self) -> bool {
         self.parts.iter().any(|one| matches!(one.kind, KEY | NAMELESS))
+    }
+
+    /// Whether a server of `CouchDB` divides its line into these parts, and each other part is a field, the body or the chosen id.
+    pub fn is_exact(self) -> bool {
+        let target = self.target();
+        let (line, rest): (Vec<_>, Vec<_>) = self.parts.iter().partition(|one| Self::is_of_line(one));
+        // A fragment is no part of a target.
+        let found = std::str::from_utf8(&target).ok().filter(|target| !target.contains('#'));
+        let is_read_back =
+            found.is_some_and(|target| parts(self.method(), target, true).iter().eq(line.iter().copied()));
+        is_read_back && rest.iter().all(|one| one.kind <= CHOSEN_ID)
     }
 
     /// Whether a part is of its line, and of no field or body.
@@ -227,7 +243,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// For people, of a request with a secret: its path up to the first part of which `is_secret` holds, and the names of its query.
+    /// Text for people of a request with a secret: the path up to the first secret part, and the names of the query.
     pub fn text_before(self, is_secret: impl Fn(&str) -> bool) -> String {
         let (mut shown, mut is_hidden) = (Vec::new(), false);
         for (one, next) in self.parts.iter().zip(self.parts.iter().skip(1).map(Some).chain([None])) {
@@ -238,9 +254,15 @@ impl<'a> Request<'a> {
                     shown.push(one.clone());
                     is_hidden = is_secret(one.text());
                     let is_more = next.is_some_and(|next| matches!(next.kind, WORD | VALUE | REST));
-                    shown.extend((is_hidden && is_more).then(|| Parameter::of(WORD, false, "…".as_bytes())));
+                    shown.extend((is_hidden && is_more).then(|| Parameter::new(WORD, false, "…".as_bytes())));
                 }
-                KEY if next.is_some_and(|next| matches!(next.kind, CHOICE | ARGUMENT)) => {
+                // Other characters may be those of a value, which has `=` within it.
+                KEY if next.is_some_and(|next| matches!(next.kind, CHOICE | ARGUMENT))
+                    && one
+                        .text()
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]%".contains(&byte)) =>
+                {
                     shown.extend([one.clone(), Parameter { kind: ARGUMENT, ..Parameter::default() }]);
                 }
                 _ => {}
@@ -249,7 +271,7 @@ impl<'a> Request<'a> {
         Request { parts: &shown }.text()
     }
 
-    /// What of `CouchDB` it is about.
+    /// The database, the document and the endpoint of `CouchDB` in its path.
     pub fn place(self) -> Place<'a> {
         let path: Vec<&str> = self.path().map(Parameter::text).skip(1).collect();
         let (database, rest) = path.split_first().map_or(("", &[][..]), |(database, rest)| (*database, rest));

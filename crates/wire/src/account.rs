@@ -144,7 +144,7 @@ impl Account {
     ) -> Self {
         let connection = Connection { number, ..Connection::default() };
         let conversation = protocol
-            .and_then(|protocol| Some(((protocol.view)(), Language::of_scheme(protocol.schemes.first()?))));
+            .and_then(|protocol| Some(((protocol.view)(), Language::from_scheme(protocol.schemes.first()?))));
         Self {
             connection,
             conversation,

@@ -82,7 +82,7 @@ pub fn concealed(text: &str, template: &str) -> Option<String> {
     Some(if is_plain { fingerprint(template) } else { shown })
 }
 
-/// The same of a call that is no statement: a text for people, without its secret.
+/// Kept text of a call that is no statement, without its secret; `None` if it has none.
 pub fn concealed_call(call: &Call<'_>) -> Option<String> {
     match call {
         Call::Sql(..) => None,
@@ -257,6 +257,8 @@ mod tests {
             ("/reset-p%61ssword/hunter2", Some("GET /reset-p%61ssword/…")),
             ("/fetch?url=http://bob:hunter2@h/", Some("GET /fetch?url=?")),
             ("/a?pwd=hunter2&hunter2", Some("GET /a?pwd=?")),
+            ("/a?{\"password\":\"hunter2\",\"sig\":\"x=\"}", Some("GET /a")),
+            ("/a?token:hunter2=1&b=1", Some("GET /a?b=?")),
         ] {
             let parts = http::parts("GET", target, false);
             assert_eq!(shown(Language::Http, &parts).as_deref(), expected, "{target}");

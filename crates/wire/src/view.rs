@@ -5,6 +5,7 @@ pub use crate::moment::{Spans, Watch, moment, moment_like};
 pub(crate) use crate::rows::Digest;
 pub use crate::rows::{COMPLETE, Rows, are_all, uuid};
 use crate::tls::begins_with_tls;
+use kurabe_protocol::call::QUIET;
 pub use kurabe_protocol::call::{Parameter, Value};
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -271,10 +272,15 @@ impl<T> Default for Waiting<T> {
 
 impl<T> Waiting<T> {
     /// # Errors
-    /// If more wait than can be kept, even without their values.
-    pub(crate) fn push(&mut self, known: T, mut request: Exchange) -> Result<(), Stop> {
+    /// If more wait than can be kept, even without their values, which `cut` leaves out.
+    pub(crate) fn push(
+        &mut self,
+        known: T,
+        mut request: Exchange,
+        cut: fn(&mut Exchange),
+    ) -> Result<(), Stop> {
         if self.size + request.size() > WAITING {
-            request.cut_values();
+            cut(&mut request);
         }
         self.size += request.size();
         self.requests.push_back((known, request));
@@ -333,9 +339,9 @@ impl<T> Waiting<T> {
 }
 
 impl Exchange {
-    /// Leaves out the values. What says which call it is stays.
+    /// Leaves out the values. Names stay, and whether there is no answer.
     pub(crate) fn cut_values(&mut self) {
-        self.parameters.retain(Parameter::is_name);
+        self.parameters.retain(|one| one.is_name() || one.kind == QUIET);
         self.cut = true;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Fields, Translated, name};
 use crate::forms::{Value, from_element};
-use crate::rows::{KEY, Verb, told};
+use crate::rows::{KEY, Verb, translated};
 use kurabe_protocol::mongodb::bson::{ARRAY, DOCUMENT, Element, element, elements};
 use kurabe_protocol::mongodb::command::Command;
 
@@ -47,7 +47,7 @@ pub(super) fn translate(command: &Command<'_>) -> Translated {
         }
         _ => return Err(NONE),
     };
-    told(verb, columns, table, by, fields)
+    translated(verb, columns, table, by, fields)
 }
 
 const NONE: &str = "not a find, insert, update or delete";

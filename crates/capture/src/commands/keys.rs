@@ -2,7 +2,7 @@
 
 use super::{Fields, Translated, name};
 use crate::forms::Value;
-use crate::rows::{KEY, VALUE, Verb, told};
+use crate::rows::{KEY, VALUE, Verb, translated};
 use kurabe_protocol::command::Command;
 
 /// The collection of keys that have no name of several.
@@ -65,7 +65,7 @@ pub(super) fn translate(command: &Command<'_>) -> Translated {
     if verb == Verb::Select && columns.is_empty() && command != "HGETALL" {
         columns.push(VALUE.to_owned());
     }
-    told(verb, columns, table, vec![(KEY.to_owned(), id)], fields)
+    translated(verb, columns, table, vec![(KEY.to_owned(), id)], fields)
 }
 
 /// The fields of a hash with their values.

@@ -14,9 +14,9 @@ pub(crate) type Translated = Result<(Plain, Vec<Value>), &'static str>;
 /// The fields that are written, each with its value, and whether that is added.
 type Fields = Vec<(String, Value, bool)>;
 
-/// Whether the requests of a protocol are no statements, and can be told as such.
-pub(crate) fn are_told(protocol: &str) -> bool {
-    matches!(Language::of_scheme(protocol), Language::Redis | Language::Memcached | Language::Documents)
+/// Whether the requests of a protocol are no statements, and can be translated into them.
+pub(crate) fn are_translated(protocol: &str) -> bool {
+    matches!(Language::from_scheme(protocol), Language::Redis | Language::Memcached | Language::Documents)
 }
 
 /// A request as a statement.
@@ -52,7 +52,7 @@ mod tests {
     type Shown = Result<(String, Vec<Value>), &'static str>;
 
     /// What a client's bytes are as statements, by the view of the protocol.
-    fn told(protocol: &str, sent: &[u8]) -> Vec<Shown> {
+    fn all_translated(protocol: &str, sent: &[u8]) -> Vec<Shown> {
         let mut view = (of_scheme(protocol).unwrap().view)();
         let mut events = Vec::new();
         view.sent(sent, std::time::Instant::now(), &mut events);
@@ -61,15 +61,15 @@ mod tests {
             Event::Exchange(exchange) => Some(exchange),
             _ => None,
         });
-        let told = exchanges.map(|exchange| {
+        let translated = exchanges.map(|exchange| {
             let Exchange { parameters, cut, .. } = *exchange;
             translated(protocol, &Request { parameters, cut, ..Request::default() })
         });
-        told.collect()
+        translated.collect()
     }
 
     fn translated(protocol: &str, request: &Request) -> Shown {
-        let call = Language::of_scheme(protocol).call("", &request.parameters);
+        let call = Language::from_scheme(protocol).call("", &request.parameters);
         translate(call.as_ref(), request).map(|(plain, values)| (plain.text(), values))
     }
 
@@ -101,8 +101,8 @@ mod tests {
             ("HSET user:7 name x", "PUT INTO user (id, name) VALUES (?)", vec![Value::Int(7), text("x")]),
             ("GET hits", "GET value FROM keys WHERE id = ?", vec![text("hits")]),
         ] {
-            let told = told("redis", format!("{line}\r\n").as_bytes());
-            assert_eq!(told, [Ok((statement.to_owned(), values))], "{line}");
+            let translated = all_translated("redis", format!("{line}\r\n").as_bytes());
+            assert_eq!(translated, [Ok((statement.to_owned(), values))], "{line}");
         }
         for (line, why) in [
             ("MGET a:1 a:2", "several keys at once"),
@@ -112,10 +112,10 @@ mod tests {
             ("EXPIRE session:17 60", "a time to live"),
             ("HSET cart:17 item5 2", "a field of a hash whose name is a value"),
         ] {
-            assert_eq!(told("redis", format!("{line}\r\n").as_bytes()), [Err(why)], "{line}");
+            assert_eq!(all_translated("redis", format!("{line}\r\n").as_bytes()), [Err(why)], "{line}");
         }
         let lines = b"set user_5 0 60 3\r\nabc\r\nget user_5\r\nreplace user_5 0 0 1 noreply\r\nx\r\ndelete user_5\r\nincr n_1 4\r\n";
-        let found: Vec<String> = told("memcached", lines)
+        let found: Vec<String> = all_translated("memcached", lines)
             .into_iter()
             .map(|one| one.map_or_else(str::to_owned, |one| one.0))
             .collect();
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn commands_on_one_document_are_statements_on_a_row_and_others_say_why_not() {
-        let told = |line: &str, values: &[i32]| {
+        let translated = |line: &str, values: &[i32]| {
             let mut words = line.splitn(3, ' ');
             let mut document = plain(words.next().unwrap(), words.next());
             document.pop();
@@ -141,7 +141,7 @@ mod tests {
             rest = &rest[1..];
             push_fields(&mut document, &mut rest, &mut values);
             bson::end(&mut document, 0);
-            let parameters = vec![Parameter::of(bson::DOCUMENT.into(), true, document)];
+            let parameters = vec![Parameter::new(bson::DOCUMENT.into(), true, document)];
             translated("mongodb", &Request { parameters, ..Request::default() })
         };
         let ints = |values: &[i64]| values.iter().map(|n| Value::Int(*n)).collect::<Vec<_>>();
@@ -183,7 +183,7 @@ mod tests {
                 &[7],
             ),
         ] {
-            assert_eq!(told(line, values), Ok((statement.to_owned(), ints(kept))), "{line}");
+            assert_eq!(translated(line, values), Ok((statement.to_owned(), ints(kept))), "{line}");
         }
         for (line, why) in [
             (r#"find items {"filter": {"n": {"$gt": ?}}}"#, "documents by anything but equal values"),
@@ -197,7 +197,7 @@ mod tests {
             (r#"insert items {"documents": [{"_id": ?, "tags": [?]}]}"#, "a list within a document"),
             ("aggregate items {}", "not a find, insert, update or delete"),
         ] {
-            assert_eq!(told(line, &[7, 8]), Err(why), "{line}");
+            assert_eq!(translated(line, &[7, 8]), Err(why), "{line}");
         }
     }
 

@@ -46,7 +46,7 @@ impl Writer<'_> {
             }
             let name = &variable.name;
             let of_key = self.key_of(plan, number);
-            for (suffix, draw) in draw(variable, plan, of_key.as_ref(), self.made, self.is_told()) {
+            for (suffix, draw) in draw(variable, plan, of_key.as_ref(), self.made, self.is_translated()) {
                 let _ = write!(out, "{before}draw.{name}{suffix} = {draw}{after}");
             }
         }
@@ -112,7 +112,7 @@ fn draw(
     plan: &Plan,
     of_key: Option<&KeyOf>,
     made: bool,
-    is_told: bool,
+    is_translated: bool,
 ) -> Vec<(&'static str, String)> {
     let name = &variable.name;
     let (draw, nulls) = match &variable.source {
@@ -181,7 +181,7 @@ fn draw(
         }
         // Of values in stores of keys, sizes count.
         Draw::Recorded(values, _)
-            if is_told && of_key.is_some_and(|key| key.is_written && !key.is_compared) =>
+            if is_translated && of_key.is_some_and(|key| key.is_written && !key.is_compared) =>
         {
             vec![("", texts(values))]
         }

@@ -50,14 +50,15 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     refuse(about, &name, made)?;
     let simple: Vec<Option<Plain>> = analysis.forms.iter().map(plain::read).collect();
-    let lengths = commands::are_told(&about.protocol).then(|| number(&mut analysis.kinds, &simple, ROWS));
-    let is_told = lengths.is_some();
+    let lengths =
+        commands::are_translated(&about.protocol).then(|| number(&mut analysis.kinds, &simple, ROWS));
+    let is_translated = lengths.is_some();
     let (about, shown) = (&analysis.shown.about, &analysis.shown);
     let kinds = chosen(&analysis);
     let plans: Vec<Plan> = kinds.iter().map(|kind| plan(kind, &analysis.forms)).collect();
     let family = if about.protocol.starts_with("postgres") { "postgres" } else { "mysql" };
     let sent = analysis.sent;
-    let is_literal = sent.as_text > sent.executed.max(sent.bound) && !is_told;
+    let is_literal = sent.as_text > sent.executed.max(sent.bound) && !is_translated;
     let mut writer = Writer {
         analysis: &analysis,
         is_literal,
@@ -73,7 +74,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
         longest_loop: 0,
         names: BTreeSet::new(),
         codes: match family {
-            _ if is_told => &["40001", "40P01", "1213", "1205"],
+            _ if is_translated => &["40001", "40P01", "1213", "1205"],
             "postgres" => &["40001", "40P01"],
             _ => &["1213", "1205"],
         },
@@ -125,7 +126,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
         "once"
     };
     let _ = writeln!(text, "\n[axes]\nclients = [{}]", shown.connections.most_working.clamp(1, 1_000));
-    if !is_told {
+    if !is_translated {
         let _ = writeln!(text, "statement = [\"{statement}\"]");
     }
     if made {
@@ -153,7 +154,7 @@ fn refuse(about: &About, name: &str, made: bool) -> Result<()> {
         ))
         .hint(format!("{what}'kurabe capture show' says what there is")));
     }
-    if commands::are_told(&about.protocol) && !made {
+    if commands::are_translated(&about.protocol) && !made {
         return Err(Error::usage(format!(
             "a workload cannot name the keys or documents of {name}, as it can name tables of SQL"
         ))
@@ -184,7 +185,7 @@ impl Writer<'_> {
         }
         text.push_str(&repeats(kind, &kind.nodes, 0, "draw."));
         // Stores of keys have no transaction that could be rolled back.
-        if writes && (kind.transaction || !self.is_told()) {
+        if writes && (kind.transaction || !self.is_translated()) {
             let _ = writeln!(text, "retry = {}", list(self.codes.iter().map(|code| quoted(code))));
         }
         text.push_str("steps = [\n");

@@ -52,7 +52,7 @@ impl Writer<'_> {
                     .to_owned(),
             );
         }
-        if self.is_told() {
+        if self.is_translated() {
             notes.push(
                 "Keys that are no numbers have numbers. Times to live and conditions of writes are left out."
                     .to_owned(),

@@ -19,7 +19,7 @@ impl Writer<'_> {
         const WORDS: [&str; 8] =
             ["select", "insert", "update", "delete", "with", "values", "table", "replace"];
         let first = first_word(text, Dialect::ANY).unwrap_or_default().to_ascii_lowercase();
-        if !self.is_told() && !WORDS.contains(&first.as_str()) {
+        if !self.is_translated() && !WORDS.contains(&first.as_str()) {
             return Err(match first.as_str() {
                 "copy" | "load" => "bulk data",
                 "declare" | "fetch" | "close" | "move" => "a cursor",

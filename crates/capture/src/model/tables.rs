@@ -51,10 +51,10 @@ impl Writer<'_> {
                 table.indexed.insert(columns);
             }
         }
-        let is_told = self.is_told();
+        let is_translated = self.is_translated();
         for table in self.tables.values_mut() {
             let several = std::mem::take(&mut table.indexed);
-            if is_told {
+            if is_translated {
                 table.key = vec![KEY.to_owned()];
                 table.fields.insert(KEY.to_owned(), Field::Int);
                 if table.fields.len() == 1 {

@@ -36,7 +36,7 @@ pub(super) struct Writer<'a> {
 
 impl Writer<'_> {
     /// Whether it is of commands on keys or documents.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn is_translated(&self) -> bool {
         self.lengths.is_some()
     }
 

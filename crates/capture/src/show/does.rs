@@ -1,10 +1,10 @@
-//! What a statement or another call does, as far as its words say.
+//! Effects of statements and other calls, as far as their words say.
 
 use crate::rows::{Plain, Verb};
 use kurabe_protocol::call::Call;
 use kurabe_protocol::sql::{Statement, Token};
 
-/// What a statement does.
+/// Effect of a statement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Does {
     /// Whether it sets up a connection or a transaction, or asks about the server.
@@ -17,7 +17,7 @@ pub(crate) struct Does {
     pub(crate) name: String,
 }
 
-/// What it does to the transaction.
+/// Effect of a statement on its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transaction {
     Begins,
@@ -63,14 +63,14 @@ impl Does {
         }
     }
 
-    /// What a call does that is told as a statement.
-    pub(super) fn told(plain: &Plain) -> Self {
+    /// Effect of a call that was translated into a statement.
+    pub(super) fn translated(plain: &Plain) -> Self {
         let reads = plain.verb == Verb::Select;
         Self { reads, writes: !reads, name: format!("{}-{}", plain.word(), plain.table), ..Self::default() }
     }
 }
 
-/// What the first word of a statement, or the name of a command of Redis, does to the transaction.
+/// Effect of a first word of a statement, or of a name of a command of Redis, on the transaction.
 fn transaction(word: &str) -> Option<Transaction> {
     match word {
         "begin" | "start" | "MULTI" => Some(Transaction::Begins),

@@ -9,7 +9,7 @@ use super::{COURSE, Course, Shown, SpreadLoop, Statement, Unit};
 use crate::Values;
 use crate::commands;
 use crate::file::{self, About};
-use crate::forms::{Form, Value, values_of};
+use crate::forms::{Form, Value, call_values};
 use crate::record::{Record, Request};
 use crate::units::{flatten, renumber};
 use kurabe_core::Result;
@@ -54,7 +54,7 @@ struct Reading {
     /// Of calls that are no statements: their texts, by the template's number.
     texts: HashMap<u64, String>,
     /// Whether commands on keys and documents become statements, where they can.
-    tells: bool,
+    translates: bool,
     /// The first lines of scripts of Redis, by their checksums.
     scripts: HashMap<String, String>,
     /// Of executions of these, by the places of their kinds: the command, the checksum and the pattern of the key.
@@ -99,9 +99,9 @@ pub(crate) struct Analysis {
 /// A form by its place, and its values.
 type Formed = (usize, Vec<Value>);
 
-/// Reads a capture with samples of the values. `tells`: commands on keys and documents become statements, where they can.
-pub(crate) fn analyse(path: &Path, tells: bool) -> Result<Analysis> {
-    let mut reading = Reading { tells, step: 1, ..Reading::default() };
+/// Reads a capture with samples of the values. `translates`: commands on keys and documents become statements, where they can.
+pub(crate) fn analyse(path: &Path, translates: bool) -> Result<Analysis> {
+    let mut reading = Reading { translates, step: 1, ..Reading::default() };
     let (about, ending) = file::read(path, |about, record| reading.take(about, record))?;
     reading.shown.about = about;
     reading.shown.ending = ending;
@@ -118,7 +118,7 @@ impl Reading {
                 connections.most_open = connections.most_open.max(self.open.len() as u64);
             }
             Record::Statement { number, template } => {
-                let Some(dialect) = Language::of_scheme(&about.protocol).sql() else {
+                let Some(dialect) = about.language().sql() else {
                     self.texts.insert(number, template);
                     return;
                 };
@@ -177,7 +177,7 @@ impl Reading {
     /// What a request does: the place of its kind, and its form and values, if these are known.
     fn done(&mut self, request: &Request, about: &About) -> Option<(usize, Option<Formed>)> {
         let number = request.statement;
-        let language = Language::of_scheme(&about.protocol);
+        let language = Language::from_scheme(&about.protocol);
         if language.sql().is_some() {
             let place = self.kinds.get(&number).copied()?;
             let formed = self.formed.get(&number).filter(|_| !request.cut);
@@ -186,12 +186,12 @@ impl Reading {
         let text = self.texts.get(&number)?.clone();
         let call = language.call("", &request.parameters);
         let does = || call.as_ref().map(Does::read).unwrap_or_default();
-        if self.tells && commands::are_told(&about.protocol) {
+        if self.translates && commands::are_translated(&about.protocol) {
             return match commands::translate(call.as_ref(), request) {
                 Ok((plain, values)) => {
-                    let form = Form::of_told(plain.clone());
+                    let form = Form::for_translated(plain.clone());
                     let place = self.form(&form);
-                    let kind = self.kind(&form.key, || Does::told(&plain));
+                    let kind = self.kind(&form.key, || Does::translated(&plain));
                     Some((kind, place.map(|place| (place, values))))
                 }
                 Err(why) => {
@@ -207,9 +207,9 @@ impl Reading {
         }
         let place = self.kind(&text, does);
         let Some(call) = call.filter(|_| !request.cut) else { return Some((place, None)) };
-        let (values, are_parameters) = values_of(&call);
+        let (values, are_parameters) = call_values(&call);
         let (columns, values): (Vec<String>, Vec<Value>) = values.into_iter().unzip();
-        let form = self.form(&Form::of_call(&text, columns, are_parameters));
+        let form = self.form(&Form::for_call(&text, columns, are_parameters));
         Some((place, form.map(|form| (form, values))))
     }
 
@@ -234,6 +234,9 @@ impl Reading {
             }
             sum
         };
+        if name == "SCRIPT LOAD" {
+            return None;
+        }
         let key = given.next().filter(|count| *count != b"0").and_then(|_| given.next()).unwrap_or_default();
         let part = |part: &[u8]| {
             let is_value = part.iter().any(u8::is_ascii_digit) || part.len() > LINE;
@@ -242,9 +245,6 @@ impl Reading {
         let key: Vec<_> = key.split(|byte| *byte == b':').map(part).collect();
         let key = key.join(":");
         let text = format!("{name} {checksum} {key}");
-        if name == "SCRIPT LOAD" {
-            return None;
-        }
         let place = self.kind(&text, || Does::read(&Call::Command(*command)));
         let is_own = self.shown.statements.get(place).is_some_and(|one| one.text == text);
         self.executed.extend(is_own.then_some((place, [name, checksum, key])));

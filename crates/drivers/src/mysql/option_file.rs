@@ -64,7 +64,7 @@ impl OptionFile {
             all.read(&path, OWN, 0);
         }
         if own(".mylogin.cnf").is_some_and(|path| path.exists()) {
-            let shows = "MySQL's 'my_print_defaults -s client' shows what it has";
+            let shows = "MySQL's 'my_print_defaults client' shows what it has";
             all.ignored.push(format!("~/.mylogin.cnf is not read; {shows}"));
         }
         all

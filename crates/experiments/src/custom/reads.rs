@@ -291,6 +291,17 @@ mod tests {
     }
 
     #[test]
+    fn text_that_only_a_session_with_other_settings_reads_otherwise_asks_for_write() {
+        for (sql, engine) in [
+            (r#"SELECT '\'' AS "\"; SET SESSION TRANSACTION READ WRITE; DELETE FROM t; -- '""#, "mysql"),
+            (r"SELECT '\'', lo_create(0) -- '", "postgres"),
+        ] {
+            assert!(text_asks_for_write(sql, Some(engine)).is_some(), "{sql}");
+            assert!(text_asks_for_write(sql, None).is_some(), "{sql}");
+        }
+    }
+
+    #[test]
     fn word_of_another_engine_s_comment_counts_for_that_engine_only() {
         let sql = "SELECT 1 # nextval('s')";
         assert_eq!(asks_for_write(&pieces(sql), Some("mysql")), None);

@@ -63,11 +63,13 @@ impl<'a> Client<'a> {
         self.view.watch(watch);
     }
 
-    /// The settings of the recorded server's new sessions that are not the usual ones. Whatever a file says, none lets a session write.
+    /// The settings of the recorded server's new sessions, without one that would let a session write.
     fn recorded(&self) -> impl Iterator<Item = (&'static str, &'a str)> + use<'a> {
         let about = &self.traffic.about;
+        let session = about.session.as_ref();
         session::names(&about.protocol)
-            .filter_map(|name| Some((name, about.session.get(name)?.as_str())))
+            .iter()
+            .filter_map(move |name| Some((*name, session?.get(*name)?.as_str())))
             .filter(|(name, value)| *name != READ_ONLY || *value == "on")
     }
 

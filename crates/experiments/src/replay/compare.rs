@@ -76,12 +76,12 @@ impl Compared {
         let times = if has_times { learnt.times } else { Times::Same };
         let differs = difference(request, traffic, answer, other_counts)
             .or_else(|| (times == Times::Other).then(|| "another time".to_owned()));
-        let text = traffic.text(sent);
+        let text = || traffic.text(sent);
         // Why values of an answer that does not differ may have been left out.
         let left_out = |is_first: bool| {
             let is_volatile = traffic.templates[sent.template].has_volatile_columns && answer.rows > 0;
             let is_first = is_first || times == Times::First;
-            let is_of_clock = || varies(&text, traffic, sent, answer) == Some(Varies::Volatile);
+            let is_of_clock = || varies(&text(), traffic, sent, answer) == Some(Varies::Volatile);
             match (is_volatile || is_first && is_of_clock(), is_first) {
                 (true, _) => Some(Varies::Volatile),
                 (_, true) => Some(Varies::Part),
@@ -108,7 +108,7 @@ impl Compared {
                 .into_iter()
                 .flatten()
                 .any(|code| CONFLICTS.contains(&code.as_str()));
-        let varies = varies(&text, traffic, sent, answer);
+        let varies = varies(&text(), traffic, sent, answer);
         // A time in the place of another is not that of the same row elsewhere.
         let varies =
             varies.filter(|varies| times != Times::Other || *varies != Varies::Order).or_else(|| {
@@ -132,7 +132,7 @@ impl Compared {
         }
         let kind = traffic.templates[sent.template].kind;
         let (count, _) = self.wrong_kinds.entry(kind).or_insert_with(|| {
-            let shown: String = text.chars().take(SHOWN).collect();
+            let shown: String = text().chars().take(SHOWN).collect();
             (0, format!("{differs} for '{shown}'"))
         });
         *count += 1;
@@ -280,7 +280,7 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
 /// Whether the recorded list may have been nil as that of the answer is, since the checksum of an earlier build does not tell.
 fn may_be_nil(about: &About, checksums: [u64; 2]) -> bool {
     !about.tells_nil_lists
-        && Language::of_scheme(&about.protocol) == Language::Redis
+        && Language::from_scheme(&about.protocol) == Language::Redis
         && checksums == lists_without_rows()
 }
 

@@ -34,16 +34,15 @@ pub(super) fn is_malformed(request: &Request<'_>) -> bool {
     let is_other = |(at, part): (usize, &&[u8])| {
         let lower = String::from_utf8_lossy(part).to_ascii_lowercase().replace("%2e", ".");
         // An empty one is between two slashes.
-        part.is_empty() && at > 0 && at < last
-            || part.contains(&b'/')
-            || lower.split('\\').any(|part| [".", ".."].contains(&part))
+        part.is_empty() && at > 0 && at < last || lower.split('\\').any(|part| [".", ".."].contains(&part))
     };
     let ends = |(_, field): (&str, &Parameter)| {
         let bytes = field.bytes().unwrap_or_default();
         bytes.iter().any(|byte| divides(*byte) && ![b' ', b'\t'].contains(byte))
     };
     let target = request.target();
-    !target.starts_with(b"/")
+    !request.is_exact()
+        || !target.starts_with(b"/")
         || [request.method().as_bytes(), &target].concat().iter().any(|byte| divides(*byte))
         || path.iter().enumerate().any(is_other)
         || request.fields().any(ends)
@@ -182,9 +181,11 @@ mod tests {
             ("POST /shop/_find/%2E%2e/_bulk_docs", 0, "{}", true),
             ("GET //shop", 1, "", true),
             ("GET shop", 1, "", true),
+            ("GET /shop/17#", 1, "", true),
+            ("PUT /shop/17", 99, "x", true),
         ] {
             let mut parts = parts_of(text);
-            parts.push(Parameter::of(kind, false, value.as_bytes()));
+            parts.push(Parameter::new(kind, false, value.as_bytes()));
             assert_eq!(is_malformed(&Request::read(&parts).unwrap()), malformed, "{text}: {value}");
         }
         // Whatever a file has as one part of a path.
@@ -192,6 +193,17 @@ mod tests {
             let mut parts = parts_of("POST /shop");
             parts.push(Parameter { value: part.as_bytes().into(), ..parts[2].clone() });
             assert!(is_malformed(&Request::read(&parts).unwrap()), "{part}");
+        }
+        // Parts that are divided elsewhere than their line.
+        let (base, key) = (parts_of("POST /shop"), parts_of("GET /shop?x"));
+        let part = |text: &str| Parameter::new(base[2].kind, false, text.as_bytes());
+        let divided = [
+            vec![base[0].clone(), base[1].clone(), part("shop?"), part("_find")],
+            [&base[..], &[key[3].clone(), part("_find")]].concat(),
+        ];
+        for parts in divided {
+            let request = Request::read(&parts).unwrap();
+            assert!(super::writes(&request).is_none() && is_malformed(&request), "{}", request.text());
         }
     }
 
@@ -218,7 +230,7 @@ mod tests {
 
     #[test]
     fn request_is_sent_with_its_fields_and_the_length_of_its_body() {
-        let parameter = |kind, text: &str| Parameter::of(kind, false, text.as_bytes());
+        let parameter = |kind, text: &str| Parameter::new(kind, false, text.as_bytes());
         let of = |line: &str, given: Vec<Parameter>| {
             let (mut out, parts) = (Vec::new(), [parts_of(line), given].concat());
             push(&mut out, &Request::read(&parts).unwrap()).unwrap();

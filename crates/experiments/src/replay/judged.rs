@@ -1,4 +1,4 @@
-//! What is to be known of a call before it is sent again, by the language of its protocol.
+//! Facts about a call, before it is sent again, by the language of its protocol.
 
 use super::{commands, http, memcached, mongodb, redis};
 use crate::custom::reads::text_asks_for_write;
@@ -20,7 +20,7 @@ pub(super) fn schemes(protocol: &str) -> Option<&'static [&'static str]> {
     SCHEMES.into_iter().find(|schemes| schemes.contains(&protocol))
 }
 
-/// What is known of a call before it is sent again.
+/// Facts about a call, before it is sent again.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Judged {
@@ -60,7 +60,8 @@ impl Judged {
                     locks: is("waits"),
                     // Requests that execute a script by its checksum need it.
                     is_left_out: is("left-out") && !command.names().eq(["SCRIPT", "LOAD"]),
-                    is_malformed: language == Language::Memcached && memcached::is_malformed(command),
+                    is_malformed: command.has_unknown()
+                        || language == Language::Memcached && memcached::is_malformed(command),
                     is_setup,
                 }
             }

@@ -185,7 +185,7 @@ pub(super) mod tests {
 
     /// A request of a template with parameters, answered at once.
     pub(in super::super) fn sent(template: usize, at: u64, parameters: &[&str], made: &[&str]) -> Sent {
-        let parameter = |text: &&str| Parameter::of(0, false, text.as_bytes());
+        let parameter = |text: &&str| Parameter::new(0, false, text.as_bytes());
         let parameters = parameters.iter().map(parameter).collect();
         Sent {
             request: Request { at, time: Some(0), step: Step::Bound, parameters, ..Request::default() },

@@ -59,7 +59,7 @@ pub(super) fn push(out: &mut Vec<u8>, command: &Command<'_>) -> Result<()> {
 mod tests {
     use super::super::judged::Judged;
     use super::*;
-    use kurabe_protocol::call::{Call, Language};
+    use kurabe_protocol::call::{Call, Language, Parameter};
     use kurabe_protocol::command::parts;
 
     #[test]
@@ -92,6 +92,12 @@ mod tests {
             let judged = Judged::read(&Call::Command(Command::read(&parts).unwrap()), Language::Memcached);
             assert_eq!(judged.writes.is_none(), reads, "{text} {given:?}: {judged:?}");
             assert_eq!(judged.is_malformed, malformed, "{text} {given:?}");
+        }
+        let unknown = Parameter::new(99, false, &b"x"[..]);
+        for (language, name) in [(Language::Memcached, "get"), (Language::Redis, "GET")] {
+            let parts = [parts([name], [b"a".to_vec()], false), vec![unknown.clone()]].concat();
+            let judged = Judged::read(&Call::Command(Command::read(&parts).unwrap()), language);
+            assert!(judged.is_malformed, "{name}");
         }
     }
 }

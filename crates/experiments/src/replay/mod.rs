@@ -376,7 +376,7 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<Experiment> {
 impl Planner {
     /// Whether it has commands in place of statements.
     fn has_commands(&self) -> bool {
-        Language::of_scheme(&self.kept.protocol).sql().is_none()
+        Language::from_scheme(&self.kept.protocol).sql().is_none()
     }
 
     fn plan(&self, cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {

@@ -109,7 +109,7 @@ pub(super) fn is_left_out(command: &Command<'_>) -> bool {
         || has(command, &["db"]) && has(command, &["$out", "$merge"])
 }
 
-/// What a replay has to know of a command, read once before.
+/// Facts about a command for a replay, read once before.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) database: Option<String>,
@@ -123,6 +123,12 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// About its memory.
+    pub(super) fn size(&self) -> usize {
+        let texts = self.collections.iter().chain(&self.database);
+        size_of::<Self>() + texts.map(|text| size_of::<String>() + text.len()).sum::<usize>()
+    }
+
     pub(super) fn read(command: &Command<'_>, parts: &[Parameter]) -> Self {
         let mut collections: Vec<String> = command.collection().into_iter().collect();
         if command.name() == "aggregate" {
@@ -201,6 +207,7 @@ pub(super) fn is_missing(code: &str) -> bool {
 mod tests {
     use super::*;
 
+    use kurabe_protocol::call::Language;
     use kurabe_protocol::mongodb::bson::{BOOL, begin, end, push, push_text};
 
     /// The document of these fields: `{` or `[` after a name begins one within, `}` ends it, `$where` has a program, all others `true`.
@@ -257,6 +264,17 @@ mod tests {
             let found = (super::writes(&read).is_some(), is_left_out(&read));
             assert_eq!(found, (writes, left_out), "{command} {fields}");
         }
+    }
+
+    #[test]
+    fn part_of_a_command_is_no_call() {
+        let whole = document("find", Some("items"), "filter{ }");
+        let is_call = |bytes: &[u8]| {
+            let parts = [Parameter::new(DOCUMENT.into(), true, bytes)];
+            Language::Documents.call("", &parts).is_some()
+        };
+        assert!(is_call(&whole) && !is_call(&whole[..whole.len() - 1]) && !is_call(b""));
+        assert!(Language::Documents.call("", &[]).is_none());
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
     let mut reading = Reading { most: file::most_kept(path), ..Reading::default() };
     let (about, ending) = file::read(path, |about, record| {
         if judged::schemes(&about.protocol).is_some() {
-            reading.language = Language::of_scheme(&about.protocol);
+            reading.language = about.language();
             reading.take(record);
         }
     })?;
@@ -232,9 +232,9 @@ impl Reading {
             connection.waited = connection.waited.saturating_add(time);
             return;
         }
-        self.held = self
-            .held
-            .saturating_add(held(&request) + (data.len() + made.iter().map(Vec::len).sum::<usize>()) as u64);
+        let other = data.len() + made.iter().map(Vec::len).sum::<usize>();
+        let known = document.as_ref().map_or(0, mongodb::Asked::size);
+        self.held = self.held.saturating_add(held(&request) + (other + known) as u64);
         if self.requests > self.most || self.held > LEAST_HELD.max(self.most.saturating_mul(HELD)) {
             self.is_counted = true;
             for (connection, sent) in self.connections.iter_mut().zip(std::mem::take(&mut self.sent)) {
@@ -584,11 +584,11 @@ mod tests {
         let command = |fields: &[Vec<u8>], database: &str| {
             let mut out = [&[0; 4], fields.concat().as_slice(), &text(b"$db", database)].concat();
             bson::end(&mut out, 0);
-            Parameter::of(bson::DOCUMENT.into(), true, out)
+            Parameter::new(bson::DOCUMENT.into(), true, out)
         };
         let find = || vec![text(b"find", "items")];
         let more = |cursor| vec![long(b"getMore", cursor), text(b"collection", "items")];
-        let opened = Parameter::of(257, true, &5_i64.to_le_bytes()[..]);
+        let opened = Parameter::new(257, true, &5_i64.to_le_bytes()[..]);
         let mut reading = Reading { language: Language::Documents, most: 1_000, ..Reading::default() };
         for connection in 0..3 {
             reading.take(Record::Open { connection, at: 0, said: Vec::new() });

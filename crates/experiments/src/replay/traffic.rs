@@ -153,11 +153,10 @@ pub(super) struct Unit {
 impl Traffic {
     /// The text of a request's statement; of any other call, one for people.
     pub(super) fn text(&self, sent: &Sent) -> String {
-        match self.language.call("", &sent.request.parameters) {
-            Some(Call::Http(request)) => {
-                format!("{} {}", request.method(), String::from_utf8_lossy(&request.target()))
-            }
-            _ => self.templates[sent.template].filled(&sent.request),
+        let is_http = matches!(self.language, Language::Http | Language::Couchdb);
+        match Request::read(&sent.request.parameters).filter(|_| is_http) {
+            Some(request) => format!("{} {}", request.method(), String::from_utf8_lossy(&request.target())),
+            None => self.templates[sent.template].filled(&sent.request),
         }
     }
 

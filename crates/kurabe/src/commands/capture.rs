@@ -13,7 +13,6 @@ use crate::{clock, exposed, signals};
 use anyhow::Result;
 use kurabe_capture::file::{About, Known};
 use kurabe_capture::recorder::Recorder;
-use kurabe_capture::session::Settings;
 use kurabe_capture::{Input, Totals, Values, log, model, show, trace};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::target::TargetUrl;
@@ -78,7 +77,7 @@ fn about(options: &CaptureOptions, url: &TargetUrl) -> About {
         },
         known: Known::default(),
         began_ms: began.as_millis() as u64,
-        session: Settings::new(),
+        session: None,
         tells_nil_lists: true,
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
         has_old_checksums: false,
@@ -177,7 +176,12 @@ fn record(
     wire::check(&server)?;
     let mut about = about(options, url);
     let ending = terminated.as_ref().map(|terminated| terminated.ending(relayed, output));
-    let catalogue = catalogue::read(url, &mut about);
+    let catalogue::Found { catalogue, settings_unknown } = catalogue::read(url, &mut about);
+    if let Some(why) = settings_unknown {
+        output.note(&format!(
+            "the settings of the server's new sessions are not known ({why}): a replay sends the statements under the settings of its target"
+        ));
+    }
     let recorder = Recorder::start(listen, server, protocol, path, &about, ending, catalogue)?;
     let (at, mut strangers) = (recorder.at(), Strangers::default());
     if let Some(terminated) = &terminated {

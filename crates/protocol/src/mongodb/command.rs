@@ -167,7 +167,7 @@ impl<'a> Command<'a> {
     }
 
     /// The values that have a `?` in its [text](Self::text), each with the last name before it that is no operator.
-    pub fn values(&self) -> Vec<(String, Element<'a>)> {
+    pub fn values(&self) -> Vec<(Cow<'a, str>, Element<'a>)> {
         self.rendered().values
     }
 
@@ -256,8 +256,9 @@ const OF: &str = " of ";
 #[derive(Default)]
 struct Rendered<'a> {
     text: String,
-    values: Vec<(String, Element<'a>)>,
-    name: String,
+    values: Vec<(Cow<'a, str>, Element<'a>)>,
+    /// The last name that is no operator.
+    name: Cow<'a, str>,
 }
 
 impl<'a> Rendered<'a> {
@@ -287,7 +288,7 @@ impl<'a> Rendered<'a> {
             let name = field.name();
             self.quoted(&name);
             if !name.starts_with('$') {
-                self.name = name.into_owned();
+                self.name = name;
             }
             self.text.push_str(": ");
             self.element(&field);
@@ -321,7 +322,7 @@ impl<'a> Rendered<'a> {
 
     /// A command or a collection, in quotes if it has other characters than most have.
     fn word(&mut self, word: &str) {
-        word.clone_into(&mut self.name);
+        self.name = Cow::Owned(word.to_owned());
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         // Two hyphens begin a comment where the text is read as a statement.
         let is_plain = word.bytes().all(is_plain) && !word.contains("--");

@@ -36,6 +36,20 @@ const PLAIN: Dialect = Dialect {
     lenient: false,
 };
 
+/// The ways in which sessions of PostgreSQL read a text, by `standard_conforming_strings`.
+const POSTGRES: [Dialect; 2] = [Dialect::POSTGRES, Dialect { backslash: true, ..Dialect::POSTGRES }];
+/// The ways in which sessions of MySQL read a text, by `sql_mode`.
+const MYSQL: [Dialect; 4] = [
+    Dialect::MYSQL_PLAIN,
+    Dialect::MYSQL,
+    Dialect { ansi_quotes: true, ..Dialect::MYSQL_PLAIN },
+    Dialect { ansi_quotes: true, ..Dialect::MYSQL },
+];
+const ALL: [Dialect; 8] = {
+    let ([on, off], [a, b, c, d]) = (POSTGRES, MYSQL);
+    [on, off, a, b, c, d, Dialect::SQLITE, Dialect::ORACLE]
+};
+
 impl Dialect {
     /// Standard SQL, with `?` for parameters.
     pub const STANDARD: Self = PLAIN;
@@ -64,17 +78,22 @@ impl Dialect {
     /// The ways in which the engine with this keyword may read a text; without one, all ways of all engines.
     pub fn all_of(engine: Option<&str>) -> &'static [Self] {
         match engine {
-            Some("postgres" | "postgresql") => &[Self::POSTGRES],
-            Some("mysql" | "mariadb") => &[Self::MYSQL_PLAIN, Self::MYSQL],
+            Some("postgres" | "postgresql") => &POSTGRES,
+            Some("mysql" | "mariadb") => &MYSQL,
             Some("sqlite") => &[Self::SQLITE],
             Some("oracle") => &[Self::ORACLE],
-            _ => &[Self::POSTGRES, Self::MYSQL_PLAIN, Self::MYSQL, Self::SQLITE, Self::ORACLE],
+            _ => &ALL,
         }
     }
 
     /// Whether it is PostgreSQL's.
     pub fn is_postgres(self) -> bool {
         self.postgres
+    }
+
+    /// Whether a backslash escapes a quote.
+    pub fn has_backslash(self) -> bool {
+        self.backslash
     }
 
     /// Whether it is one of MySQL's.

@@ -1,7 +1,7 @@
 //! What a recorder learns from HTTP/1.1 (RFC 9112), of `CouchDB` and of applications.
 //!
-//! The parts of a request are its method, its path and its query, fields that decide what the answer is, and the body. A status from 400 on is an error. Of an answer of
-//! `CouchDB`, the elements of its array are its rows; of others, a body is one.
+//! The parts of a request are its method, its path and its query, fields that decide what the answer is, and the body. A status from
+//! 400 on is an error. Of an answer of `CouchDB`, the elements of its array are its rows; of others, a body is one.
 
 use super::http_answer::{Answer, NOT_HTTP};
 use super::http_body::{Body, Kind};
@@ -84,8 +84,9 @@ impl ReadExchanges for Http {
     fn end(&mut self, events: &mut Vec<Event>) {
         self.waiting.end(|()| true, events);
         // Its values may be those of a secret that has not arrived.
-        if let Some(Current { request, .. }) = self.current.take() {
-            events.push(Event::Exchange(Box::new(without_values(request))));
+        if let Some(Current { mut request, .. }) = self.current.take() {
+            cut_values(&mut request);
+            events.push(Event::Exchange(Box::new(request)));
         }
     }
 }
@@ -101,7 +102,7 @@ impl Http {
             events.push(Event::Named(agent));
         }
         let field =
-            |(place, value): (usize, String)| Parameter::of(place as u32 + 1, false, value.into_bytes());
+            |(place, value): (usize, String)| Parameter::new(place as u32 + 1, false, value.into_bytes());
         // Some clients write `?` without a query.
         let target = head.target.strip_suffix('?').filter(|rest| !rest.contains('?'));
         let mut parts = http::parts(&head.method, target.unwrap_or(&head.target), self.is_couchdb);
@@ -123,11 +124,11 @@ impl Http {
         // One that was answered before is not there any more.
         let Some(Current { mut request, body, .. }) = self.current.take() else { return Ok(()) };
         if is_cut || self.is_secret(&request.parameters, &body) {
-            request = without_values(request);
+            cut_values(&mut request);
         } else if !body.is_empty() {
-            request.parameters.push(Parameter::of(BODY, false, body));
+            request.parameters.push(Parameter::new(BODY, false, body));
         }
-        self.waiting.push((), request)
+        self.waiting.push((), request, cut_values)
     }
 
     /// Whether a request may contain a password: by its words, or since it is about users or settings of the server. What is
@@ -228,8 +229,8 @@ impl Http {
         let Some(Current { mut request, body, waits }) = self.current.take() else { return Ok(()) };
         // A client that held it back may send it now, or another request.
         self.is_unsure = waits && body.is_empty() && !self.requests.has_body();
-        request = without_values(request);
-        self.waiting.push((), request)
+        cut_values(&mut request);
+        self.waiting.push((), request, cut_values)
     }
 
     fn answered(&mut self, now: Instant, events: &mut Vec<Event>) {
@@ -251,7 +252,7 @@ impl Http {
                 asked.and_then(Request::body).is_some_and(|body| body.bytes().is_none_or(http::has_id));
             let mut body = answer.end();
             let id = body.as_mut().and_then(Body::id).filter(|_| !has_id && !request.cut);
-            request.parameters.extend(id.map(|id| Parameter::of(CHOSEN_ID, false, id)));
+            request.parameters.extend(id.map(|id| Parameter::new(CHOSEN_ID, false, id)));
             let (rows, digest) = body.map_or((1, 0), |body| body.end(answer.status));
             // What its bytes are made of is not known.
             let is_unknown = answer.is_packed && rows > 0;
@@ -263,10 +264,10 @@ impl Http {
     }
 }
 
-/// A request without its fields and its body.
-fn without_values(mut request: Exchange) -> Exchange {
+/// Leaves out the fields and the body of a request.
+fn cut_values(request: &mut Exchange) {
     request.parameters.retain(Request::is_of_line);
-    Exchange { cut: true, ..request }
+    request.cut = true;
 }
 
 #[cfg(test)]

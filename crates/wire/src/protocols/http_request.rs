@@ -3,7 +3,7 @@
 use super::http_framing::{self, Framing};
 use crate::input::{Input, Message};
 use crate::view::{KEPT, Stop};
-use kurabe_protocol::http::place_of;
+use kurabe_protocol::http::field_place;
 
 /// The maximum size of all fields of a request that are kept, in bytes.
 const KEPT_FIELDS: usize = 16 << 10;
@@ -163,7 +163,7 @@ fn field(head: &mut Head, line: &str) -> Result<(), &'static str> {
         "expect" => head.waits = true,
         "user-agent" => head.agent = Some(value.to_owned()),
         name => {
-            let Some(place) = place_of(name) else {
+            let Some(place) = field_place(name) else {
                 return Ok(());
             };
             let size: usize = head.fields.iter().map(|(_, value)| value.len() + 32).sum();

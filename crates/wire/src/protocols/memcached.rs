@@ -1,6 +1,7 @@
 //! What a recorder learns from memcached's text and meta commands: <https://github.com/memcached/memcached/blob/master/doc/protocol.txt>.
 //!
-//! The parts of a request are its command and the words that follow, without the size of a value, which is the last part. Of an answer, its values are its rows, and a change that was made is one that is affected.
+//! The parts of a request are its command and the words that follow, without the size of a value, which is the last part. The values
+//! of an answer are its rows. A change that was made is an affected row.
 
 use crate::input::{Input, Message};
 use crate::view::{Digest, Event, Exchange, KEPT, ReadExchanges, Stop, Transaction, Waiting};
@@ -156,7 +157,7 @@ impl Memcached {
             transaction: if is_quiet { Transaction::None } else { Transaction::Unknown },
             ..Exchange::default()
         };
-        self.waiting.push((), request)?;
+        self.waiting.push((), request, Exchange::cut_values)?;
         self.give_quiet(events);
         Ok(())
     }

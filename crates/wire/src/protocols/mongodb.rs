@@ -6,7 +6,7 @@
 use super::mongodb_answer::{Answer, COMPRESSED, NO_SERVER};
 use crate::frames::{Framed, Frames, Piece};
 use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Stop, Transaction, Waiting};
-use kurabe_protocol::call::QUIET;
+use kurabe_protocol::call::{QUIET, document};
 use kurabe_protocol::mongodb::bson::{self, DOCUMENT};
 use kurabe_protocol::mongodb::command::{Command, is_setup, merged, plain};
 use kurabe_protocol::mongodb::frame::{Message, Msg, OP_COMPRESSED, OP_MSG, OP_QUERY, driver, flag, query};
@@ -172,7 +172,7 @@ impl Mongodb {
         let number = message.header.number;
         let asked = Pending { number, is_old: true, is_setup: true, ..Pending::default() };
         let (at, began) = (message.at, Some(began));
-        let parameters = vec![Parameter::of(DOCUMENT.into(), true, plain(&text, None))];
+        let parameters = vec![Parameter::new(DOCUMENT.into(), true, plain(&text, None))];
         self.request(asked, Exchange { text, parameters, at, began, ..Exchange::default() })
     }
 
@@ -207,7 +207,7 @@ impl Mongodb {
         }
         // Of what may hold a password its name is kept.
         let own = if request.cut || is_setup { plain(&name, None) } else { own };
-        request.parameters.push(Parameter::of(DOCUMENT.into(), true, own));
+        request.parameters.push(Parameter::new(DOCUMENT.into(), true, own));
         if is_quiet {
             request.text.push_str(NO_REPLY);
             request.parameters.push(Parameter { kind: QUIET, ..Parameter::default() });
@@ -228,7 +228,7 @@ impl Mongodb {
 
     fn request(&mut self, asked: Pending, mut request: Exchange) -> Result<(), Stop> {
         request.pipelined = !self.waiting.is_empty();
-        self.waiting.push(asked, request)
+        self.waiting.push(asked, request, cut_values)
     }
 
     /// Gives the requests that have no answer, once all before them have theirs.
@@ -302,7 +302,7 @@ impl Mongodb {
             self.cursors.clear();
         }
         self.cursors.insert(answer.cursor, (asked.documents, answer.digest.clone()));
-        request.parameters.push(Parameter::of(CURSOR, true, &answer.cursor.to_le_bytes()[..]));
+        request.parameters.push(Parameter::new(CURSOR, true, &answer.cursor.to_le_bytes()[..]));
     }
 }
 
@@ -328,6 +328,15 @@ impl Pending {
 /// Name of a document's command.
 fn name(document: &[u8]) -> Option<String> {
     bson::elements(document).next().map(|first| first.name().into_owned())
+}
+
+/// Leaves out all of a command but its name.
+fn cut_values(request: &mut Exchange) {
+    let name = document(&request.parameters).map(|command| command.name().into_owned());
+    if let (Some(first), Some(name)) = (request.parameters.first_mut(), name) {
+        first.value = plain(&name, None).into();
+    }
+    request.cut = true;
 }
 
 #[cfg(test)]

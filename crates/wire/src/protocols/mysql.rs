@@ -297,7 +297,7 @@ impl Mysql {
         }
         exchange.pipelined = !self.waiting.is_empty();
         let (code, statement) = (message.body.first().copied().unwrap_or_default(), word(&message.body, 1));
-        self.waiting.push(Asked { code, statement }, exchange)
+        self.waiting.push(Asked { code, statement }, exchange, Exchange::cut_values)
     }
 
     /// Gives an execution of which no more rows are fetched. A replay fetches all of them.
@@ -355,7 +355,7 @@ impl Mysql {
             let execution = Execution::of(payload, self.agreed.unwrap_or(0));
             execution.parameters(count, kinds, is_sent, |place, kind, binary, bytes| {
                 let value = long.values.remove(&(place as u16)).or_else(|| bytes.map(<[u8]>::to_vec));
-                exchange.parameters.push(Parameter::of(kind.into(), binary, value));
+                exchange.parameters.push(Parameter::new(kind.into(), binary, value));
             })
         });
         exchange.cut |= read.is_none() || long.is_cut;

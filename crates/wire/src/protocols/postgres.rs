@@ -275,7 +275,7 @@ impl Postgres {
                 0 => (kind(&described), true),
                 said => (said, false),
             };
-            parameters.push(Parameter { chosen, ..Parameter::of(kind, binary, value.map(<[u8]>::to_vec)) });
+            parameters.push(Parameter { chosen, ..Parameter::new(kind, binary, value.map(<[u8]>::to_vec)) });
         });
         bound.cut |= columns.is_none();
         bound.formats = columns.into_iter().flatten().map(|format| *format == [0, 1]).collect();
@@ -287,7 +287,7 @@ impl Postgres {
 
     /// Enters a message that is no request of its own.
     fn expect(&mut self, expected: Expected) -> Result<(), Stop> {
-        self.waiting.push(expected, Exchange::default())
+        self.waiting.push(expected, Exchange::default(), Exchange::cut_values)
     }
 
     /// A statement of this name as it is now.
@@ -305,7 +305,7 @@ impl Postgres {
         (exchange.began, exchange.at) = (Some(began), at);
         // From the last one on: a request ends the search of the next.
         exchange.pipelined = self.waiting.known().rev().any(Expected::is_request);
-        self.waiting.push(expected, exchange)
+        self.waiting.push(expected, exchange, Exchange::cut_values)
     }
 
     fn answer(&mut self, tag: u8, body: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {

@@ -197,7 +197,7 @@ impl Redis {
             began: Some(now),
             ..Exchange::default()
         };
-        self.waiting.push((), request)?;
+        self.waiting.push((), request, Exchange::cut_values)?;
         let is_one_way = ONE_WAY.contains(&command.as_str()) || command == "CLIENT" && second == "REPLY";
         let why = "it subscribes, or gets no answers, which is not recorded";
         if is_one_way { Err(why.into()) } else { Ok(()) }

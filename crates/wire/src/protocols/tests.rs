@@ -27,7 +27,7 @@ fn requests(scheme: &str, events: &[Event]) -> Vec<String> {
             Step::Execute => "execute",
             Step::Bound => "bound",
         };
-        let (text, is_setup) = shown(one, Language::of_scheme(scheme));
+        let (text, is_setup) = shown(one, Language::from_scheme(scheme));
         format!("{} {} {step} {text}", one.at, if is_setup { "setup" } else { "own" })
     };
     exchanges(events).iter().map(request).collect()

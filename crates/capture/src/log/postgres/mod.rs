@@ -302,7 +302,7 @@ fn parameters(detail: &str) -> Option<Vec<Parameter>> {
                 (Some(quoted[..at].replace("''", "'").into_bytes()), &quoted[at + 1..])
             }
         };
-        found.push(Parameter::of(0, false, value));
+        found.push(Parameter::new(0, false, value));
         match after.strip_prefix(", ") {
             Some(next) => rest = next,
             None => return Some(found),

@@ -65,7 +65,7 @@ impl Lean<Connection> {
         }
         let private = packets.wire.stream().inner().is_private();
         let login = log_in(&mut packets, config, &greeting, ours, private);
-        times.login = login.map_err(|error| with_notes(error, config))?;
+        times.login = login.map_err(|error| with_notes(error, &config.notes))?;
         times.authenticate = laps.lap();
         packets.wire.stream_mut().compress(options.compression)?;
         let mut lean = Self::over(packets, ours.agreed(), allowed);
@@ -98,12 +98,11 @@ impl Lean<Connection> {
     }
 }
 
-/// Adds to the error of a login which option files were ignored: one may have the password.
-fn with_notes(error: Error, config: &Config) -> Error {
-    if error.kind() == ErrorKind::Denied && !config.notes.is_empty() {
-        return error.hint(config.notes.join("; "));
-    }
-    error
+/// Adds to the error of a login with a wrong password which option files were ignored: one may have the right one.
+fn with_notes(error: Error, notes: &[String]) -> Error {
+    // ER_ACCESS_DENIED_ERROR and ER_ACCESS_DENIED_NO_PASSWORD_ERROR.
+    let is_of_password = matches!(error.server_code(), Some("1045" | "1698"));
+    notes.iter().filter(|_| is_of_password).fold(error, |error, note| error.another_hint(note))
 }
 
 /// Ends a connection of this user, with its statement, and waits for that: the server closes the socket before. Behind a proxy the number may be that of another's connection, on

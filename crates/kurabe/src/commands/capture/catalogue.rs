@@ -1,5 +1,5 @@
-//! What a server is asked before a capture begins: the columns of its tables, which alone say what a row has that is written without a
-//! list of them, and the settings of new sessions, under which the statements are sent.
+//! Questions to a server before a capture begins: the columns of its tables, and the settings of new sessions. Only the columns say
+//! what a row has that is written without a list of them. The statements are sent under the settings.
 
 use kurabe_capture::file::About;
 use kurabe_capture::{Catalogue, Values, session};
@@ -30,14 +30,22 @@ enum Piece {
     End,
 }
 
-/// Reads the catalogue by one connection of its own, before the first client has one; why not, if it cannot. `None` if the protocol's
-/// servers have none, or values are not kept. Of MySQL's tables, those that are read in time are known. Enters the settings into what
-/// the capture is of.
-pub(super) fn read(url: &TargetUrl, about: &mut About) -> Option<std::result::Result<Catalogue, String>> {
+/// What the server answered.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The catalogue, or why it could not be read; `None` if the protocol's servers have none, or values are not kept.
+    pub(super) catalogue: Option<std::result::Result<Catalogue, String>>,
+    /// Why the settings of new sessions are not known.
+    pub(super) settings_unknown: Option<String>,
+}
+
+/// Reads the catalogue by one connection of its own, before the first client has one. Of MySQL's tables, those that are read in time
+/// are known. Enters the settings into what the capture is of.
+pub(super) fn read(url: &TargetUrl, about: &mut About) -> Found {
     let is_postgres = match about.protocol.as_str() {
         "postgres" | "postgresql" => true,
         "mysql" | "mariadb" => false,
-        _ => return None,
+        _ => return Found::default(),
     };
     let keeps_values = about.values == Values::Keep;
     let (end, (send, pieces)) = (Instant::now() + PATIENCE, channel());
@@ -45,8 +53,8 @@ pub(super) fn read(url: &TargetUrl, about: &mut About) -> Option<std::result::Re
     let url = url.clone();
     let asked = move || {
         let ask = |session: &mut dyn Session| {
-            let settings = if is_postgres { postgres_settings(session) } else { mysql_settings(session)? };
-            let _ = send.send(Ok(Piece::Settings(settings)));
+            let settings = if is_postgres { postgres_settings(session) } else { mysql_settings(session) };
+            let _ = send.send(Ok(Piece::Settings(settings?)));
             match (keeps_values, is_postgres) {
                 (false, _) => Ok(()),
                 (true, true) => postgres_tables(session, &send),
@@ -62,24 +70,27 @@ pub(super) fn read(url: &TargetUrl, about: &mut About) -> Option<std::result::Re
     };
     // If the server never answers, it ends by its connection's own time limit, and nobody waits for it.
     if let Err(error) = thread::Builder::new().name("catalogue".to_owned()).spawn(asked) {
-        return Some(Err(error.to_string()));
+        let why = error.to_string();
+        return Found { catalogue: keeps_values.then(|| Err(why.clone())), settings_unknown: Some(why) };
     }
     let mut is_read = false;
-    let read = loop {
+    let why = loop {
         let late = |_| Error::new(ErrorKind::Timeout, "the server does not answer within two seconds");
         let left = end.saturating_duration_since(Instant::now());
         match pieces.recv_timeout(left).map_err(late).and_then(|piece: Result<Piece>| piece) {
-            Ok(Piece::Settings(all)) => about.session = session::unusual(&about.protocol, all),
+            Ok(Piece::Settings(all)) => about.session = Some(all.into_iter().collect()),
             Ok(Piece::Table([database, schema, table, columns])) => {
                 is_read = true;
                 catalogue.names(&database);
                 catalogue.add(&schema, &table, columns.split('\n'));
             }
-            Err(error) if !is_read => break Err(error.to_string()),
-            Ok(Piece::End) | Err(_) => break Ok(catalogue),
+            Err(error) => break Some(error.to_string()),
+            Ok(Piece::End) => break None,
         }
     };
-    keeps_values.then_some(read)
+    let settings_unknown = why.clone().filter(|_| about.session.is_none());
+    let catalogue = why.filter(|_| !is_read).map_or(Ok(catalogue), Err);
+    Found { catalogue: keeps_values.then_some(catalogue), settings_unknown }
 }
 
 fn connected(url: &TargetUrl) -> Result<Box<dyn Session>> {
@@ -87,14 +98,17 @@ fn connected(url: &TargetUrl) -> Result<Box<dyn Session>> {
     kurabe_drivers::registry::open(url)?.connect(&options)
 }
 
-fn postgres_settings(session: &mut dyn Session) -> Vec<(String, String)> {
+fn postgres_settings(session: &mut dyn Session) -> Result<Vec<(String, String)>> {
     let mut settings = Vec::new();
     for name in session::names("postgres") {
-        // A server of another make lacks some.
-        let shown = rows(session, &text_operation(&format!("SHOW {name}")), true);
-        settings.extend(shown.unwrap_or_default().into_iter().map(|[value, ..]| (name.to_owned(), value)));
+        match rows(session, &text_operation(&format!("SHOW {name}")), true) {
+            Ok(shown) => settings.extend(shown.into_iter().map(|[value, ..]| ((*name).to_owned(), value))),
+            // A server of another make lacks some.
+            Err(error) if error.server_code().is_some() => {}
+            Err(error) => return Err(error),
+        }
     }
-    settings
+    Ok(settings)
 }
 
 fn postgres_tables(session: &mut dyn Session, send: &Sender<Result<Piece>>) -> Result<()> {

@@ -69,8 +69,8 @@ fn requests_have_their_values_and_answers_their_shape() {
     ];
     assert_eq!(shown, expected);
     assert!(all[0].cut && !all[1].cut && all[6].cut && all[8].ended.is_none());
-    let body = Parameter::of(0, false, &b"{\"a\": 1}"[..]);
-    let matched = Parameter::of(6, false, &b"1-x"[..]);
+    let body = Parameter::new(0, false, &b"{\"a\": 1}"[..]);
+    let matched = Parameter::new(6, false, &b"1-x"[..]);
     assert_eq!(given(all[1]), [matched, body]);
     let targets = [2, 5].map(|place: usize| Request::read(&all[place].parameters).unwrap().target());
     assert_eq!(targets, [&b"/shop/_all_docs?limit=2"[..], b"/shop/a?rev=2-abc"]);
@@ -264,4 +264,15 @@ fn answer_that_is_compressed_by_gzip_is_compared_as_one_that_is_not() {
     {
         assert_eq!(unknown, (1, 0));
     }
+}
+
+#[test]
+fn requests_of_a_long_pipeline_keep_their_lines() {
+    let body = "x".repeat(1_000_000);
+    let put = asked(&format!("PUT /shop/17 HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
+    let events = seen(&vec![put; 40], 1 << 16);
+    let all = exchanges(&events);
+    let is_whole = |one: &&&Exchange| Request::read(&one.parameters).unwrap().target() == b"/shop/17";
+    assert_eq!(all.iter().filter(is_whole).count(), 40);
+    assert!(all.iter().filter(|one| one.cut).count() > 20);
 }

@@ -67,7 +67,7 @@ proptest! {
         let at = at.index(near.len());
         near[at] = lie;
         for document in [document, near] {
-            let parameters = [Parameter::of(DOCUMENT.into(), true, document)];
+            let parameters = [Parameter::new(DOCUMENT.into(), true, document)];
             let Some(command) = kurabe_protocol::call::document(&parameters) else { continue };
             let again = command.message(1, "d", false, &|cursor| cursor).unwrap();
             let events = seen(&[(true, again)], usize::MAX >> 1);

@@ -187,7 +187,8 @@ fn requests_have_their_shape_and_values_and_answers_their_rows() {
     assert!(
         all[11].cut && all[11].ended.is_none() && all[..11].iter().all(|one| !one.cut && one.ended.is_some())
     );
-    assert!([0, 1].iter().all(|place: &usize| document(&all[*place].parameters).unwrap().is_setup()));
+    let is_setup = |place: &usize| document(&all[*place].parameters).unwrap().is_setup();
+    assert!([0, 1].iter().all(is_setup) && ![2, 3, 4].iter().any(is_setup));
     let [insert, find, more] = [2, 3, 4].map(|place: usize| document(&all[place].parameters).unwrap());
     assert_eq!((cursor(&all[3].parameters), more.cursors()), (Some(77), vec![77]));
     assert_eq!((find.database().as_deref(), find.collection().as_deref()), (Some("shop"), Some("items")));
@@ -366,4 +367,18 @@ fn command_deeper_than_a_server_takes_is_cut() {
         let events = seen(&[asked(1, &[("find", text("items")), ("filter", nested(depth))])], 1 << 20);
         assert_eq!(exchanges(&events)[0].cut, cut, "{depth}");
     }
+}
+
+#[test]
+fn commands_of_a_long_pipeline_keep_their_names() {
+    let value = "x".repeat(1_000_000);
+    let many: Vec<_> = (0..40)
+        .map(|number| asks(number, &[("find", text("items")), ("filter", of(&[("a", text(&value))]))]))
+        .collect();
+    let events = seen(&many, 1 << 16);
+    let all = exchanges(&events);
+    let is_named =
+        |one: &&&Exchange| document(&one.parameters).is_some_and(|command| command.name() == "find");
+    assert_eq!(all.iter().filter(is_named).count(), 40);
+    assert!(all.iter().filter(|one| one.cut).count() > 20);
 }

@@ -108,7 +108,7 @@ fn requests_are_seen_with_values_and_the_shapes_of_their_answers() {
         ]
     );
     let parameter =
-        |kind, binary, value: Option<&[u8]>| Parameter::of(kind, binary, value.map(<[u8]>::to_vec));
+        |kind, binary, value: Option<&[u8]>| Parameter::new(kind, binary, value.map(<[u8]>::to_vec));
     assert_eq!(found[2].parameters, [parameter(3, true, Some(&[5, 0, 0, 0])), parameter(0xfd, false, None)]);
     assert!(found.iter().all(|one| !one.cut && !one.pipelined) && found[6].ended.is_none());
 }

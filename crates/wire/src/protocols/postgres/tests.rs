@@ -106,11 +106,11 @@ fn requests_are_seen_with_values_and_the_shapes_of_their_answers() {
         ]
     );
     let parameters = [
-        Parameter::of(23, true, vec![0, 0, 0, 7]),
-        Parameter { chosen: true, ..Parameter::of(25, true, None) },
+        Parameter::new(23, true, vec![0, 0, 0, 7]),
+        Parameter { chosen: true, ..Parameter::new(25, true, None) },
     ];
     assert_eq!(found[2].parameters, parameters);
-    let untyped = Parameter { chosen: true, ..Parameter::of(0, false, b"x".to_vec()) };
+    let untyped = Parameter { chosen: true, ..Parameter::new(0, false, b"x".to_vec()) };
     assert_eq!((&found[4].parameters[..], found.iter().any(|one| one.cut)), (&[untyped][..], false));
     assert!(found[5].pipelined && !found[4].pipelined && found[6].ended.is_none());
 }
