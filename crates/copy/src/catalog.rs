@@ -18,10 +18,10 @@ pub struct Catalog {
     pub before: Vec<Named>,
     /// Which tables and types need which of those, by their names.
     pub needs: Vec<(String, String)>,
-    /// The types of extensions, which come with them.
-    pub extension_types: Vec<String>,
-    /// The statements after all rows, by the names of their types and sequences: positions, and comments.
-    pub after: Vec<Named>,
+    /// The types that come with extensions and ranges.
+    pub accompanying_types: Vec<String>,
+    /// The statements after all rows, by the names of their types and sequences, and what is lost without each.
+    pub after: Vec<(IssueKind, Named)>,
 }
 
 /// A statement that makes something with a name.
@@ -344,7 +344,7 @@ pub fn read_default(text: &str, escapes: bool) -> DefaultValue {
     DefaultValue::Expression(text.to_owned())
 }
 
-/// The text that is written so between quotes.
+/// Decodes the inside of a quoted text.
 fn unescaped(written: &str, escapes: bool) -> String {
     let (mut text, mut characters) = (String::new(), written.chars());
     while let Some(character) = characters.next() {

@@ -120,7 +120,7 @@ impl Plan {
     ) -> Result<()> {
         let left = &mut self.left;
         let before = take_left(target, wanted, "", &mut self.before);
-        self.after.retain(|after| !before.iter().any(|made| made.object == after.name));
+        self.after.retain(|(_, after)| !before.iter().any(|made| made.object == after.name));
         left.extend(before);
         for table in &mut self.tables {
             left.extend(take_left(target, wanted, &table.name, &mut table.indexes));

@@ -2,6 +2,7 @@
 
 use crate::catalog::{Catalog, Named};
 use crate::engines::engine::Undo;
+use crate::issue::IssueKind;
 use crate::ours::{check, know};
 use crate::plan::{Plan, Resume, TablePlan};
 use crate::pool::Work;
@@ -27,14 +28,20 @@ fn number_of(table: &str) -> String {
 
 impl Copy<'_> {
     /// Makes the types and sequences that tables need.
-    pub(crate) fn needed(&mut self, plan: &Plan, there: &[Named], ours: bool) -> Result<()> {
+    pub(crate) fn needed(&mut self, plan: &Plan, there: &Catalog, ours: bool) -> Result<()> {
+        // A type of others keeps its constraints: none of it is added by this copy.
+        let unproven = |after: &[(IssueKind, Named)], of: &str| {
+            let of = after.iter().filter(|(kind, made)| *kind == IssueKind::Constraint && made.name == of);
+            of.map(|(_, made)| executed(&made.sql)).collect::<Vec<_>>()
+        };
         for named in &plan.before {
-            match there.iter().find(|known| known.name == named.name) {
+            let is_same = || unproven(&there.after, &named.name) == unproven(&plan.after, &named.name);
+            match there.before.iter().find(|known| known.name == named.name) {
                 None => self.target.run(&named.sql)?,
                 // A type may be shared; a sequence may be another one's, unless an earlier process of this copy made it.
                 Some(known)
                     if executed(&known.sql) == named.sql
-                        && (ours || !known.sql.starts_with("CREATE SEQUENCE")) => {}
+                        && (ours || !known.sql.starts_with("CREATE SEQUENCE") && is_same()) => {}
                 Some(known) => {
                     let what = format!(
                         "{}: {} exists, and is another one: {}",
@@ -105,7 +112,10 @@ impl Copy<'_> {
             all.map(|(table, named)| (Some(table), &named.name, &named.sql))
         };
         let foreign = rest(|table| &table.foreign).filter(|_| !is_temporary);
-        let later = rest(|table| &table.indexes).chain(foreign);
+        let is_made = |made: &&Named| plan.before.iter().filter(is_new).any(|new| new.name == made.name);
+        let after = plan.after.iter().map(|(_, made)| made).filter(is_made);
+        let after = after.map(|made| (None, &made.name, &made.sql));
+        let later = rest(|table| &table.indexes).chain(foreign).chain(after);
         let (mut refused, mut made) = (Vec::new(), Vec::new());
         for (table, name, sql) in before.chain(tables).chain(later) {
             let is_table = table.is_some_and(|table| std::ptr::eq(&raw const table.create, sql));

@@ -14,7 +14,7 @@ pub fn types_exist(tables: &[Table], catalog: &Catalog, facts: &TargetFacts) -> 
         let full = tail.map_or(name.to_owned(), |tail| format!("{name}{}", tail.trim_end_matches("[]")));
         facts.types.contains(&full)
             || name.starts_with("interval")
-            || catalog.extension_types.contains(&full)
+            || catalog.accompanying_types.contains(&full)
             || catalog.before.iter().any(|made| made.name == name.trim_matches('"'))
     };
     for table in tables.iter().filter(|_| !facts.types.is_empty()) {

@@ -2,7 +2,7 @@
 
 use crate::canonical::Mend;
 use crate::catalog::Named;
-use crate::issue::{Accepted, Issue};
+use crate::issue::{Accepted, Issue, IssueKind};
 use crate::page::PageSize;
 use crate::script::{comment, executed};
 use crate::types::{Kind, Mapped};
@@ -112,8 +112,8 @@ pub struct Plan {
     pub issues: Vec<Issue>,
     /// The statements that make what tables need: types and sequences.
     pub before: Vec<Named>,
-    /// The statements after all rows: the positions of sequences, and comments.
-    pub after: Vec<Named>,
+    /// The statements after all rows, and what is lost without each: positions of sequences, constraints not proven, comments.
+    pub after: Vec<(IssueKind, Named)>,
     /// What the user leaves out.
     pub left: Vec<Left>,
     /// What is copied of each table.
@@ -143,7 +143,8 @@ impl Plan {
             execute(create);
             indexes.iter_mut().chain(foreign).for_each(|made| execute(&mut made.sql));
         }
-        self.before.iter_mut().chain(&mut self.after).for_each(|made| execute(&mut made.sql));
+        let after = self.after.iter_mut().map(|(_, made)| made);
+        self.before.iter_mut().chain(after).for_each(|made| execute(&mut made.sql));
     }
 
     /// The plan as text: its statements.

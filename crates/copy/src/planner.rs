@@ -68,7 +68,7 @@ pub fn plan(
         table.native.take_if(lacks);
     }
     if wanted.rejects {
-        refuse_loose(source, facts, wanted, &tables)?;
+        refuse_reject(source, facts, wanted, &tables)?;
     }
     let as_made = |table: &Table| {
         let mut made = Table { name: wanted.renamed(&table.name), ..table.clone() };
@@ -101,7 +101,7 @@ pub fn plan(
         if wanted.parts != Parts::Data {
             plan.before = needed(&catalog, &plan.tables, all);
         }
-        let is_lost = |made: &mut Named| !facts.takes_bytes && check(&made.sql).is_err();
+        let is_lost = |made: &mut Named| !facts.accepts_any_bytes && check(&made.sql).is_err();
         for made in plan.before.extract_if(.., is_lost) {
             let needs =
                 |table: &&TablePlan| needed(&catalog, std::slice::from_ref(table), false).contains(&made);
@@ -110,14 +110,13 @@ pub fn plan(
             }
             plan.issues.push(not_utf8(IssueKind::View, &made));
         }
-        let is_made = |after: &&Named| plan.before.iter().any(|made| made.name == after.name);
+        let is_made = |(_, after): &&(_, Named)| plan.before.iter().any(|made| made.name == after.name);
         plan.after = catalog.after.iter().filter(is_made).cloned().collect();
         let is_native = |name: &str| tables.iter().any(|table| table.name == name && table.native.is_some());
-        plan.after
-            .extend(comments.into_iter().filter(|made| is_native(&made.name) || all && made.name.is_empty()));
-        // Comments: what else has such a name was refused.
-        let comments = plan.after.extract_if(.., is_lost);
-        plan.issues.extend(comments.map(|made| not_utf8(IssueKind::Comment, &made)));
+        let has_object = |(_, made): &(_, Named)| is_native(&made.name) || all && made.name.is_empty();
+        plan.after.extend(comments.into_iter().filter(has_object));
+        let lost = plan.after.extract_if(.., |(_, made)| is_lost(made));
+        plan.issues.extend(lost.map(|(kind, made)| not_utf8(kind, &made)));
         plan.execute_bytes();
     }
     leftovers::list(&mut plan, target, &catalog, &tables, wanted, facts.same_server);
@@ -138,7 +137,7 @@ fn check_table(to: &Engine, facts: &TargetFacts, wanted: &Wanted, table: &Table,
     let texts = native.flat_map(|native| {
         native.later.iter().chain(&native.foreign).map(|made| &made.sql).chain([&native.create])
     });
-    let texts = texts.filter(|_| !facts.takes_bytes);
+    let texts = texts.filter(|_| !facts.accepts_any_bytes);
     let mut texts = table.columns.iter().map(|column| &column.name).chain([&table.name]).chain(texts);
     texts.try_for_each(|text| check(text)).map_err(|error| error.context(format!("table {}", table.name)))?;
     let is_own = [MARKER, state::NAME].iter().any(|own| own.eq_ignore_ascii_case(name));
@@ -164,13 +163,13 @@ fn check_table(to: &Engine, facts: &TargetFacts, wanted: &Wanted, table: &Table,
 
 /// Refuses to take rows elsewhere that the target refuses, of a table that keeps the rows of an insert that fails. A table that the
 /// source's server writes has the source's engine.
-fn refuse_loose(source: &mut Side, facts: &TargetFacts, wanted: &Wanted, tables: &[Table]) -> Result<()> {
+fn refuse_reject(source: &mut Side, facts: &TargetFacts, wanted: &Wanted, tables: &[Table]) -> Result<()> {
     let into = wanted.parts == Parts::Data;
-    let loose =
-        if into { facts.loose.clone() } else { source.engine.dialect.without_transactions(source)? };
+    let there = &facts.without_transactions;
+    let without = if into { there.clone() } else { source.engine.dialect.without_transactions(source)? };
     let names = tables.iter().filter(|table| into || facts.same_server && table.native.is_some());
     let mut names = names.map(|table| wanted.renamed(&table.name));
-    let found = names.find(|name| loose.iter().any(|loose| loose.eq_ignore_ascii_case(name)));
+    let found = names.find(|name| without.iter().any(|known| known.eq_ignore_ascii_case(name)));
     found.map_or(Ok(()), |name| {
         let what = format!("--reject: table {name} has no transactions on the target");
         Err(Error::unsupported(what).hint("copy without --reject, or give it an engine that has them"))
@@ -185,7 +184,7 @@ fn not_utf8(kind: IssueKind, made: &Named) -> Issue {
 
 /// Adds what the source has besides tables. Returns the statements that another server of the same kind gets, by the name of
 /// their table.
-fn besides(source: &mut Side, catalog: &mut Catalog, facts: &TargetFacts) -> Result<Vec<Named>> {
+fn besides(source: &mut Side, catalog: &mut Catalog, facts: &TargetFacts) -> Result<Vec<(IssueKind, Named)>> {
     let mut made = Vec::new();
     for others in others(source.engine) {
         for row in source.catalogue(&others.sql)? {
@@ -196,9 +195,10 @@ fn besides(source: &mut Side, catalog: &mut Catalog, facts: &TargetFacts) -> Res
                 && let Text::Remark { own: sql, .. } | Text::Statement(sql) = &own
                 && !sql.is_empty()
             {
-                is_carried = facts.takes_bytes || check(sql).is_ok();
+                is_carried = facts.accepts_any_bytes || check(sql).is_ok();
                 let name = table.unwrap_or_default().to_owned();
-                made.extend((facts.same_server && is_carried).then(|| Named { name, sql: sql.clone() }));
+                let named = || (others.kind, Named { name, sql: sql.clone() });
+                made.extend((facts.same_server && is_carried).then(named));
             }
             let left = catalog.leave_text(others.kind, table, text(&row, 1), own);
             left.carried = is_carried;

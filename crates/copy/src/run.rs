@@ -1,6 +1,6 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Named};
 use crate::engines::queries::settings;
 use crate::event::{Event, TableDone};
 use crate::foreign;
@@ -11,6 +11,7 @@ use crate::planner::plan;
 use crate::pool::{Halt, Pool};
 use crate::refused::{is_another, refusals, refuse_existing};
 use crate::reject::Rejects;
+use crate::script::executed;
 use crate::sql::{Side, in_transaction, only_refused};
 use crate::state::{self, State, Whole};
 use crate::verify::Of;
@@ -97,17 +98,17 @@ impl<'a> Copy<'a> {
             into_keys.iter().try_for_each(|statement| target.run(statement))
         })?;
         self.refuse_itself()?;
-        let mut loose = engine.dialect.without_transactions(&mut self.source)?;
-        loose.retain(|name| wanted.is_chosen(name));
-        let open = self.open.filter(|_| !loose.is_empty());
+        let mut without = engine.dialect.without_transactions(&mut self.source)?;
+        without.retain(|name| wanted.is_chosen(name));
+        let open = self.open.filter(|_| !without.is_empty());
         let mut holder = open.map(|open| open(Of::Source)).transpose()?;
         let mut unheld: Vec<(String, String)> = Vec::new();
         let mut hold = || {
             match &mut holder {
-                None => unheld.extend(loose.drain(..).map(|name| (name, "it is not locked".to_owned()))),
+                None => unheld.extend(without.drain(..).map(|name| (name, "it is not locked".to_owned()))),
                 Some(holder) => {
                     prepare(holder, engine.reading)?;
-                    unheld = engine.dialect.hold(holder, &loose)?;
+                    unheld = engine.dialect.hold(holder, &without)?;
                 }
             }
             Ok(())
@@ -125,7 +126,7 @@ impl<'a> Copy<'a> {
             let own = engine.dialect.facts(&mut self.source)?;
             facts.same_server = own.edition == facts.edition;
             if own.encoding == facts.encoding {
-                facts.takes_bytes = facts.encoding == "SQL_ASCII";
+                facts.accepts_any_bytes = facts.encoding == "SQL_ASCII";
                 facts.encoding.clear();
             }
         }
@@ -231,7 +232,7 @@ impl<'a> Copy<'a> {
                 return self.end(namespace, &mut whole, finished, &[]).and(Err(error));
             }
         }
-        self.needed(plan, &there.before, resumed || restart)?;
+        self.needed(plan, &there, resumed || restart)?;
         if plan.parts != Parts::Data {
             let new = plan.tables.iter().zip(&begun).filter(|(_, begun)| begun.is_none());
             refuse_existing(&self.target, &there.names, new.clone().map(|(table, _)| &table.to))?;
@@ -261,8 +262,11 @@ impl<'a> Copy<'a> {
         if let Some(error) = refusals(Some(plan.parts), &refused) {
             return Err(error);
         }
-        plan.after.iter().try_for_each(|named| self.target.run(&named.sql))?;
-        self.target.engine.written.iter().try_for_each(|statement| self.target.run(statement))?;
+        // A shared type has had some of them since an earlier copy, or an earlier process of this one.
+        let exists = |made: &Named| there.after.iter().any(|(_, known)| executed(&known.sql) == made.sql);
+        let mut after = plan.after.iter().map(|(_, made)| made).filter(|made| !exists(made));
+        after.try_for_each(|made| self.target.run(&made.sql))?;
+        self.target.engine.before_last_commit.iter().try_for_each(|sql| self.target.run(sql))?;
         events(Event::Done(&done));
         let kept = whole.kept;
         self.end(namespace, &mut whole, kept, &made)?;

@@ -1,14 +1,14 @@
 //! Faults in the copy's own reader, one for each type: each must be found by verification, which reads in another way. A
 //! check that read as the copy does would see the same wrong values on both sides.
 
-use crate::common::{PAGE, Place, driver, side};
+use crate::common::{PAGE, Place, copy_as, driver, side, wanted_all};
 use kurabe_copy::issue::Accepted;
 use kurabe_copy::plan::{Plan, Resume, TablePlan};
 use kurabe_copy::pool::Halt;
 use kurabe_copy::run::{Copy, How};
 use kurabe_copy::state::{OfTable, Phase};
 use kurabe_copy::verify::{Of, verify};
-use kurabe_copy::wanted::Wanted;
+use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::driver::Namespace;
 use kurabe_core::{ErrorKind, Result};
 use std::cell::RefCell;
@@ -176,9 +176,9 @@ fn sweep(engine: &str, from: &Place, to: &Place, faults: &[Fault]) -> Vec<String
     // Settings of the session change what the copy reads, and not what verification reads in the same session.
     let none = ("", "");
     let of_engine = SETTINGS.iter().filter(|(of, ..)| engine.starts_with(of)).map(|of| (of.1, of.2));
-    // A server of the same kind gets values in binary, whatever the settings are.
-    let in_binary = to.url().starts_with("postgres");
-    for (setting, declared) in of_engine.filter(|_| !in_binary).chain([none]) {
+    // A server of the same kind reads an instant right with the offset that the source's time zone gives it.
+    let is_postgres = to.url().starts_with("postgres");
+    for (setting, declared) in of_engine.filter(|_| !is_postgres).chain([none]) {
         with_plan(from, to, &|copy, plan, namespace| {
             if setting.is_empty() {
                 let done = run(copy, plan, namespace, &|_| {});
@@ -234,6 +234,22 @@ fn rows_are_compared_while_others_are_written() {
         // All but the last row were proven before the end, in the order of their keys.
         assert_eq!(done[0].proven, Some((120_000, 119_999)), "{engine}");
     }
+}
+
+/// The target changes a value of a row that came in binary.
+#[test]
+fn value_that_a_trigger_changes_is_found() {
+    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
+    let table = "CREATE TABLE t (id int PRIMARY KEY, v int);";
+    from.ask(&format!("{table} INSERT INTO t SELECT n, n FROM generate_series(1, 120) n"));
+    to.ask(&format!(
+        "{table} CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.v = 0; RETURN NEW; END'; \
+         CREATE TRIGGER f BEFORE INSERT ON t FOR EACH ROW WHEN (NEW.id = 70) EXECUTE FUNCTION f(); \
+         ALTER TABLE t ENABLE ALWAYS TRIGGER f"
+    ));
+    let error = copy_as(&from, &to, &Wanted { parts: Parts::Data, ..wanted_all(PAGE) }).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Mismatch, "{error}");
+    assert!(error.to_string().contains("row 70, column v"), "{error}");
 }
 
 #[test]

@@ -451,7 +451,7 @@ fn refused_row_of_table_without_transactions_is_not_searched_for() {
             assert_eq!(to.ask("SHOW TABLES; SELECT COUNT(*) FROM m"), "m\n0", "{engine}");
         };
         refused(&from, &wanted);
-        // One that the source's server writes.
+        // A table made by the source server's text.
         if let Some(own) = Place::new(engine) {
             own.ask("CREATE TABLE m (id bigint, x bigint) ENGINE=MyISAM");
             refused(&own, &all());

@@ -1,6 +1,10 @@
 //! Tables between servers of one kind keep what the server itself writes of them.
 
-use crate::common::{Place, copy, lists, planned};
+use crate::common::{PAGE, Place, assert_lists, copy, copy_all, copy_as, lists, planned, side, wanted_all};
+use kurabe_copy::run::Copy;
+use kurabe_copy::wanted::Wanted;
+use kurabe_core::ErrorKind;
+use std::sync::atomic::AtomicBool;
 
 /// Copies between servers of one kind, with nothing accepted but what is named.
 fn same(engine: &str, sql: &str, accept: &str) -> Option<(Place, Place)> {
@@ -124,7 +128,7 @@ fn postgres_tables_keep_the_servers_own_text() {
     }
 }
 
-/// What stands in the catalogue beside a type, a table or an index.
+/// Properties of types, tables and indexes that no definition shows.
 #[test]
 fn properties_of_postgres_that_no_definition_has_are_kept() {
     let sql = "CREATE DOMAIN d AS int CHECK (value > 0); CREATE UNLOGGED SEQUENCE q; \
@@ -145,4 +149,84 @@ fn properties_of_postgres_that_no_definition_has_are_kept() {
         let there = from.ask(sql);
         assert!(!there.is_empty() && to.ask(sql) == there, "{sql}: {there}");
     }
+    from.ask("CREATE TABLE u (id int PRIMARY KEY, v d); INSERT INTO u VALUES (1, 5)");
+    let second = Wanted { tables: vec!["u".to_owned()], ..wanted_all(PAGE) };
+    copy_as(&from, &to, &second).unwrap();
+    assert_eq!(to.ask("SELECT * FROM u"), "1|5", "the domain is there with its constraints");
+    // Others lose these properties, and the plan says under which word.
+    let lost = planned(&from, &Place::sqlite()).unwrap();
+    assert_lists(
+        &lost,
+        &[("constraint", "d nv NOT VALID"), ("table-option", "q UNLOGGED"), ("comment", "nv DOMAIN")],
+    );
+}
+
+#[test]
+fn domain_of_others_gets_no_constraint() {
+    let domain = "CREATE DOMAIN d AS int CHECK (value > 0);";
+    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
+    from.ask(&format!(
+        "{domain} ALTER DOMAIN d ADD CONSTRAINT nv CHECK (value < 9) NOT VALID; CREATE TABLE t (id int PRIMARY KEY, v d)"
+    ));
+    to.ask(domain);
+    let error = copy_all(&from, &to).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotOurs, "{error}");
+    assert_eq!(to.ask("SELECT conname FROM pg_constraint WHERE contypid = 'd'::regtype"), "d_check");
+}
+
+#[test]
+fn statement_after_the_rows_that_the_target_refuses_is_refused_before_them() {
+    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
+    from.ask("CREATE UNLOGGED TABLE t (id serial PRIMARY KEY); INSERT INTO t DEFAULT VALUES");
+    let stop = AtomicBool::new(false);
+    let mut copy = Copy::new(side(&from.url()), side(&to.url()), &stop);
+    let mut plan = copy.plan(&wanted_all(PAGE), &mut []).unwrap();
+    assert!(copy.try_out(&plan).unwrap().is_empty());
+    // An older server refuses a word of the statement.
+    let unlogged = plan.after.iter_mut().find(|(_, made)| made.sql.ends_with("SET UNLOGGED")).unwrap();
+    unlogged.1.sql.push_str("_");
+    let refused = copy.try_out(&plan).unwrap();
+    assert_eq!(refused.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["t_id_seq"]);
+    assert_eq!(to.ask("SELECT to_regclass('t') IS NULL AND to_regclass('t_id_seq') IS NULL"), "t");
+}
+
+#[test]
+fn types_of_one_binary_form_are_known_by_identity() {
+    let sql = "CREATE TYPE region AS ENUM ('a'); CREATE DOMAIN span AS interval; CREATE DOMAIN whole AS int; \
+        CREATE TABLE t (id int PRIMARY KEY, yes1 region, yes2 int[], yes3 whole, yes4 int4range, yes5 name, no1 region[], no2 interval, \
+          no3 interval[], no4 span, no5 regclass, no6 regtype[], no7 xml, no8 information_schema.sql_identifier[])";
+    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
+    from.ask(sql);
+    for column in &planned(&from, &to).unwrap().tables[0].columns {
+        assert_eq!(column.has_binary, !column.name.starts_with("no"), "{}", column.name);
+    }
+}
+
+#[test]
+fn multiranges_of_own_ranges_are_copied() {
+    let sql = "CREATE TYPE f AS RANGE (subtype = float8); CREATE TYPE my_range AS RANGE (subtype = float8); \
+        CREATE TYPE named AS RANGE (subtype = float8, multirange_type_name = many); \
+        CREATE TABLE t (id int PRIMARY KEY, a f_multirange, b my_multirange[], c many); \
+        INSERT INTO t VALUES (1, '{[1,2)}', '{\"{[1,2)}\"}', '{[3,4)}')";
+    let Some((from, to)) = same("postgres", sql, "") else { return };
+    assert_eq!(to.ask("SELECT * FROM t"), from.ask("SELECT * FROM t"));
+    // Versions before 14 do not know the name.
+    let other = Place::new("postgres").unwrap();
+    for made in planned(&from, &other).unwrap().before {
+        assert_eq!(made.sql.contains("MULTIRANGE_TYPE_NAME"), made.name == "named", "{}", made.sql);
+    }
+}
+
+#[test]
+fn session_has_its_own_durability_before_the_last_commit() {
+    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
+    from.ask("CREATE TABLE t (id int PRIMARY KEY)");
+    let stop = AtomicBool::new(false);
+    let mut copy = Copy::new(side(&from.url()), side(&to.url()), &stop);
+    copy.plan(&wanted_all(PAGE), &mut []).unwrap();
+    let shown = |copy: &mut Copy<'_>| copy.target.value("SHOW synchronous_commit").unwrap().unwrap();
+    assert_eq!(shown(&mut copy), "off");
+    let statements = copy.target.engine.before_last_commit;
+    statements.iter().for_each(|sql| copy.target.run(sql).unwrap());
+    assert_eq!(shown(&mut copy), to.ask("SHOW synchronous_commit"));
 }

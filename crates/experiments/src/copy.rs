@@ -233,6 +233,8 @@ impl CopyJob {
         let wanted =
             Wanted { tables: vec![self.source.name.clone()], accepted: Accepted::all(), ..Wanted::default() };
         let mut plan: Plan = context.span(PLAN.name, |_| copy.plan(&wanted, &mut []))?;
+        // Each page is acknowledged as the report's durability says.
+        copy.target.engine.before_last_commit.iter().try_for_each(|sql| copy.target.run(sql))?;
         let made_by_us = sample::made_by_us(copy.target.engine);
         plan.tables.iter_mut().for_each(|table| table.create.push_str(made_by_us));
         let mut seen = 0;

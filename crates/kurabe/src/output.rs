@@ -208,7 +208,7 @@ impl Output {
             let text = without_words(text, words());
             self.event(&serde_json::json!({ "event": kind, "text": printable(&text) }));
         } else if let Some(width) = self.message_width {
-            // Its words are looked for before they are on several lines.
+            // Passwords are removed before the text is wrapped.
             tell(wrapped_list(&without_words(plain, words()), width.max(LEAST)).trim_end());
         } else {
             tell(plain);

@@ -33,7 +33,7 @@ fn block(block: &Block) -> String {
         Block::Terms(terms) => {
             items(&terms.iter().map(|(name, text)| format!("{name}: {text}")).collect::<Vec<_>>())
         }
-        Block::Command(text) => format!("`{}`\n\n", text.replace('`', "'")),
+        Block::Command(text) => format!("`{}`\n\n", text.replace('`', "'").replace(char::is_control, " ")),
         Block::Table(table) => write_table(table),
         Block::Groups(table, headings) => table.groups(headings).iter().map(write_table).collect(),
         Block::Section(heading, blocks) => format!("## {}\n\n{}", escaped(heading), all(blocks)),
@@ -44,7 +44,7 @@ fn block(block: &Block) -> String {
 }
 
 fn details(heading: &str, text: &str) -> String {
-    format!("<details><summary>{}</summary>\n\n{text}</details>\n", escaped(heading))
+    format!("<details><summary>{}</summary>\n\n{text}</details>\n\n", escaped(heading))
 }
 
 fn items<'a>(sentences: impl IntoIterator<Item = &'a String>) -> String {

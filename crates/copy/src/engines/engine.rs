@@ -102,8 +102,8 @@ pub struct Engine {
     pub begin_reading: Option<&'static str>,
     /// Statements more for a session that writes.
     pub writing: &'static [&'static str],
-    /// Statements of such a session before its last commit.
-    pub written: &'static [&'static str],
+    /// Statements of a writing session before its last commit.
+    pub before_last_commit: &'static [&'static str],
     /// Statements more for a session that writes into tables with keys.
     pub writing_into_keys: &'static [&'static str],
     /// Whether only one session can insert rows at a time.
@@ -205,7 +205,7 @@ impl Engine {
             reading: &[],
             begin_reading: None,
             writing: &[],
-            written: &[],
+            before_last_commit: &[],
             writing_into_keys: &[],
             has_one_writer: false,
             default_fraction: 6,

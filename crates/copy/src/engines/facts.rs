@@ -86,9 +86,9 @@ pub struct TargetFacts {
     /// Whether the source's server is of the same engine and edition.
     pub same_server: bool,
     /// The tables that exist without transactions.
-    pub loose: Vec<String>,
+    pub without_transactions: Vec<String>,
     /// Whether source and target are databases of PostgreSQL without an encoding, which take all bytes.
-    pub takes_bytes: bool,
+    pub accepts_any_bytes: bool,
     /// The setting by which it refuses tables without a primary key, if it does.
     pub requires_keys: Option<&'static str>,
 }

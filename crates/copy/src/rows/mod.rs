@@ -42,11 +42,11 @@ pub fn stream<T>(
 /// The error of a page that the target refused, with the name of the first row that it refuses. Only a server's error is about a
 /// row that has no name yet. A table without transactions keeps the rows of each attempt.
 pub fn with_row(side: &mut Side, table: &TablePlan, page: &Page, error: Error) -> Error {
-    let is_loose = |side: &mut Side| {
-        let loose = side.engine.dialect.without_transactions(side)?;
-        Ok::<_, Error>(loose.iter().any(|name| table.to.eq_ignore_ascii_case(name)))
+    let has_transactions = |side: &mut Side| {
+        let without = side.engine.dialect.without_transactions(side)?;
+        Ok::<_, Error>(!without.iter().any(|name| table.to.eq_ignore_ascii_case(name)))
     };
-    if error.kind() != ErrorKind::Server || is_loose(side).unwrap_or(true) {
+    if error.kind() != ErrorKind::Server || !has_transactions(side).unwrap_or(false) {
         return error;
     }
     match refused_rows(side, table, page, 1).unwrap_or_default().pop() {

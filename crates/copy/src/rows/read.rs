@@ -51,7 +51,8 @@ impl<'a> Reader<'a> {
         bounds: Range,
         digests: bool,
     ) -> Result<Self> {
-        let pass = engine.pass_through.filter(|_| after.is_none() && !digests && passes(engine, table));
+        let pass =
+            engine.pass_through.filter(|_| after.is_none() && !digests && passes_in_binary(engine, table));
         let read = |column: &ColumnPlan| {
             if pass.is_some() { quoted(engine, &column.name) } else { column.read.clone() }
         };
@@ -141,7 +142,7 @@ impl<'a> Reader<'a> {
                 let page = Self::passed_through(reply);
                 return match page.rows() {
                     0 => Ok(()),
-                    _ => each(Read { last: self.last_passed(&page)?, page, digests: Vec::new() }),
+                    _ => each(Read { last: self.key_of_last_tuple(&page)?, page, digests: Vec::new() }),
                 };
             }
             let mut page = Page::new(self.readings.len());
@@ -184,7 +185,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The key of the last tuple.
-    fn last_passed(&self, page: &Page) -> Result<Option<Page>> {
+    fn key_of_last_tuple(&self, page: &Page) -> Result<Option<Page>> {
         let mut key = Page::new(self.key.len());
         for at in &self.key {
             let Cell::Int(field) = page.cell(page.rows() - 1, *at) else {
@@ -201,7 +202,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Whether all values go to the target as they are, and a tuple shows how far the copy is. Generated columns are not loaded.
-fn passes(engine: &Engine, table: &TablePlan) -> bool {
+fn passes_in_binary(engine: &Engine, table: &TablePlan) -> bool {
     let is_as_it_is = |column: &ColumnPlan| {
         let own = engine.dialect.read(&column.kind, &quoted(engine, &column.name));
         column.has_binary && column.written && column.mend.is_empty() && column.read == own

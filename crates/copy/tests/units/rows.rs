@@ -20,7 +20,7 @@ fn loaded_text_has_escapes_where_the_format_needs_them() {
     assert_eq!(push_text(&mut Vec::new(), Value::Time(1)).unwrap_err().kind(), ErrorKind::Internal);
 }
 
-/// By these fields a copy that was stopped goes on.
+/// A stopped copy continues after these fields.
 #[test]
 fn keys_of_rows_that_pass_through_are_read_where_they_stand() {
     let page = |row: &[u8]| {

@@ -62,7 +62,7 @@ fn blocks(compared: &Compared) -> Vec<Block> {
     notices(compared.sentences(Section::Publishing))
         .into_iter()
         .chain(filled(Block::Conclusion, conclusion))
-        .chain(filled(Block::Items, compared.sentences(Section::Warning)))
+        .chain(filled(Block::Facts, compared.sentences(Section::Warning)))
         .chain(tables(compared).into_iter().map(Block::Table))
         .collect()
 }
@@ -172,7 +172,7 @@ pub fn pull_request(compared: &Compared) -> String {
         .chain(filled(Block::Conclusion, verdict))
         .chain((!rows.is_empty()).then_some(table))
         .chain(left_out)
-        .chain(filled(Block::Items, compared.sentences(Section::Warning)))
+        .chain(filled(Block::Facts, compared.sentences(Section::Warning)))
         .chain(others)
         .collect();
     let (first, second) = (escaped(&compared.first), escaped(&compared.second));
@@ -424,7 +424,7 @@ pub fn page(compared: &Compared) -> String {
             Block::Table(gate_table(&rows, &compared.labels, language)),
             Block::Details(Message::InDetail.text(language).to_owned(), tables),
         ]);
-        blocks.extend(filled(Block::Items, compared.sentences(Section::Warning)));
+        blocks.extend(filled(Block::Facts, compared.sentences(Section::Warning)));
         html::write(&blocks, language)
     } else {
         fragment(compared)

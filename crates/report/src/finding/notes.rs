@@ -192,7 +192,7 @@ fn before(context: &Context<'_>) -> Vec<Note> {
     preflight.chain(notes).collect()
 }
 
-/// What trials have that run alone, where that is another rate than in slices.
+/// The rates of trials that run alone, if they differ from the rates in slices.
 fn alone(context: &Context<'_>) -> Option<Note> {
     let of = |cell: &CellResult| Some(cell.alone_per_second? / cell.ops_per_second?.value);
     let times: Vec<f64> = context.cells.iter().filter(|cell| cell.is_reported()).filter_map(of).collect();

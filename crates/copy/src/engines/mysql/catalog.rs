@@ -321,8 +321,7 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 
 fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let mariadb = is_mariadb(side)?;
-    let sql = query("mysql", "columns");
-    for row in side.rows(sql)? {
+    for row in side.rows(query("mysql", "columns"))? {
         // How the server stores it is no part of the type.
         let declared = text(&row, 2).split(" /*").next().unwrap_or_default();
         let extra = text(&row, 5).to_ascii_lowercase();
@@ -373,8 +372,8 @@ pub(super) fn is_mariadb(side: &mut Side) -> Result<bool> {
 
 fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     // MariaDB has no indexes on expressions, and no such column.
-    let sql = query("mysql", "indexes");
-    let expression = if side.number(sql)? > 0 { "expression" } else { "CAST(NULL AS CHAR)" };
+    let expression =
+        if side.number(query("mysql", "indexes"))? > 0 { "expression" } else { "CAST(NULL AS CHAR)" };
     let rows = side.rows(&query("mysql", "index_columns").replace("{expression}", expression))?;
     for rows in by_object(&rows) {
         let [table, name] = [0, 1].map(|at| text(&rows[0], at));
@@ -399,13 +398,11 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 
 /// Check constraints. MariaDB's JSON is a long text with the constraint that it is JSON.
 fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = query("mysql", "checks");
+    let mut sql = query("mysql", "checks").to_owned();
     // MariaDB names a column's constraint as the column: the table is needed too.
-    let sql = if is_mariadb(side)? {
-        sql.replace(" AND t.constraint_type", " AND t.table_name = c.table_name AND t.constraint_type")
-    } else {
-        sql.to_owned()
-    };
+    if is_mariadb(side)? {
+        sql = sql.replace(" AND t.constraint_type", " AND t.table_name = c.table_name AND t.constraint_type");
+    }
     let rows = match side.rows(&sql) {
         Ok(rows) => rows,
         // Versions without check constraints.

@@ -313,7 +313,7 @@ impl Dialect for Mysql {
             folds_tables,
             folds_columns,
             edition,
-            loose: self.without_transactions(side)?,
+            without_transactions: self.without_transactions(side)?,
             requires_keys,
             ..TargetFacts::default()
         })

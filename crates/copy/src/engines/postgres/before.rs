@@ -9,16 +9,14 @@ use std::collections::BTreeMap;
 
 /// Extensions that columns, indexes and defaults need; enumerations, domains and composite types, each after those that were made before it.
 pub(super) fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = query("postgresql", "extensions");
-    for row in side.catalogue(sql)? {
+    for row in side.catalogue(query("postgresql", "extensions"))? {
         catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
     }
     // One in a schema that is not searched has its name before the type's: the target may have the extension elsewhere.
-    catalog.extension_types = texts(&side.catalogue(query("postgresql", "extension_types"))?, 0);
+    catalog.accompanying_types = texts(&side.catalogue(query("postgresql", "accompanying_types"))?, 0);
     let collate =
         |own: &str, of: &str| query("postgresql", "collate_of").replace("{own}", own).replace("{of}", of);
-    let sql = query("postgresql", "own_types");
-    let sql = sql
+    let sql = query("postgresql", "own_types")
         .replace("COLLATE_OF(t.typcollation, t.typbasetype)", &collate("t.typcollation", "t.typbasetype"))
         .replace("COLLATE_OF(a.attcollation, a.atttypid)", &collate("a.attcollation", "a.atttypid"));
     for row in side.catalogue(&sql)? {
@@ -45,8 +43,7 @@ pub(super) const UNREADABLE: &str =
 
 /// Sequences that are no part of an identity column: made before the tables, and set after the rows.
 pub(super) fn sequences(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Result<()> {
-    let sql = query("postgresql", "sequences");
-    for row in side.catalogue(sql)? {
+    for row in side.catalogue(query("postgresql", "sequences"))? {
         let name = text(&row, 0).to_owned();
         let left = catalog.leftovers.iter_mut().find(|left| left.table.is_none() && left.name == name);
         if let Some(left) = left {
@@ -55,7 +52,7 @@ pub(super) fn sequences(side: &mut Side, catalog: &mut Catalog, positions: &Posi
         catalog.before.push(Named { name: name.clone(), sql: text(&row, 1).to_owned() });
         if let Some((last, is_called)) = positions.get(text(&row, 3)) {
             let sql = format!("SELECT pg_catalog.setval({}, {last}, {is_called})", text(&row, 2));
-            catalog.after.push(Named { name, sql });
+            catalog.after.push((IssueKind::Identity, Named { name, sql }));
         } else if text(&row, 4) != "true" {
             catalog.leave(IssueKind::Identity, None, &name, UNREADABLE);
         }

@@ -40,8 +40,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
 /// How the database compares text by default.
 pub(super) fn of_database(side: &mut Side) -> Result<Collation> {
     // A database may compare by ICU, whatever its locale of libc is.
-    let sql = query("postgresql", "of_database");
-    let row = side.catalogue(sql)?.into_iter().next().unwrap_or_default();
+    let row = side.catalogue(query("postgresql", "of_database"))?.into_iter().next().unwrap_or_default();
     let (provider, locale) = (text(&row, 0), text(&row, 1));
     Ok(match (provider, locale) {
         ("i", _) => Collation::Named(format!("{} of ICU", text(&row, 2))),
@@ -54,8 +53,7 @@ pub(super) fn of_database(side: &mut Side) -> Result<Collation> {
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     // Identity and serial columns own their sequences.
-    let sql = query("postgresql", "tables");
-    for row in side.catalogue(sql)? {
+    for row in side.catalogue(query("postgresql", "tables"))? {
         let (name, kind) = (text(&row, 0), text(&row, 1));
         catalog.names.push(name.to_owned());
         let what = match kind {
@@ -77,8 +75,7 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 
 fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Result<()> {
     let database = of_database(side)?;
-    let sql = query("postgresql", "columns");
-    for row in side.catalogue(sql)? {
+    for row in side.catalogue(query("postgresql", "columns"))? {
         let (table, default) = (text(&row, 0), text(&row, 4));
         let generated = !text(&row, 6).is_empty();
         let sequence = text(&row, 13);
@@ -157,8 +154,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
 
 /// Lists what is made by no statement of the copy: partitions with what belongs to them alone, inheritance, policies.
 fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = query("postgresql", "properties");
-    for row in side.catalogue(sql)? {
+    for row in side.catalogue(query("postgresql", "properties"))? {
         let kind = match text(&row, 3) {
             "f" => IssueKind::ForeignKey,
             "c" => IssueKind::Check,
@@ -198,8 +194,7 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 
 fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     catalog.add_foreign_keys(&side.catalogue(query("postgresql", "foreign_keys"))?);
-    let sql = query("postgresql", "checks");
-    for row in side.catalogue(sql)? {
+    for row in side.catalogue(query("postgresql", "checks"))? {
         let (table, name, check) = (text(&row, 0), text(&row, 1), text(&row, 2));
         let left = catalog.leave_to_others(IssueKind::Check, table, name, check);
         left.with_statement(format!(

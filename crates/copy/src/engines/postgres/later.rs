@@ -11,26 +11,29 @@ pub(super) fn read(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let of_copy = "c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition";
     for row in side.catalogue(&query("postgresql", "later").replace("of_copy", of_copy))? {
         let (table, name, sql) = (text(&row, 0), text(&row, 1), text(&row, 2));
-        let is_comment = text(&row, 3) == "comment";
-        let kind = if is_comment { IssueKind::Comment } else { IssueKind::TableOption };
         let of = if name.is_empty() { table } else { name };
-        catalog.leave_to_others(kind, table, of, sql).with_statement(sql).internal = text(&row, 3).is_empty();
+        catalog.leave_to_others(kind(text(&row, 3)), table, of, sql).with_statement(sql).internal =
+            text(&row, 3).is_empty();
         let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
         let made = Named { name: name.to_owned(), sql: sql.to_owned() };
         if text(&row, 4) == "f" { native.foreign.push(made) } else { native.later.push(made) }
     }
-    for row in side.catalogue(query("postgresql", "later_comments"))? {
-        let (name, sql) = (text(&row, 0).to_owned(), text(&row, 1).to_owned());
-        catalog.leave(IssueKind::Comment, None, &name, &sql).with_statement(&sql).carried = true;
-        catalog.after.push(Named { name, sql });
+    for row in side.catalogue(query("postgresql", "later_of_types"))? {
+        let (name, sql, kind) = (text(&row, 0).to_owned(), text(&row, 1).to_owned(), kind(text(&row, 2)));
+        catalog.leave(kind, None, &name, &sql).with_statement(&sql).carried = true;
+        catalog.after.push((kind, Named { name, sql }));
     }
     Ok(())
 }
 
+/// What another engine does not get, by the word of a query.
+fn kind(word: &str) -> IssueKind {
+    IssueKind::ALL.iter().copied().find(|kind| kind.name() == word).unwrap_or(IssueKind::TableOption)
+}
+
 /// Which tables, types and domains need which types, sequences and extensions.
 pub(super) fn needs(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = query("postgresql", "needs");
-    for row in side.catalogue(sql)? {
+    for row in side.catalogue(query("postgresql", "needs"))? {
         for at in 1..3 {
             let needed = row.get(at).cloned().flatten();
             catalog.needs.extend(needed.map(|needed| (text(&row, 0).to_owned(), needed)));

@@ -29,7 +29,7 @@ pub(super) static POSTGRES: Engine = Engine {
     ],
     // A server that is killed keeps the pages up to one of them. The last commit waits for the disk, with all before it.
     writing: &["SET synchronous_commit = off"],
-    written: &["RESET synchronous_commit"],
+    before_last_commit: &["RESET synchronous_commit"],
     // Also for columns whose numbers are always the server's.
     overriding: " OVERRIDING SYSTEM VALUE",
     bytes_as_hex: true,

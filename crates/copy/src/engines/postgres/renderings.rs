@@ -32,8 +32,7 @@ pub(super) fn rendered(row: &Row) -> String {
 
 /// The text of each table, and of what is made after its rows.
 pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = query("postgresql", "options");
-    for row in side.catalogue(sql)? {
+    for row in side.catalogue(query("postgresql", "options"))? {
         let (name, options) = (text(&row, 0), text(&row, 2));
         let unlogged = if text(&row, 1) == "true" { "UNLOGGED " } else { "" };
         let with = if options.is_empty() { String::new() } else { format!(" WITH ({options})") };
@@ -51,8 +50,7 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let native = table.native.get_or_insert_default();
         native.create = format!("CREATE {unlogged}TABLE {} ({}){with}", side.quoted(name), native.create);
     }
-    let sql = query("postgresql", "constraint_texts");
-    for row in side.catalogue(sql)? {
+    for row in side.catalogue(query("postgresql", "constraint_texts"))? {
         let (table, name, kind, definition) = (text(&row, 0), text(&row, 1), text(&row, 2), text(&row, 3));
         // Of these, another engine gets the columns and the actions.
         let is_plain = match kind {
@@ -75,8 +73,7 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let made = Named { name: name.to_owned(), sql };
         if kind == "f" { native.foreign.push(made) } else { native.later.push(made) }
     }
-    let sql = query("postgresql", "index_texts");
-    for row in side.catalogue(sql)? {
+    for row in side.catalogue(query("postgresql", "index_texts"))? {
         let (table, name, definition) = (text(&row, 0), text(&row, 1), text(&row, 2));
         // Those of other kinds are listed as such.
         if text(&row, 3) == "true" && text(&row, 4) == "true" {

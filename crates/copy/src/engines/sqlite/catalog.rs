@@ -18,8 +18,7 @@ use kurabe_protocol::sql::tokens;
 pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     let mut catalog = Catalog::default();
     // The tables in which a virtual table keeps its content are a part of it.
-    let sql = query("sqlite", "read");
-    for row in side.rows(sql)? {
+    for row in side.rows(query("sqlite", "read"))? {
         let (name, table, sql) = (text(&row, 0), text(&row, 2), text(&row, 3));
         catalog.names.push(name.to_owned());
         match text(&row, 1) {
@@ -213,8 +212,7 @@ fn words(sql: &str) -> Vec<String> {
 }
 
 fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) -> Result<()> {
-    let list = query("sqlite", "indexes").replace("{of}", of);
-    for row in side.rows(&list)? {
+    for row in side.rows(&query("sqlite", "indexes").replace("{of}", of))? {
         let (name, origin, sql) = (text(&row, 0), text(&row, 2), text(&row, 4));
         if origin == "pk" {
             continue;

@@ -28,7 +28,7 @@ pub(super) static SQLITE: Engine = Engine {
     writing: &["PRAGMA foreign_keys = OFF"],
     has_one_writer: true,
     is_loose: true,
-    read_key: Some(with_storage_class),
+    read_key: Some(|column| expression("sqlite", "with_storage_class", column)),
     octets: |column| format!("length(CAST({column} AS BLOB))"),
     characters: |column| format!("length({column})"),
     insert_limits: (250, 30_000),
@@ -115,7 +115,10 @@ impl Dialect for Sqlite {
     }
 
     fn read(&self, kind: &Kind, column: &str) -> String {
-        if kind.class == Class::Native { with_storage_class(column) } else { column.to_owned() }
+        match kind.class {
+            Class::Native => expression("sqlite", "with_storage_class", column),
+            _ => column.to_owned(),
+        }
     }
 
     /// The storage class, and the bytes of the value, which may be no UTF-8. No function writes every real number exactly.
@@ -247,12 +250,6 @@ impl Dialect for Sqlite {
         let only = table.primary == [column.name.clone()];
         only.then_some(Identity { type_name: Some("INTEGER"), ..Identity::default() })
     }
-}
-
-/// The expression of a value with its storage class: text after a `t`, bytes as hexadecimal digits after an `x`. Numbers are
-/// as they are.
-fn with_storage_class(column: &str) -> String {
-    expression("sqlite", "with_storage_class", column)
 }
 
 /// Whether a field that was read with its storage class is a text of other bytes than UTF-8.

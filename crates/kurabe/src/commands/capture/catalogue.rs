@@ -22,7 +22,7 @@ const POSTGRES: &str = "SET LOCAL search_path TO pg_catalog; SET LOCAL statement
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
     WHERE c.relkind IN ('r', 'p', 'f', 'v') AND c.relpersistence <> 't' GROUP BY n.nspname, c.relname";
 
-/// What was read.
+/// A part of the answer.
 enum Piece {
     Settings(Vec<(String, String)>),
     /// A name of the database, and a table with its schema and columns.
