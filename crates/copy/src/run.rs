@@ -170,7 +170,6 @@ impl<'a> Copy<'a> {
         how: How<'_>,
         events: &mut dyn FnMut(Event<'_>),
     ) -> Result<Vec<TableDone>> {
-        let restart = how.restart;
         let mut whole = Whole {
             fingerprint: self.fingerprint(plan),
             source: self.source.name.clone(),
@@ -190,7 +189,7 @@ impl<'a> Copy<'a> {
         } else {
             whole.tables.clone()
         };
-        if restart && exists && !finished {
+        if how.restart && exists && !finished {
             self.discard(namespace, &record.take().unwrap_or_default(), &whole, &there)?;
             exists = false;
             there = self.target.engine.dialect.catalog(&mut self.target)?;
@@ -232,7 +231,7 @@ impl<'a> Copy<'a> {
                 return self.end(namespace, &mut whole, finished, &[]).and(Err(error));
             }
         }
-        self.needed(plan, &there, resumed || restart)?;
+        self.needed(plan, &there, resumed || how.restart)?;
         if plan.parts != Parts::Data {
             let new = plan.tables.iter().zip(&begun).filter(|(_, begun)| begun.is_none());
             refuse_existing(&self.target, &there.names, new.clone().map(|(table, _)| &table.to))?;
@@ -264,11 +263,10 @@ impl<'a> Copy<'a> {
         }
         // A shared type has had some of them since an earlier copy, or an earlier process of this one.
         let exists = |made: &Named| there.after.iter().any(|(_, known)| executed(&known.sql) == made.sql);
-        let mut after = plan.after.iter().map(|(_, made)| made).filter(|made| !exists(made));
-        after.try_for_each(|made| self.target.run(&made.sql))?;
+        let mut after = plan.after.iter().filter(|(_, made)| !exists(made));
+        after.try_for_each(|(_, made)| self.target.run(&made.sql))?;
         self.target.engine.before_last_commit.iter().try_for_each(|sql| self.target.run(sql))?;
         events(Event::Done(&done));
-        let kept = whole.kept;
         self.end(namespace, &mut whole, kept, &made)?;
         self.holder = None;
         // Only read.
