@@ -63,7 +63,7 @@ fn statements_are_replayed_under_the_settings_of_the_recorded_server(engine: &st
     // A server whose sessions are not usual.
     let path = record("usual");
     let other = format!(
-        "{up}?init_connect=SET%20sql_select_limit%20%3D%201&completion_type=CHAIN&autocommit=0&sql_mode="
+        "{up}?init_connect=SET%20sql_select_limit%20%3D%201&completion_type=CHAIN&autocommit=0&sql_mode=NO_ENGINE_SUBSTITUTION"
     );
     report(&place, &path, &[&other, "--data", &data]);
     for (number, (settings, rows)) in MYSQL_SETTINGS.iter().enumerate() {
