@@ -44,6 +44,11 @@ impl RunPath {
             );
         }
         if !path.is_file() {
+            // A URL may have a password in any place.
+            if path.to_string_lossy().contains("://") {
+                return Err(Error::new(ErrorKind::NotFound, "a URL names a database, and no run")
+                    .hint("name a run, its directory or its run file; 'kurabe runs ls' lists runs"));
+            }
             return Err(Error::new(ErrorKind::NotFound, format!("no run found at {}", path.display())));
         }
         let folder = match path.parent() {
