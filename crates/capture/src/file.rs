@@ -15,8 +15,8 @@ use std::fs::File;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
-/// The first line.
-const MAGIC: &[u8] = b"kurabe capture 3\n";
+/// The first line. No two versions differ in one bit only, as 3 does from 1 and from 2: a changed bit makes no other version.
+const MAGIC: &[u8] = b"kurabe capture 4\n";
 /// First line of the second version, in which commands and requests of HTTP are texts with values.
 const TEXTS: &[u8] = b"kurabe capture 2\n";
 /// First line of the first version, which has other checksums of rows too, and none of the values that a server made.
@@ -386,6 +386,16 @@ mod tests {
         write(&path, &About::default(), &vec![open; 2 * FEW as usize + 1]).unwrap();
         assert!(std::fs::metadata(&path).unwrap().len() < FEW);
         assert!(read(&path, |_, _| {}).unwrap_err().to_string().contains("more connections"));
+    }
+
+    #[test]
+    fn no_changed_bit_gives_another_version() {
+        let differ = |one: &[u8], other: &[u8]| -> u32 {
+            one.iter().zip(other).map(|(one, other)| (one ^ other).count_ones()).sum()
+        };
+        for [one, other] in [[MAGIC, TEXTS], [MAGIC, OLD], [TEXTS, OLD]] {
+            assert!(differ(one, other) > 1);
+        }
     }
 
     proptest! {
