@@ -36,7 +36,7 @@ const NAME: u32 = 32;
 const WORD: u32 = 33;
 const KEY: u32 = 34;
 
-/// What says in a capture of a protocol without SQL which request it is.
+/// Parts that say which request it is, in a capture of a protocol without SQL.
 fn named<'a>(protocol: &str, template: &'a str) -> Vec<(u32, &'a str)> {
     match (protocol, template.split_once(' ')) {
         ("redis" | "memcached", _) => {

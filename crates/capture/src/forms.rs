@@ -29,9 +29,9 @@ pub(crate) struct Form {
     dialect: Dialect,
     /// The text by which forms are the same.
     pub(crate) key: String,
-    /// What each value is named after: the column that it is compared with or written to.
+    /// Names of the values: the columns that they are compared with or written to.
     pub(crate) columns: Vec<String>,
-    /// What it does, of a call that was translated into a statement.
+    /// Effects of a call that was translated into a statement.
     pub(crate) translated: Option<Plain>,
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn translated<T>(
         let slot = first + at;
         (column.clone(), if *is_added { Expr::Changed('+', slot) } else { Expr::Slot(slot) })
     };
-    // What is inserted has its key as a field.
+    // An inserted document has its key as a field.
     let is_inserted = matches!(verb, Verb::Insert | Verb::Put);
     let given = keys.iter().filter(|_| is_inserted).map(|(column, slot)| (column.clone(), Expr::Slot(*slot)));
     let sets = given.chain(fields.iter().enumerate().map(set)).collect();

@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     began_us: i64,
     values: Values,
     hasher: Hasher,
-    /// What its calls are, with the way in which sessions read SQL.
+    /// The language of its calls, with the way in which sessions read SQL.
     language: Language,
     /// Tables with secrets.
     tables: Tables,

@@ -33,7 +33,7 @@ pub fn of(spec: &RunSpec) -> Result<&'static Experiment> {
 /// # Errors
 /// [`Usage`](kurabe_core::ErrorKind::Usage) with the nearest name, or all names.
 pub fn find(name: &str) -> Result<&'static Experiment> {
-    // It may be a command of another program, with a password.
+    // The text may be a command of another program, with a password.
     if let Some((first, _)) = name.split_once(' ') {
         let is_word = first.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let shown = if is_word { format!("'{first} …'") } else { "a text with spaces".to_owned() };

@@ -27,7 +27,7 @@ pub enum Value {
     Null,
     /// Not kept.
     Dropped,
-    /// Its bytes, or what stands for them.
+    /// The bytes, or what was kept in their place.
     Bytes(Vec<u8>),
 }
 

@@ -124,7 +124,7 @@ pub struct Request<'a> {
     parts: &'a [Parameter],
 }
 
-/// What a request of `CouchDB` is about.
+/// The object of a request of `CouchDB`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place<'a> {
     pub method: &'a str,

@@ -70,7 +70,7 @@ impl TlsStart for DirectStart {
     }
 }
 
-/// What the client sent so far, and all that follows, is no TLS.
+/// The client's bytes so far, and all that follow, are no TLS.
 pub(crate) fn plain(held: Vec<u8>, acts: &mut Vec<Act>) {
     acts.extend([Act::Forward(Way::ToServer, held), Act::Plain]);
 }

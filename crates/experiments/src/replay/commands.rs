@@ -28,7 +28,7 @@ pub(super) struct Sent {
     pub(super) since: Option<u64>,
     /// Whether its answer depends on time, chance or the server, as that of a command does, or of `EXEC` after such a one.
     pub(super) varies: bool,
-    /// What is known of a command of MongoDB.
+    /// Facts about a command of MongoDB.
     pub(super) document: Option<mongodb::Asked>,
 }
 

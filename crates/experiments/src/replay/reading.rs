@@ -143,7 +143,7 @@ impl Reading {
             self.kinds.push(Kind { text, calls: 0, time: 0 });
         }
         let mut known = Template { language: self.language, kind, ..Template::default() };
-        // What any other call does is said by its requests.
+        // Requests say what any other call does.
         if let Some(dialect) = sql {
             let shown = template.replace(GAP, " ? ");
             let judged = Judged::read(&Call::Sql(&shown, dialect), self.language);

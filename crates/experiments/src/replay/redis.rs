@@ -8,7 +8,7 @@ use kurabe_protocol::resp;
 /// Bytes of a word up to which it may be a key.
 const KEY: usize = 512;
 
-/// What may be keys among its words.
+/// Words that may be keys.
 pub(super) fn keys(command: Command<'_>) -> impl Iterator<Item = String> {
     command.words().filter(|key| key.len() <= KEY).map(|key| String::from_utf8_lossy(key).into_owned())
 }

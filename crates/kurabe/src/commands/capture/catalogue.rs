@@ -30,7 +30,7 @@ enum Piece {
     End,
 }
 
-/// What the server answered.
+/// The server's answer.
 #[derive(Default)]
 pub(super) struct Found {
     /// The catalogue, or why it could not be read; `None` if the protocol's servers have none, or values are not kept.
