@@ -108,10 +108,9 @@ fn byte_order_mark_on_standard_input_means_nothing() {
 }
 
 /// Command lines that name a target, and how they tell what happens; `TARGET` is the target.
-const COMMANDS: [&str; 37] = [
+const COMMANDS: [&str; 36] = [
     "doctor TARGET",
     "doctor --messages TARGET",
-    "doctor sqlite:other.db TARGET",
     "run TARGET sqlite:other.db",
     "run kv TARGET --requests 1",
     "run kv TARGET --requests 1 --log-format json",
@@ -180,6 +179,7 @@ fn no_command_prints_a_part_of_the_password_of_a_malformed_target() {
         }
     };
     crate::support::beside_each_other(0..2, part);
+    check(&["report", "TARGET"], "postgres://h/d?user=u&pasword=xyzzyPlugh17");
     // A suite, a custom workload's suite and standard input name targets too.
     for (number, text) in texts.iter().step_by(BETWEEN.len() - 1).enumerate() {
         let suite =
