@@ -354,7 +354,7 @@ fn gate_of_a_migration_names_the_plan_that_changed_and_the_rows_that_it_examines
         place.file("browse.sql", "\\set c random(0, 1999)\nSELECT id FROM orders WHERE customer = :c;\n");
     let [page, junit, json] = ["gate.html", "gate.xml", "gate.json"].map(|name| place.at(name));
     let files = ["--export-html", &page, "--export-junit", &junit, "--export-json", &json];
-    let words = ["gate", &script, &main, &branch, "--requests", "150", "--rounds", "4", "--no-html"];
+    let words = ["gate", &script, &main, &branch, "--requests", "150", "--rounds", "10", "--no-html"];
     let answer = place.run(&[&words[..], &files].concat()).exit_code(6);
     let text = answer.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("The plan of “browse” changed: ") && text.contains("Seq Scan on orders"), "{text}");
