@@ -12,6 +12,8 @@ use crate::mysql_login;
 
 /// The time limit of an answer after a connection was accepted.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// The time limit of a login and of a statement: on a busy machine a new process of the server starts for them.
+const STATEMENT: Duration = Duration::from_secs(20);
 
 /// A Unix socket, and the OS user who must listen at it: a server's folder may have a link to another one.
 #[derive(Clone, Copy)]
@@ -20,19 +22,26 @@ pub(crate) struct Socket<'a> {
     pub uid: u32,
 }
 
-/// Asks the server on a Unix socket.
-fn on_socket<T>(socket: Socket<'_>, ask: impl FnOnce(UnixStream) -> io::Result<T>) -> Result<T, String> {
+/// Asks the server on a Unix socket. `allowed`: for each answer.
+fn on_socket<T>(
+    socket: Socket<'_>,
+    allowed: Duration,
+    ask: impl FnOnce(UnixStream) -> io::Result<T>,
+) -> Result<T, String> {
     let Socket { path, uid } = socket;
     let connect = || {
         let stream = UnixStream::connect(path)?;
         if socket_peercred(&stream)?.uid.as_raw() != uid {
             return Err(io::Error::other("a process of another user listens there"));
         }
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
+        stream.set_read_timeout(Some(allowed))?;
+        stream.set_write_timeout(Some(allowed))?;
         Ok(stream)
     };
-    connect().and_then(ask).map_err(|error| format!("{} ({error})", path.display()))
+    connect().and_then(ask).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => format!("{} (no answer within {} s)", path.display(), allowed.as_secs()),
+        _ => format!("{} ({error})", path.display()),
+    })
 }
 
 /// Asks the server at an address.
@@ -48,7 +57,7 @@ fn at<T>(address: SocketAddrV4, ask: impl FnOnce(TcpStream) -> io::Result<T>) ->
 /// Waits for the greeting of a MySQL or MariaDB server on its Unix socket: protocol version 10, or an error packet
 /// ("Connection Phase Packets" of the MySQL internals manual).
 pub(crate) fn mysql(socket: Socket<'_>) -> Result<(), String> {
-    let packet = on_socket(socket, |mut stream| {
+    let packet = on_socket(socket, TIMEOUT, |mut stream| {
         let mut header = [0; 4];
         stream.read_exact(&mut header)?;
         let length = usize::from(header[0]) | usize::from(header[1]) << 8;
@@ -65,7 +74,7 @@ pub(crate) fn mysql(socket: Socket<'_>) -> Result<(), String> {
 
 /// Logs in to a MySQL server on its Unix socket.
 pub(crate) fn mysql_login(socket: Socket<'_>, user: &str, password: &str) -> Result<(), String> {
-    on_socket(socket, |mut stream| Ok(mysql_login::log_in(&mut stream, user, password)))?
+    on_socket(socket, STATEMENT, |mut stream| Ok(mysql_login::log_in(&mut stream, user, password)))?
 }
 
 /// Opens a session of the superuser on the database `kurabe` of a PostgreSQL server on its Unix socket, which asks for
@@ -75,7 +84,8 @@ pub(crate) fn postgres(socket: Socket<'_>, statement: Option<&str>) -> Result<()
     const PARAMETERS: &[u8] = b"user\0postgres\0database\0kurabe\0\0";
     const VERSION_3_0: u32 = 3 << 16;
     const TERMINATE: &[u8] = b"X\0\0\0\x04";
-    on_socket(socket, |mut stream| {
+    let allowed = statement.map_or(TIMEOUT, |_| STATEMENT);
+    on_socket(socket, allowed, |mut stream| {
         let mut message = Vec::new();
         message.extend((8 + PARAMETERS.len() as u32).to_be_bytes());
         message.extend(VERSION_3_0.to_be_bytes());
@@ -136,7 +146,7 @@ pub(crate) fn memcached_at(address: SocketAddrV4, user: Option<&str>, pid: u32) 
 
 /// Checks that the memcached on a Unix socket is this process.
 pub(crate) fn memcached_on_socket(socket: Socket<'_>, pid: u32) -> Result<(), String> {
-    on_socket(socket, statistics).and_then(of(pid))
+    on_socket(socket, TIMEOUT, statistics).and_then(of(pid))
 }
 
 /// memcached's statistics, which include its process: `STAT pid N`.
@@ -164,7 +174,7 @@ fn of(pid: u32) -> impl FnOnce(String) -> Result<(), String> {
 
 /// Checks that a Redis on its Unix socket is ready. It asks for the password before it says that it still loads its data.
 pub(crate) fn redis(socket: Socket<'_>, password: Option<&str>) -> Result<(), String> {
-    let answers = on_socket(socket, |mut stream| {
+    let answers = on_socket(socket, TIMEOUT, |mut stream| {
         let login =
             password.map(|password| format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len()));
         stream.write_all(login.as_deref().unwrap_or_default().as_bytes())?;
@@ -226,7 +236,7 @@ fn bson_document(mut fields: Vec<u8>) -> Vec<u8> {
 
 /// Sends a command with these fields to MongoDB or a compatible server on its Unix socket.
 fn mongodb_request(socket: Socket<'_>, command: &str, fields: Vec<u8>) -> Result<(), String> {
-    let answer = on_socket(socket, |mut stream| mongodb_exchange(&mut stream, fields))?;
+    let answer = on_socket(socket, STATEMENT, |mut stream| mongodb_exchange(&mut stream, fields))?;
     mongodb_ok(command)(answer).map(drop)
 }
 
