@@ -188,7 +188,7 @@ pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About,
     if got < MAGIC.len() || ![MAGIC, TEXTS, OLD].contains(&&*first) {
         let version = String::from_utf8_lossy(first.strip_prefix(KIND).unwrap_or_default()).trim().to_owned();
         return Err(if first.starts_with(KIND) && got == MAGIC.len() {
-            wrong(format!("it is a capture of version {version:?}, and this program reads 1 to 3"))
+            wrong(format!("it is a capture of version {version:?}, and this program reads 1, 2 and 4"))
         } else {
             wrong("it is not a capture".to_owned()).hint("kurabe capture TARGET -o FILE makes one")
         });
