@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(super) fn facts_are_sane(subject: &Subject) {
     let facts = subject.driver.describe().unwrap();
-    for text in [&facts.engine, &facts.version, &facts.client, &facts.transport.to_string()] {
+    for text in [&facts.engine, &facts.version, &facts.client, &facts.transport] {
         assert!(!text.trim().is_empty(), "{facts:?}");
     }
     assert!(facts.version.chars().any(|c| c.is_ascii_digit()), "{}", facts.version);

@@ -7,7 +7,7 @@ use crate::record::{Parameter, Record, Request, Value, Writer};
 use crate::secrets::{Secrets, Tables, looks_random};
 use crate::values::{Hasher, kept};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_os::limits::advice_on_growth;
+use kurabe_os::limits::advice_on_writing;
 use kurabe_protocol::call::{Call, Language, NAME};
 use kurabe_protocol::mongodb::bson::DOCUMENT;
 use kurabe_protocol::mongodb::command::plain;
@@ -138,7 +138,10 @@ impl Tape {
                 ErrorKind::Environment,
                 format!("{} could not be written to its end: {error}", path.display()),
             )
-            .hint(format!("{}; what was written before can be read", advice_on_growth("free disk space")))),
+            .hint(format!(
+                "{}; what was written before can be read",
+                advice_on_writing(&error, "free disk space")
+            ))),
             _ => Err(Error::new(ErrorKind::Internal, "the thread that writes the capture has died")),
         }
     }

@@ -4,7 +4,6 @@ use crate::durability::DurabilityClass;
 use crate::error::Error;
 use crate::text::into_printable;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The name of the setting that says how clients log in.
 pub const LOGIN: &str = "login";
@@ -76,32 +75,6 @@ pub struct ServerIdentity {
     pub database: String,
 }
 
-/// The way to a database.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Transport {
-    /// The database runs in this process.
-    #[serde(rename = "in process")]
-    InProcess,
-    /// A connection of this kind: "TCP", "Unix socket", "TCP with TLS 1.3".
-    #[serde(untagged)]
-    Connection(String),
-}
-
-impl Default for Transport {
-    fn default() -> Self {
-        Self::Connection(String::new())
-    }
-}
-
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::InProcess => "in process",
-            Self::Connection(kind) => kind,
-        })
-    }
-}
-
 /// What a driver read from its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
@@ -111,8 +84,8 @@ pub struct ServerFacts {
     pub version: String,
     /// The client library: "mysql crate 28.0", "libsqlite3 3.50 in process".
     pub client: String,
-    /// The transport of its connections.
-    pub transport: Transport,
+    /// The transport: "TCP", "Unix socket", "TCP with TLS 1.3", "in process".
+    pub transport: String,
     /// How long the smallest request takes, in nanoseconds, if that is long; `None`: less, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_ns: Option<u64>,
@@ -164,11 +137,7 @@ impl ServerFacts {
         let limits = limits.into_iter().flatten().map(|limit| &mut limit.set_by);
         let settings = self.durability_settings.iter_mut().chain(&mut self.settings);
         let settings = settings.flat_map(|setting| [&mut setting.name, &mut setting.value]);
-        let transport = match &mut self.transport {
-            Transport::InProcess => None,
-            Transport::Connection(kind) => Some(kind),
-        };
-        let texts = [&mut self.engine, &mut self.version, &mut self.client].into_iter().chain(transport);
+        let texts = [&mut self.engine, &mut self.version, &mut self.client, &mut self.transport].into_iter();
         let reasons = self.read_only.iter_mut().chain(&mut self.no_tables).chain(&mut self.notes);
         for text in texts.chain(limits).chain(settings).chain(reasons) {
             *text = into_printable(std::mem::take(text));

@@ -3,6 +3,7 @@
 use crate::prelude::*;
 use std::cell::OnceCell;
 use std::env::{self, VarError};
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -70,9 +71,8 @@ pub fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
 /// A part of a file's line as text.
 ///
 /// # Errors
-/// [`Usage`](ErrorKind::Usage) with the file and the line, if it is not UTF-8.
-pub fn text<'a>(part: &'a [u8], file: &str, line: usize) -> Result<&'a str> {
-    str::from_utf8(part).map_err(|_| {
-        Error::usage(format!("{file}, line {line}: it is not UTF-8")).hint("write the line in UTF-8")
-    })
+/// [`Usage`](ErrorKind::Usage) with its place, if it is not UTF-8.
+pub fn text(part: &[u8], place: impl fmt::Display) -> Result<&str> {
+    str::from_utf8(part)
+        .map_err(|_| Error::usage(format!("{place}: it is not UTF-8")).hint("write the line in UTF-8"))
 }

@@ -14,7 +14,7 @@ pub use kurabe_core::driver::{
 };
 pub use kurabe_core::dump::DumpTool;
 pub use kurabe_core::durability::DurabilityClass;
-pub use kurabe_core::facts::{Limit, Limits, ServerFacts, ServerIdentity, Setting, Transport};
+pub use kurabe_core::facts::{Limit, Limits, ServerFacts, ServerIdentity, Setting};
 pub use kurabe_core::memory::LimitedServer;
 pub use kurabe_core::observation::Endpoint;
 pub use kurabe_core::operation::{NO_FLOW, Operation};

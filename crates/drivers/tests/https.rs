@@ -65,7 +65,7 @@ fn application_is_asked_over_tls_by_whom_its_certificate_names() {
     let ca = server.ca().unwrap().display();
     for options in [format!("ca={ca}"), "tls=require".to_owned()] {
         let driver = open(&format!("https://127.0.0.1:{port}?{options}"));
-        assert_eq!(driver.describe().unwrap().transport.to_string(), "TCP with TLS");
+        assert_eq!(driver.describe().unwrap().transport, "TCP with TLS");
         let before = connections.load(Ordering::SeqCst);
         let mut session = driver.connect(&ConnectOptions::default()).unwrap();
         let page = session.prepare(&Operation::Page { writes: false, last: false }).unwrap();

@@ -75,7 +75,7 @@ fn server_with_tls_or_a_file_of_users_is_used() {
     for options in [format!("ca={ca}"), "tls=require".to_owned()] {
         let driver = open(&format!("{}?{options}", server.url()));
         let facts = driver.describe().unwrap_or_else(|e| panic!("{options}: {e}"));
-        assert!(facts.transport.to_string().starts_with("TCP with TLS"), "{}", facts.transport);
+        assert!(facts.transport.starts_with("TCP with TLS"), "{}", facts.transport);
         driver.namespace().unwrap().claim("with TLS").unwrap();
     }
     let refused = |url: &str| open(url).describe().map(drop).unwrap_err();

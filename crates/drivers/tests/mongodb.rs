@@ -162,7 +162,7 @@ fn tls_is_spoken_where_both_want_it_and_said_where_one_does_not() {
     let Some(server) = testing::server_with("mongodb", StartOptions::with_tls) else { return };
     let ca = server.ca().unwrap().display();
     let driver = open(&format!("{}&tls=true&tlsCAFile={ca}", server.url()));
-    assert_eq!(driver.describe().unwrap().transport.to_string(), "TCP with TLS 1.3");
+    assert_eq!(driver.describe().unwrap().transport, "TCP with TLS 1.3");
     let error = refused(&format!("{}&tls=true", server.url()));
     assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert!(error.to_string().contains("tlsCAFile=FILE"), "{error}");

@@ -11,7 +11,7 @@ use clap::error::{ContextKind, ContextValue};
 use kurabe_core::target::without_words;
 use kurabe_core::text::{is_unprintable, printable};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_os::limits::advice_on_growth;
+use kurabe_os::limits::advice_on_writing;
 use kurabe_report::Language;
 use kurabe_report::terminal::wrapped_list;
 use std::borrow::Cow;
@@ -263,8 +263,9 @@ impl Output {
 fn written(done: std::io::Result<()>) -> Result<()> {
     match done {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let advice = advice_on_writing(&error, "check the free space of the output device");
             Err(Error::new(ErrorKind::Environment, format!("the result cannot be written: {error}"))
-                .hint(advice_on_growth("check the free space of the output device")))
+                .hint(advice))
         }
         _ => Ok(()),
     }

@@ -100,7 +100,7 @@ impl Driver for Lmdb {
             engine: INFO.engine.to_owned(),
             version: heed::lmdb_version().string.trim_start_matches("LMDB ").to_owned(),
             client: format!("{}, LMDB compiled in", clients::HEED),
-            transport: Transport::InProcess,
+            transport: "in process".to_owned(),
             durability: Some(self.class()),
             durability_settings: vec![Setting::new("sync", sync)],
             settings: vec![Setting::new("map_size", self.map_size.to_string())],

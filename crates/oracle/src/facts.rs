@@ -114,7 +114,7 @@ pub(crate) fn read(link: &mut Link, config: &Config) -> Result<ServerFacts> {
         engine: "Oracle Database".to_owned(),
         version: banner.map_or_else(|| version.clone(), |banner| format!("{version} ({})", banner.trim())),
         client: ORACLEDB.to_owned(),
-        transport: Transport::Connection(link.transport().to_owned()),
+        transport: link.transport().to_owned(),
         durability,
         durability_settings,
         settings,

@@ -1,6 +1,7 @@
 //! Limits of this process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
 
 /// Raises the soft limit of open files to twice this number, or to the hard limit, where fewer may be open.
 pub fn allow_open_files(needed: u64) {
@@ -13,10 +14,15 @@ pub fn allow_open_files(needed: u64) {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum: limit.maximum });
 }
 
-/// What to do where a file cannot grow: raise the limit of a file's size, if this process has one, or else `otherwise`.
-pub fn advice_on_growth(otherwise: &str) -> String {
-    match getrlimit(Resource::Fsize).current {
-        Some(bytes) => format!("raise the limit of a file's size, which is {bytes} bytes here (ulimit -f)"),
-        None => otherwise.to_owned(),
-    }
+/// Advice to raise the limit of a file's size; empty if this process has none.
+pub fn advice_on_file_size() -> String {
+    let limit = getrlimit(Resource::Fsize).current;
+    limit.map_or_else(String::new, |bytes| {
+        format!("raise the limit of a file's size, which is {bytes} bytes here (ulimit -f)")
+    })
+}
+
+/// Advice on a file that could not be written: `on_full_disk`, or on the limit of its size.
+pub fn advice_on_writing(error: &io::Error, on_full_disk: &str) -> String {
+    if error.kind() == io::ErrorKind::FileTooLarge { advice_on_file_size() } else { on_full_disk.to_owned() }
 }

@@ -1,7 +1,7 @@
 //! The path of a run.
 
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_os::limits::advice_on_growth;
+use kurabe_os::limits::advice_on_file_size;
 use std::path::{Path, PathBuf};
 
 /// The name of the run file within its directory.
@@ -66,7 +66,7 @@ impl RunPath {
 pub(crate) fn cannot<'a>(what: &'a str, path: &'a Path) -> impl Fn(std::io::Error) -> Error + Copy + 'a {
     use std::io::ErrorKind as Io;
     move |error| {
-        let limited = advice_on_growth("");
+        let limited = advice_on_file_size();
         let (kind, hint) = match error.kind() {
             Io::NotFound => (ErrorKind::NotFound, ""),
             Io::PermissionDenied => (ErrorKind::NotPermitted, "check its owner, or store runs elsewhere"),

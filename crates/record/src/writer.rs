@@ -5,7 +5,7 @@ use crate::format::{Content, content_line};
 use crate::path::RunPath;
 use kurabe_core::run::{Replanned, Resumption, RunEnd, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_os::limits::advice_on_growth;
+use kurabe_os::limits::advice_on_writing;
 use std::fs::File;
 use std::io::{self, Write};
 
@@ -109,7 +109,7 @@ impl Writer {
         let message =
             format!("cannot record a trial in {}: {error}; {trials}{torn}", self.path.file.display());
         Error::new(ErrorKind::Environment, message)
-            .hint(format!("{}, and resume the run", advice_on_growth("free disk space there")))
+            .hint(format!("{}, and resume the run", advice_on_writing(&error, "free disk space there")))
             .caused_by(error)
     }
 }

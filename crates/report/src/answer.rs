@@ -308,7 +308,11 @@ pub(crate) fn statements(summary: &Summary, has_rankings: bool) -> [Vec<&Stateme
 const RATIOS: usize = 5;
 
 /// The rankings as one table, with the heading of each ranking and its first row.
-pub(crate) fn table(rankings: &[&Ranking<'_>], language: Language) -> (Table, Vec<(usize, String)>) {
+pub(crate) fn table(
+    head: &str,
+    rankings: &[&Ranking<'_>],
+    language: Language,
+) -> (Table, Vec<(usize, String)>) {
     let text = |message: Message| message.text(language);
     let rows: Vec<&Row<'_>> = rankings.iter().flat_map(|ranking| &ranking.rows).collect();
     let mut at = 0;
@@ -322,7 +326,7 @@ pub(crate) fn table(rankings: &[&Ranking<'_>], language: Language) -> (Table, Ve
     let mut add = |head: &str, right: bool, spare: u8, text: &dyn Fn(&Row<'_>) -> String| {
         table.add(head, right, spare, rows.iter().map(|row| text(row)));
     };
-    add("", false, 0, &|row| row.name.clone());
+    add(head, false, 0, &|row| row.name.clone());
     add(text(Message::OpsPerSecond), true, 0, &|row| rate(row.cell));
     let time = |cell: &CellResult, show: fn(&CellResult, Latency) -> String| match cell.times() {
         _ if cell.is_overloaded() || cell.is_generator_late() => dash(),

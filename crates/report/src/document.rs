@@ -4,7 +4,7 @@
 use crate::answer;
 use crate::cell::Status;
 use crate::finding::Section;
-use crate::format::{capital, command_line, origin, settings_list, timestamp};
+use crate::format::{capital, command_line, machine, origin, settings_list, timestamp};
 use crate::messages::{Language, Message};
 use crate::server_statistics;
 use crate::summary::Summary;
@@ -42,8 +42,6 @@ pub(crate) enum Block {
     Part(String, Vec<Self>),
     /// Blocks that are shown on demand, where the format allows that.
     Details(String, Vec<Self>),
-    /// Warnings that are shown on demand, as [`Details`](Self::Details) are.
-    Caveats(String, Vec<String>),
 }
 
 /// The report of a run with all details, for a terminal and as Markdown.
@@ -62,8 +60,8 @@ pub(crate) fn report(summary: &Summary) -> Vec<Block> {
     let mut basis = summary.sentences(Section::Basis);
     basis.extend(made(summary));
     let rankings = answer::rankings(summary);
-    let (mut ranked, headings) = answer::table(&rankings.iter().collect::<Vec<_>>(), language);
-    ranked.name_first(&summary.experiment);
+    let (ranked, headings) =
+        answer::table(&summary.experiment, &rankings.iter().collect::<Vec<_>>(), language);
     let tables = results(summary).into_iter().chain(server_statistics::tables(summary));
     [Block::Title(format!("{} · {}", summary.experiment, summary.run))]
         .into_iter()
@@ -154,12 +152,9 @@ fn results(summary: &Summary) -> Vec<Table> {
 
 /// The origin of the run, and how to repeat it.
 fn made(summary: &Summary) -> Vec<String> {
-    let machine = &summary.machine;
-    let memory = units::size(machine.memory_bytes);
-    let memory = if machine.memory_bytes == 0 { String::new() } else { format!(", {memory}") };
     let (began, command) = (timestamp(summary.began), command_line(&summary.command));
     let made = [
-        format!("Machine: {}{memory}, {}.", machine.cpu, machine.system),
+        format!("Machine: {}.", machine(&summary.machine)),
         format!("Kurabe {}, {began}, seed {}: {command}", summary.kurabe, summary.seed),
     ];
     made.into_iter().chain(origin(&summary.origin)).collect()
@@ -236,11 +231,11 @@ mod tests {
         let below = |name: &str| (format!("{name}-heading"), vec![Block::Paragraph(format!("{name}-text"))]);
         let (section, part, details) = (below("section"), below("part"), below("details"));
         let blocks = [
-            Block::Title("title".to_owned()),
+            Block::Title("document-title".to_owned()),
             Block::Notice("notice".to_owned()),
             Block::Paragraph("paragraph".to_owned()),
             Block::Conclusion(words(&["conclusion"])),
-            Block::Items((0..20).map(|n| format!("item-{n}")).collect()),
+            Block::Items((0..20).map(|n| format!("item-{n}.")).collect()),
             Block::Numbered(words(&["numbered"])),
             Block::Facts(words(&["fact"])),
             Block::Lacking(vec![(Status::Failed, "lacking".to_owned())]),
@@ -251,16 +246,15 @@ mod tests {
             Block::Section(section.0, section.1),
             Block::Part(part.0, part.1),
             Block::Details(details.0, details.1),
-            Block::Caveats("caveats".to_owned(), words(&["caveat"])),
         ];
         let mut page = Page::new(&Options::default(), Language::English);
         page.write(&blocks);
         let page_of_html = html::write(&blocks, Language::English).into_string();
         for text in [page.text, markdown::write(&blocks), page_of_html] {
-            let items = (0..20).map(|n| format!("item-{n}"));
-            let others = "title notice paragraph conclusion numbered fact lacking term meaning command legend plain-title \
+            let items = (0..20).map(|n| format!("item-{n}."));
+            let others = "document-title notice paragraph conclusion numbered fact lacking term meaning command legend plain-title \
                           plain-head first-row second-row grouped-head one-group other-group section-heading \
-                          section-text part-heading part-text details-heading details-text caveats caveat";
+                          section-text part-heading part-text details-heading details-text";
             for word in items.chain(others.split_whitespace().map(str::to_owned)) {
                 assert!(text.contains(&word), "{word}: {text}");
             }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use kurabe_core::metric::Unit;
 use kurabe_core::origin::Origin;
+use kurabe_core::run::MachineFacts;
 use kurabe_core::units;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -162,6 +163,14 @@ pub(crate) fn joined_up(text: &str) -> String {
 pub fn timestamp(seconds: u64) -> String {
     let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX)).unwrap_or(Timestamp::MAX);
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+/// The machine's processor, memory and system.
+pub(crate) fn machine(machine: &MachineFacts) -> String {
+    let memory = (machine.memory_bytes > 0).then(|| units::size(machine.memory_bytes));
+    let cpus = units::counted(machine.cpus, "CPU");
+    let facts = [Some(machine.cpu.clone()), Some(cpus), memory, Some(machine.system.clone())];
+    facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Where a run comes from: `Suite gate, label main, commit 0123456789ab (main, with uncommitted changes).`; `None` if

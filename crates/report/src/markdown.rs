@@ -38,13 +38,10 @@ fn block(block: &Block) -> String {
         Block::Groups(table, headings) => table.groups(headings).iter().map(write_table).collect(),
         Block::Section(heading, blocks) => format!("## {}\n\n{}", escaped(heading), all(blocks)),
         Block::Part(heading, blocks) => format!("### {}\n\n{}", escaped(heading), all(blocks)),
-        Block::Details(heading, blocks) => details(heading, &all(blocks)),
-        Block::Caveats(heading, sentences) => details(heading, &items(sentences)),
+        Block::Details(heading, blocks) => {
+            format!("<details><summary>{}</summary>\n\n{}</details>\n\n", escaped(heading), all(blocks))
+        }
     }
-}
-
-fn details(heading: &str, text: &str) -> String {
-    format!("<details><summary>{}</summary>\n\n{text}</details>\n\n", escaped(heading))
 }
 
 fn items<'a>(sentences: impl IntoIterator<Item = &'a String>) -> String {

@@ -152,13 +152,6 @@ impl Table {
         table
     }
 
-    /// Names the first column.
-    pub fn name_first(&mut self, head: &str) {
-        if let Some(first) = self.columns.first_mut() {
-            head.clone_into(&mut first.head);
-        }
-    }
-
     /// The groups of its rows as tables of their own, each with its heading as the title.
     pub fn groups(&self, headings: &[(usize, String)]) -> Vec<Self> {
         let part = |(n, (from, heading)): (usize, &(usize, String))| {

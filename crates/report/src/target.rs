@@ -87,7 +87,7 @@ impl TargetSummary {
             engine: facts.engine.clone(),
             version: facts.version.clone(),
             client: facts.client.clone(),
-            transport: facts.transport.to_string(),
+            transport: facts.transport.clone(),
             durability: facts.durability,
             durability_promise: promise(facts.durability, Language::English).to_owned(),
             durability_settings: settings(&facts.durability_settings),

@@ -69,8 +69,7 @@ fn answer(summary: &Summary, options: &Options) -> String {
     }
     if !shown.is_empty() {
         let shown: Vec<&Ranking<'_>> = shown.iter().map(|at| &all[*at]).collect();
-        let (mut table, headings) = answer::table(&shown, summary.labels.language);
-        table.name_first(&summary.experiment);
+        let (table, headings) = answer::table(&summary.experiment, &shown, summary.labels.language);
         page.groups(&table, &headings);
     }
     if let Some(sentence) = left_out(summary, &all, &shown, cut) {

@@ -126,10 +126,6 @@ impl Page {
                     self.write(blocks);
                     self.gap();
                 }
-                Block::Caveats(heading, sentences) => {
-                    self.heading(heading);
-                    self.items(sentences, usize::MAX);
-                }
             }
         }
     }

@@ -256,7 +256,7 @@ fn missing_results_precede_the_verdict_and_other_caveats_are_folded() {
     let page = page(&troubled());
     let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("no {part}"));
     assert!(at("<p class=\"note\">") < at("<table class=\"ranking"));
-    assert!(at("<details class=\"caveats\">") > at("<table class=\"ranking"));
+    assert!(at("<details class=\"sentences\">") > at("<table class=\"ranking"));
 }
 
 #[test]

@@ -201,7 +201,7 @@ pub const MIN_TRIAL: Duration = Duration::from_millis(150);
 pub const MIN_INTERLEAVED_ROUNDS: u32 = 3;
 
 /// The approximate number of rounds with A/A controls in a run of many rounds.
-const CONTROLLED: u32 = 3;
+const CONTROL_ROUNDS: u32 = 3;
 
 /// The minimum number of compared rounds per block, if servers are restarted between blocks.
 pub const MIN_BLOCK: u32 = 2;
@@ -256,7 +256,7 @@ impl RunSpec {
     /// The distance between rounds with A/A controls for a run of so many rounds; `None`: every round has them. They check a run, and are
     /// in no interval. Where a run has more rounds than the check needs, its time is for what is compared.
     pub fn sparse_controls(&self) -> Option<u32> {
-        Some(self.compared_rounds(self.rounds).div_ceil(CONTROLLED)).filter(|distance| *distance > 1)
+        Some(self.compared_rounds(self.rounds).div_ceil(CONTROL_ROUNDS)).filter(|distance| *distance > 1)
     }
 
     /// Whether A/A controls are measured in a round.
@@ -266,14 +266,12 @@ impl RunSpec {
         })
     }
 
-    /// In how many of the first `rounds` rounds a cell is measured, or a cell's A/A control.
+    /// The number of the first `rounds` rounds in which a cell is measured, or its A/A control.
     pub fn rounds_of(&self, is_control: bool, rounds: u32) -> u32 {
-        if is_control { self.control_rounds(self.control_distance, rounds) } else { rounds }
-    }
-
-    /// In how many of the first `rounds` rounds A/A controls of this distance are measured.
-    pub fn control_rounds(&self, distance: Option<u32>, rounds: u32) -> u32 {
-        distance.map_or(rounds, |distance| self.compared_rounds(rounds).div_ceil(distance))
+        match self.control_distance {
+            Some(distance) if is_control => self.compared_rounds(rounds).div_ceil(distance),
+            _ => rounds,
+        }
     }
 
     /// Whether a target is a throwaway server, which Kurabe starts, restarts and removes.

@@ -5,7 +5,7 @@ mod metrics;
 mod place;
 mod temporary;
 
-pub use kurabe_os::limits::advice_on_growth;
+pub use kurabe_os::limits::advice_on_file_size;
 pub use lock::Claim;
 pub use metrics::ProcessStatsProbe;
 pub use place::Place;

@@ -134,7 +134,7 @@ impl Driver for Application {
         let _ = self.database.set(several::database(&reported[0]));
         let _ = self.backends.set(reported.iter().map(several::backends).collect());
         let mut facts = facts::read(&reported[0], reported.len());
-        facts.transport = Transport::Connection(self.addresses[0].server.transport().to_owned());
+        self.addresses[0].server.transport().clone_into(&mut facts.transport);
         Ok(facts)
     }
 

@@ -72,7 +72,7 @@ pub(super) fn describe(client: &mut Client, kind: &Kind) -> Result<ServerFacts> 
         engine: if kind.stores.is_some() { "PouchDB Server" } else { "CouchDB" }.to_owned(),
         version: kind.version.clone(),
         client: CLIENT.to_owned(),
-        transport: Transport::Connection(client.config().server.transport().to_owned()),
+        transport: client.config().server.transport().to_owned(),
         identity: kind.uuid.as_ref().map(|uuid| ServerIdentity {
             server: format!("uuid {uuid}"),
             database: client.config().prefix.clone(),

@@ -138,7 +138,7 @@ impl Driver for Memcached {
             engine: INFO.engine.to_owned(),
             version: self.version.get().cloned().unwrap_or_default(),
             client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", meta protocol").to_owned(),
-            transport: Transport::Connection(client.wire.stream().transport()),
+            transport: client.wire.stream().transport(),
             durability: Some(DurabilityClass::Memory),
             settings: settings.pick(&SHOWN).into_iter().chain(login).collect(),
             limits: Limits {

@@ -83,7 +83,7 @@ pub(super) fn read(link: &mut Link, config: &Config, deployment: &Deployment) ->
         engine: deployment.engine.to_owned(),
         version: deployment.version.clone(),
         client: CLIENT.to_owned(),
-        transport: Transport::Connection(transport(link)),
+        transport: transport(link),
         durability: Some(class),
         durability_settings,
         settings: settings(config, deployment, status)

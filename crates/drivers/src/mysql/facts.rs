@@ -97,7 +97,7 @@ pub(crate) fn read(link: &mut dyn Query, durability: &Durability, client: &str) 
         engine: engine.to_owned(),
         version,
         client: client.to_owned(),
-        transport: Transport::Connection(link.transport()),
+        transport: link.transport(),
         durability: class,
         settings: others,
         durability_settings: decisive,

@@ -40,12 +40,12 @@ pub(crate) struct OptionFile {
     ignored: Vec<String>,
 }
 
-/// The value of an option, with the file that it is from, and its line there.
+/// The value of an option.
 #[derive(Clone)]
 struct OptionLine {
     value: Vec<u8>,
-    file: String,
-    line: usize,
+    /// The file with the line, or the scheme of the URL that has the option.
+    place: String,
 }
 
 impl OptionFile {
@@ -124,14 +124,14 @@ impl OptionFile {
                     Err(what) => return wrong(&what),
                 },
                 (_, None) => return wrong("an option stands before the first [group]"),
-                (_, Some(true)) => self.set(without_comment(line), name, number),
+                (_, Some(true)) => self.set(without_comment(line), format!("{name}, line {number}")),
                 (_, Some(false)) => {}
             }
         }
     }
 
     /// Sets an option by its line.
-    fn set(&mut self, line: &[u8], file: &str, number: usize) {
+    fn set(&mut self, line: &[u8], place: String) {
         let at = line.iter().position(|byte| *byte == b'=');
         let (option, value) =
             at.map_or((line, None), |at| (&line[..at], Some(unquoted(line[at + 1..].trim_ascii()))));
@@ -148,28 +148,28 @@ impl OptionFile {
             (None, None) if value.is_none() && is_switch(&option) => (option, b"1".to_vec()),
             (None, None) => (option, value.unwrap_or_default()),
         };
-        self.options.insert(option.to_owned(), OptionLine { value, file: file.to_owned(), line: number });
+        self.options.insert(option.to_owned(), OptionLine { value, place });
     }
 
     /// The same with these options of the URL, which win.
     pub(crate) fn with(&self, url: &TargetUrl, names: &[&str]) -> Self {
         let mut all = self.clone();
         for (name, value) in names.iter().filter_map(|name| Some((*name, url.option(name)?))) {
-            let line = OptionLine { value: value.as_bytes().to_vec(), file: url.scheme.clone(), line: 0 };
+            let line = OptionLine { value: value.as_bytes().to_vec(), place: url.scheme.clone() };
             all.options.insert(name.to_owned(), line);
         }
         all
     }
 
-    /// Where the first of these options that is set comes from.
-    fn origin(&self, names: &[&str]) -> &str {
-        names.iter().find_map(|name| self.options.get(*name)).map_or(OWN, |line| &line.file)
+    /// The place of the first of these options that is set.
+    fn place(&self, names: &[&str]) -> &str {
+        names.iter().find_map(|name| self.options.get(*name)).map_or(OWN, |line| &line.place)
     }
 
     /// The value of an option, unless it is empty. One that is not UTF-8 is reported by [`check`](Self::check).
     pub(crate) fn get(&self, name: &str) -> Option<String> {
-        let OptionLine { value, file, line } = self.options.get(name)?;
-        match text(value, file, *line) {
+        let OptionLine { value, place } = self.options.get(name)?;
+        match text(value, place) {
             Ok(value) => Some(value.to_owned()).filter(|value| !value.is_empty()),
             Err(error) => {
                 let _ = self.unreadable.set(error.context(name));
@@ -180,9 +180,7 @@ impl OptionFile {
 
     /// The error of an option whose value is not what it must be.
     pub(crate) fn wrong(&self, name: &str, what: &str) -> Error {
-        let place =
-            self.options.get(name).map(|OptionLine { file, line, .. }| format!("{file}, line {line}: "));
-        Error::usage(format!("{}{name} is {what}", place.unwrap_or_default()))
+        Error::usage(format!("{}: {name} is {what}", self.place(&[name])))
     }
 
     /// The result of reading a configuration, unless an option that it needed could not be read.
@@ -226,9 +224,9 @@ impl OptionFile {
     /// # Errors
     /// [`Usage`](kurabe_core::ErrorKind::Usage) for values that Kurabe cannot obey.
     pub(crate) fn tls(&self) -> Result<Option<tls::Mode>> {
-        let origin = self.origin(&TLS);
+        let place = self.place(&TLS);
         let wrong =
-            |what: &str, hint: &str| Err(Error::usage(format!("{origin}: {what}")).hint(hint.to_owned()));
+            |what: &str, hint: &str| Err(Error::usage(format!("{place}: {what}")).hint(hint.to_owned()));
         // An option that is left unread could ask for more than is done.
         let is_of_tls = |name: &str| ["ssl", "tls"].iter().any(|start| name.starts_with(start));
         let mut names = self.options.keys().filter(|name| is_of_tls(name) && !TLS.contains(&name.as_str()));
@@ -271,14 +269,14 @@ impl OptionFile {
             );
         }
         if certificate.is_none() && key.is_some() {
-            return wrong("ssl-key goes with ssl-cert, the certificate", "add ssl-cert");
+            return Err(self.wrong("ssl-key", "without ssl-cert, the certificate").hint("add ssl-cert"));
         }
         let identity = certificate.map(|certificate| tls::Identity::new(certificate, key));
         // With `REQUIRED` MySQL's client does not use the authority, nor its list of revoked certificates.
         let checks = check != tls::Check::Nothing;
         let (ca, crl) = (ca.filter(|_| checks), crl.filter(|_| checks));
         let mode = tls::Mode::on(tls::Wanted { check, ca, crl, identity });
-        mode.map(Some).map_err(|error| error.context(origin))
+        mode.map(Some).map_err(|error| error.context(place))
     }
 }
 

@@ -42,7 +42,7 @@ impl Driver for Null {
             engine: INFO.engine.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             client: "in process".to_owned(),
-            transport: Transport::InProcess,
+            transport: "in process".to_owned(),
             durability: Some(DurabilityClass::Memory),
             notes: vec!["null: is no database: its results are the overhead of Kurabe".to_owned()],
             ..ServerFacts::default()

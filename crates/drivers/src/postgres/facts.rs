@@ -86,7 +86,7 @@ pub(super) fn read(
         engine: product.engine.to_owned(),
         version: product.version,
         client: client.to_owned(),
-        transport: Transport::Connection(link.transport()),
+        transport: link.transport(),
         durability: class,
         durability_settings: decisive,
         settings: others,

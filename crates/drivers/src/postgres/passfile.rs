@@ -50,7 +50,8 @@ fn find(bytes: &[u8], file: &str, wanted: [&str; 4]) -> Result<Option<Secret>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let matching = if line.starts_with(b"#") { None } else { password(line, wanted) };
         if let Some(password) = matching.filter(|password| !password.is_empty()) {
-            return text(&password, file, number + 1).map(|password| Some(Secret::new(password)));
+            return text(&password, format_args!("{file}, line {}", number + 1))
+                .map(|password| Some(Secret::new(password)));
         }
     }
     Ok(None)

@@ -98,7 +98,7 @@ fn parse(bytes: &[u8], name: &str, file: &str) -> Result<Option<Service>> {
             continue;
         }
         let Some(service) = &mut found else { continue };
-        let line = text(line, file, number)?;
+        let line = text(line, format_args!("{file}, line {number}"))?;
         let wrong = |what: String| Error::usage(format!("{file}, line {number}: service '{name}': {what}"));
         let (key, value) =
             line.split_once('=').ok_or_else(|| wrong("a line without '=' is no parameter".to_owned()))?;

@@ -80,7 +80,7 @@ pub(super) fn read(client: &mut Client<Stream>, greeting: &Reported, of_url: &Co
         engine,
         version,
         client: concat!("kurabe ", env!("CARGO_PKG_VERSION"), ", RESP3").to_owned(),
-        transport: Transport::Connection(client.wire.stream().transport()),
+        transport: client.wire.stream().transport(),
         durability,
         durability_settings: config.pick(&DURABILITY),
         settings,

@@ -1,6 +1,6 @@
 //! Conversion of SQLite's errors.
 
-use crate::embedded::advice_on_growth;
+use crate::embedded::advice_on_file_size;
 use kurabe_core::{Error, ErrorKind};
 use rusqlite::ErrorCode;
 
@@ -21,13 +21,10 @@ pub(super) fn explain(thrown: &rusqlite::Error) -> Error {
         ErrorCode::PermissionDenied => (ErrorKind::NotPermitted, ""),
         ErrorCode::CannotOpen => (ErrorKind::Unreachable, ""),
         ErrorCode::NotADatabase => (ErrorKind::Usage, "use a SQLite file, or a new one"),
-        ErrorCode::DiskFull => {
-            full = advice_on_growth("free space on the file system, or use another path");
-            (ErrorKind::Environment, &*full)
-        }
+        ErrorCode::DiskFull => (ErrorKind::Environment, "free space on the file system, or use another path"),
         // A file that may not grow is no full disk for SQLite.
         ErrorCode::SystemIoFailure => {
-            full = advice_on_growth("");
+            full = advice_on_file_size();
             (ErrorKind::Environment, &*full)
         }
         ErrorCode::OutOfMemory => (ErrorKind::Environment, ""),

@@ -27,7 +27,7 @@ use crate::sql;
 use error::explain;
 use file::SqliteFile;
 use kurabe_core::driver::Access;
-use kurabe_core::facts::{Limit as Most, Limits, ServerFacts, Transport};
+use kurabe_core::facts::{Limit as Most, Limits, ServerFacts};
 use kurabe_core::remote::{Link, RemoteAddress, RemoteServer};
 use rusqlite::limits::Limit;
 use settings::Settings;
@@ -95,7 +95,7 @@ impl Driver for Sqlite {
             engine: INFO.engine.to_owned(),
             version: rusqlite::version().to_owned(),
             client: format!("{}, SQLite compiled in", clients::RUSQLITE),
-            transport: Transport::InProcess,
+            transport: "in process".to_owned(),
             durability: Some(durability),
             durability_settings: read.durability,
             settings: read.others.into_iter().chain(DIALECT.statistics()).collect(),

@@ -74,7 +74,7 @@ impl Driver for Tcp {
             engine: INFO.engine.to_owned(),
             version: hello.version.clone(),
             client: format!("native, {}", kernel()),
-            transport: Transport::Connection("TCP".to_owned()),
+            transport: "TCP".to_owned(),
             settings: settings(&hello, &session)?,
             notes: vec![
                 "a listener is no database: its results are what the network, both kernels and the comparison of \

@@ -266,7 +266,7 @@ impl Cost {
     fn new(plan: &Plan, targets: &[Target]) -> Self {
         let operations = plan.operations.len() as u32;
         let rounds = plan.spec.rounds;
-        let control_rounds = plan.spec.control_rounds(plan.spec.sparse_controls(), rounds);
+        let spec = RunSpec { control_distance: plan.spec.sparse_controls(), ..plan.spec.clone() };
         let (mut loaded, mut repeated, mut claimed) = (HashSet::new(), HashSet::new(), HashSet::new());
         let restarting = restart_of_all(targets) * plan.spec.restarts;
         let writing = plan.operations.iter().filter(|operation| operation.writes).count();
@@ -292,7 +292,7 @@ impl Cost {
             let fill = Duration::from_secs_f64(if is_filled { bytes / CACHED_PER_SECOND } else { 0.0 });
             let connect = targets[record.target].connect.unwrap_or(CONNECT);
             let each = AROUND + far_waits + connect * connections + restart + fill;
-            let times = operations.saturating_mul(if is_aa_control { control_rounds } else { rounds });
+            let times = operations.saturating_mul(spec.rounds_of(is_aa_control, rounds));
             cost.trials += f64::from(times);
             cost.measured += least * times;
             cost.fixed += each * times;

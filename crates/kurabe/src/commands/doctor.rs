@@ -8,7 +8,7 @@ use crate::{places, signals, timeout};
 use anyhow::Result;
 use kurabe_core::driver::Support;
 use kurabe_core::experiment::Dataset;
-use kurabe_core::facts::{Limit, Transport};
+use kurabe_core::facts::Limit;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::units;
 use kurabe_engine::plan::plan_cell;
@@ -51,7 +51,7 @@ pub(super) fn doctor(options: DoctorOptions, output: &Output) -> Result<Exit> {
             Ok(opened) => {
                 for (target, reached) in opened.targets.iter().zip(&opened.reached) {
                     let wire = options.messages.then(|| {
-                        messages::lines(reached, &target.facts.transport)
+                        messages::lines(reached, &target.driver.endpoint())
                             .unwrap_or_else(|e| vec![("wire", e.to_string())])
                     });
                     let (mut text, fits) =
@@ -88,7 +88,7 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64, verbo
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<15} {value}");
     };
-    let by = if facts.transport == Transport::InProcess { "" } else { "by " };
+    let by = if target.driver.endpoint() == Endpoint::InProcess { "" } else { "by " };
     line("reachable", &format!("yes, {by}{}", facts.transport));
     line("version", &format!("{} {}", facts.engine, facts.version));
     line("client", &facts.client);

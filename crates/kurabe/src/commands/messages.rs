@@ -1,7 +1,7 @@
 //! `kurabe doctor --messages`: counts the messages between a client and the server until the first reply.
 
 use kurabe_core::driver::ConnectOptions;
-use kurabe_core::facts::Transport;
+use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::Reply;
@@ -18,12 +18,12 @@ const SHOWN: usize = 300;
 
 /// The lines of the report: name and text. The connection goes through a relay. Facts that the driver reads from the
 /// server beforehand use a connection that is not counted.
-pub(super) fn lines(url: &TargetUrl, transport: &Transport) -> Result<Vec<(&'static str, String)>> {
+pub(super) fn lines(url: &TargetUrl, endpoint: &Endpoint) -> Result<Vec<(&'static str, String)>> {
     let way = |why: &str| Error::unsupported(format!("messages cannot be counted: {why}"));
     if kurabe_drivers::registry::find(&url.scheme).is_none() {
         return Err(way("there is no driver"));
     }
-    if *transport == Transport::InProcess {
+    if *endpoint == Endpoint::InProcess {
         return Err(way("the database runs in this process"));
     }
     let server = super::wire::server(url)?.server;

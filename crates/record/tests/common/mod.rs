@@ -3,7 +3,7 @@
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::error::ErrorKind;
-use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting, Transport};
+use kurabe_core::facts::{Limit, Limits, ServerFacts, Setting};
 use kurabe_core::observation::{
     CpuUse, DiskUse, HostUse, InterfaceUse, Observation, ProcessUse, Sample, ServerUse, ThreadUse, TierUse,
     WireUse,
@@ -32,7 +32,7 @@ pub fn header(name: &str, began: u64) -> RunHeader {
         engine: "SQLite".into(),
         version: "3.50.4".into(),
         client: "libsqlite3 in process".into(),
-        transport: Transport::InProcess,
+        transport: "in process".into(),
         durability: Some(DurabilityClass::Synced),
         durability_settings: vec![Setting::new("synchronous", "FULL")],
         settings: vec![Setting::new("page_size", "4096")],

@@ -3,17 +3,17 @@
 use crate::claim::range::{name, word};
 use crate::claim::{Card, Judgement, Part, Report};
 use crate::document::{Block, notices};
-use crate::format::{capital, figure, glued, timestamp, value_of};
+use crate::format::{capital, figure, glued, machine, timestamp, value_of};
 use crate::html::{Document, write};
 use crate::messages::{Language, Message};
 use crate::table::{Column, Table};
 use crate::terminal_page::{Options, Page};
 use crate::wording::{joined, say, with_interval};
 use kurabe_core::metric::Unit;
-use kurabe_core::units;
 use kurabe_stats::Decision;
 use kurabe_stats::Estimate;
 use maud::{Markup, html};
+use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr;
 
 /// The least width of a claim's text.
@@ -118,7 +118,8 @@ pub fn terminal(report: &Report, options: &Options, language: Language) -> Strin
 /// The restrictions of licences on the results of these claims.
 fn publishing(report: &Report) -> Vec<Block> {
     let judgements = report.claims.iter().flat_map(|card| [&card.now].into_iter().chain(&card.then));
-    notices(judgements.flat_map(|judgement| judgement.publishing.clone()).collect())
+    let all: BTreeSet<&String> = judgements.flat_map(|judgement| &judgement.publishing).collect();
+    notices(all.into_iter().cloned().collect())
 }
 
 /// How many claims have which answer, in a sentence.
@@ -265,17 +266,14 @@ const STYLE: &str = ".cards{display:grid;grid-template-columns:repeat(auto-fill,
 
 /// The page as text.
 pub fn page(report: &Report, language: Language) -> String {
-    let machine = &report.machine;
     let say = |message: Message| message.text(language);
     let title = say(Message::Claims);
-    let (memory, cpus) = (glued(&units::size(machine.memory_bytes)), units::counted(machine.cpus, "CPU"));
     let body = html! {
         header {
             h1 { (title) }
             p class="question" { (total(report, language)) }
             p class="meta" {
-                "Kurabe " (report.kurabe) " · " (timestamp(report.made)) " · " (machine.cpu) ", " (cpus) ", "
-                (memory) ", " (machine.system)
+                "Kurabe " (report.kurabe) " · " (timestamp(report.made)) " · " (glued(&machine(&report.machine)))
             }
             @if !report.complete { p class="note" { (say(Message::ClaimsStopped)) } }
         }

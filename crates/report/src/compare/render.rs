@@ -56,14 +56,21 @@ pub fn terminal(compared: &Compared, options: &Options) -> String {
     page.text
 }
 
-/// The whole comparison below its title.
+/// The whole comparison below its title: of a gate, what was judged, then all figures.
 fn blocks(compared: &Compared) -> Vec<Block> {
     let conclusion = settings(compared).into_iter().chain(compared.sentences(Section::Verdict)).collect();
+    let mut figures: Vec<Block> = tables(compared).into_iter().map(Block::Table).collect();
+    let rows = judged(compared);
+    if compared.gate.is_some() && !rows.is_empty() {
+        let language = compared.labels.language;
+        let detail = Block::Details(Message::InDetail.text(language).to_owned(), figures);
+        figures = vec![Block::Table(gate_table(&rows, &compared.labels, language)), detail];
+    }
     notices(compared.sentences(Section::Publishing))
         .into_iter()
         .chain(filled(Block::Conclusion, conclusion))
         .chain(filled(Block::Facts, compared.sentences(Section::Warning)))
-        .chain(tables(compared).into_iter().map(Block::Table))
+        .chain(figures)
         .collect()
 }
 
@@ -415,21 +422,7 @@ pub fn fragment(compared: &Compared) -> Markup {
 pub fn page(compared: &Compared) -> String {
     let language = compared.labels.language;
     let title = format!("{} → {}", compared.first, compared.second);
-    let rows = judged(compared);
-    let main = if compared.gate.is_some() && !rows.is_empty() {
-        let tables = tables(compared).into_iter().map(Block::Table).collect();
-        let mut blocks = notices(compared.sentences(Section::Publishing));
-        blocks.extend([
-            Block::Conclusion(compared.sentences(Section::Verdict)),
-            Block::Table(gate_table(&rows, &compared.labels, language)),
-            Block::Details(Message::InDetail.text(language).to_owned(), tables),
-        ]);
-        blocks.extend(filled(Block::Facts, compared.sentences(Section::Warning)));
-        html::write(&blocks, language)
-    } else {
-        fragment(compared)
-    };
-    let body = maud::html! { header { h1 { (title) } } main { (main) } };
+    let body = maud::html! { header { h1 { (title) } } main { (fragment(compared)) } };
     Document { language, title: &title, style: "", body, script: String::new() }.text()
 }
 

@@ -128,23 +128,22 @@ pub enum Section {
 
 /// All findings, in the order of their sections.
 pub(crate) fn all(context: &Context<'_>) -> Vec<Statement> {
-    let notes = notes::Notes::new(context);
     let (mut verdict, details) = verdicts(context);
-    verdict.extend(all_of(notes.beside));
-    let [incomplete, undecided] = progress::findings(context);
-    let warnings = all_of(incomplete)
-        .chain(all_of(notes.resumed))
+    verdict.extend(all_of(notes::logins(context)).chain(all_of(notes::plans(context))));
+    let resumed = context.run.resumptions.iter().filter_map(|one| notes::resumed(context, one));
+    let warnings = all_of(progress::incomplete(context))
+        .chain(all_of(resumed))
         .chain(all_of(trials::findings(context)))
-        .chain(all_of(notes.before))
-        .chain(all_of(undecided))
-        .chain(all_of(notes.alone));
+        .chain(all_of(notes::before(context)))
+        .chain(all_of(progress::undecided(context)))
+        .chain(all_of(notes::alone(context)));
     let sections = [
-        (Section::Publishing, all_of(notes.publishing).collect()),
+        (Section::Publishing, all_of(notes::publishing(context)).collect()),
         (Section::Verdict, verdict),
         (Section::Detail, details),
         (Section::Bottleneck, all_of(bottlenecks::findings(context)).collect()),
         (Section::Warning, warnings.collect()),
-        (Section::NotReported, all_of(notes.not_reported).collect()),
+        (Section::NotReported, all_of(notes::not_reported(context)).collect()),
         (Section::Basis, all_of(basis::findings(context)).collect()),
     ];
     let stated = |(section, findings): (Section, Vec<Finding>)| {

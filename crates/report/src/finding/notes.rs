@@ -3,7 +3,7 @@
 use crate::cell::CellResult;
 use crate::finding::Context;
 use crate::group::{distinct, grouped};
-use crate::labels::Labels;
+use crate::labels::{Labels, Scope};
 use crate::messages::Message;
 use crate::target::{TargetId, TargetSummary};
 use crate::wording::{joined, listed, many, ratio, say, with_version};
@@ -117,11 +117,7 @@ impl Note {
                 )
             }
             Self::Plan { query, target, steps, rows, pages } => {
-                let on = if labels.several_targets() {
-                    say!(language, " on {target}", "({target})")
-                } else {
-                    String::new()
-                };
+                let on = labels.place(&Scope { targets: vec![target.clone()], ..Scope::default() });
                 let more = if steps.len() > STEPS { ", …" } else { "" };
                 let steps = steps.iter().take(STEPS).cloned().collect::<Vec<_>>().join(", ");
                 let count = |value: f64| units::count(value.round() as u64);
@@ -157,33 +153,8 @@ impl Note {
     }
 }
 
-/// The notes of a run, by where reports show them.
-pub(super) struct Notes {
-    pub publishing: Vec<Note>,
-    /// Beside the verdict: how connections log in, and plans of queries.
-    pub beside: Vec<Note>,
-    pub resumed: Vec<Note>,
-    pub before: Vec<Note>,
-    pub alone: Option<Note>,
-    pub not_reported: Vec<Note>,
-}
-
-impl Notes {
-    pub fn new(context: &Context<'_>) -> Self {
-        let resumptions = context.run.resumptions.iter();
-        Self {
-            publishing: publishing(context),
-            beside: logins(context).into_iter().chain(plans(context)).collect(),
-            resumed: resumptions.filter_map(|resumption| resumed(context, resumption)).collect(),
-            before: before(context),
-            alone: alone(context),
-            not_reported: not_reported(context),
-        }
-    }
-}
-
 /// What was warned of before the first trial, and the drivers' notes.
-fn before(context: &Context<'_>) -> Vec<Note> {
+pub(super) fn before(context: &Context<'_>) -> Vec<Note> {
     let preflight = context.run.header.warnings.iter();
     let preflight = preflight.map(|warning| Note::Preflight { warning: warning.clone() });
     let notes = context.known_targets().flat_map(|(id, target)| {
@@ -193,7 +164,7 @@ fn before(context: &Context<'_>) -> Vec<Note> {
 }
 
 /// The rates of trials that run alone, if they differ from the rates in slices.
-fn alone(context: &Context<'_>) -> Option<Note> {
+pub(super) fn alone(context: &Context<'_>) -> Option<Note> {
     let of = |cell: &CellResult| Some(cell.alone_per_second? / cell.ops_per_second?.value);
     let times: Vec<f64> = context.cells.iter().filter(|cell| cell.is_reported()).filter_map(of).collect();
     let median = median(&times)?;
@@ -202,7 +173,7 @@ fn alone(context: &Context<'_>) -> Option<Note> {
 }
 
 /// What changed when the run was resumed; `None` if nothing did.
-fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Note> {
+pub(super) fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Note> {
     let header = &context.run.header;
     let mut changes = Vec::new();
     if resumption.kurabe != header.kurabe {
@@ -230,7 +201,7 @@ fn resumed(context: &Context<'_>, resumption: &Resumption) -> Option<Note> {
 }
 
 /// One finding for each target whose licence restricts publishing results.
-fn publishing(context: &Context<'_>) -> Vec<Note> {
+pub(super) fn publishing(context: &Context<'_>) -> Vec<Note> {
     let restricted = |(id, target): (&TargetId, &TargetSummary)| {
         let clause = target.publishing.as_ref()?;
         let (target, version) = (id.clone(), target.version.clone());
@@ -241,7 +212,7 @@ fn publishing(context: &Context<'_>) -> Vec<Note> {
 }
 
 /// How connections log in, if requests open some.
-fn logins(context: &Context<'_>) -> Option<Note> {
+pub(super) fn logins(context: &Context<'_>) -> Option<Note> {
     let opens = |(id, _): &(&TargetId, &TargetSummary)| {
         context.cells.iter().any(|cell| cell.target == **id && cell.metric(CONNECT.name).is_some())
     };
@@ -257,7 +228,7 @@ fn logins(context: &Context<'_>) -> Option<Note> {
 const STEPS: usize = 5;
 
 /// The plans of the queries that a run compares, each once for each target.
-fn plans(context: &Context<'_>) -> Vec<Note> {
+pub(super) fn plans(context: &Context<'_>) -> Vec<Note> {
     let custom = context.run.header.spec.custom.as_ref();
     if custom.is_none_or(|custom| custom.language != CustomLanguage::Query) {
         return Vec::new();
@@ -282,7 +253,7 @@ fn plans(context: &Context<'_>) -> Vec<Note> {
 }
 
 /// What servers do not report: one finding for each target and reason.
-fn not_reported(context: &Context<'_>) -> Vec<Note> {
+pub(super) fn not_reported(context: &Context<'_>) -> Vec<Note> {
     let mut all: Vec<((&TargetId, &str), &str)> = Vec::new();
     for cell in context.cells {
         for engine in cell.observed.iter().filter_map(|seen| seen.engine.as_ref()) {

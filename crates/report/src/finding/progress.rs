@@ -166,13 +166,8 @@ impl Progress {
     }
 }
 
-/// The findings of an incomplete run, and of undecided comparisons.
-pub(super) fn findings(context: &Context<'_>) -> [Option<Progress>; 2] {
-    [incomplete(context), undecided(context)]
-}
-
 /// Which part of the planned trials was made, of a run that is not complete.
-fn incomplete(context: &Context<'_>) -> Option<Progress> {
+pub(super) fn incomplete(context: &Context<'_>) -> Option<Progress> {
     let run = context.run;
     let operations = &run.header.spec.operations;
     let spec = &run.header.spec;
@@ -186,7 +181,7 @@ fn incomplete(context: &Context<'_>) -> Option<Progress> {
 }
 
 /// The undecided comparisons, or that there are none, if the run had a stopping rule.
-fn undecided(context: &Context<'_>) -> Option<Progress> {
+pub(super) fn undecided(context: &Context<'_>) -> Option<Progress> {
     let rule = context.rule;
     let compared: Vec<&Verdict> =
         context.verdicts.iter().filter(|verdict| verdict.primary && verdict.has_interval()).collect();

@@ -48,9 +48,6 @@ fn one(block: &Block, language: Language) -> Markup {
         Block::Details(heading, blocks) => {
             html! { details class="sentences" { summary { (heading) } (write(blocks, language)) } }
         }
-        Block::Caveats(heading, sentences) => {
-            html! { details class="caveats" { summary { (heading) } (items(sentences)) } }
-        }
     }
 }
 

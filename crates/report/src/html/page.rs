@@ -99,7 +99,7 @@ impl Opening {
             1 => Message::OneCaveat.text(language).to_owned(),
             count => counted(Message::Caveats, count),
         };
-        let caveats = (!below.is_empty()).then_some(Block::Caveats(heading, below));
+        let caveats = (!below.is_empty()).then_some(Block::Details(heading, notices(below)));
         let in_words = (!compared.is_empty()).then(|| {
             let heading = counted(Message::InWords, compared.len());
             Block::Details(heading, vec![Block::Facts(sentences(&compared))])

@@ -67,7 +67,7 @@ pub(super) fn section(summary: &Summary, series: &Series<'_>, rankings: &[Rankin
 
 /// Rankings below their headings, with common columns.
 fn table(language: Language, series: &Series<'_>, axis: Option<&Axis>, rankings: &[&Ranking<'_>]) -> Markup {
-    let (table, headings) = answer::table(rankings, language);
+    let (table, headings) = answer::table("", rankings, language);
     let plot = axis.zip(table.ratios);
     let width = table.columns.len() + usize::from(plot.is_some());
     let mut rows = table.rows.iter();

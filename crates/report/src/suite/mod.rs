@@ -1,7 +1,7 @@
 //! The table of a suite of several runs: what was measured on which target, and why the rest was not.
 
 use crate::document::Block;
-use crate::format::{command_line, list, timestamp};
+use crate::format::{command_line, list, machine, timestamp};
 use crate::group::{distinct, grouped};
 use crate::json::indented;
 use crate::markdown;
@@ -342,16 +342,12 @@ fn parts(table: &Table, width: usize) -> Vec<Table> {
 }
 
 pub fn markdown(table: &SuiteTable) -> String {
-    let machine = &table.machine;
     let made = format!(
-        "Kurabe {}, {}, {}; {}, {} CPUs, {}, {}.",
+        "Kurabe {}, {}, {}; {}.",
         table.kurabe,
         timestamp(table.began),
         units::time(Duration::from_secs_f64(table.seconds.max(0.0))),
-        machine.cpu,
-        machine.cpus,
-        units::size(machine.memory_bytes),
-        machine.system
+        machine(&table.machine)
     );
     let mut blocks = blocks(table, None);
     blocks.extend([Block::Paragraph(made), Block::Command(command_line(&table.command))]);

@@ -16,7 +16,7 @@ pub use changed::{by_cpus, interleaved, open_loop, troubled};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
-use kurabe_core::facts::{Limits, ServerFacts, Setting, Transport};
+use kurabe_core::facts::{Limits, ServerFacts, Setting};
 use kurabe_core::run::{
     CellRecord, MachineFacts, Measurement, Outcome, OverheadRecord, Run, RunEnd, RunHeader, RunSpec,
     TargetRecord, TrialRecord,
@@ -141,11 +141,7 @@ fn facts(target: &str) -> ServerFacts {
         engine: engine.into(),
         version: version.into(),
         client: "a client".into(),
-        transport: if target.starts_with("sqlite") {
-            Transport::InProcess
-        } else {
-            Transport::Connection("TCP".into())
-        },
+        transport: if target.starts_with("sqlite") { "in process" } else { "TCP" }.into(),
         durability: Some(durability),
         durability_settings: settings.into_iter().map(|(name, value)| Setting::new(name, value)).collect(),
         settings: vec![Setting::new("page_size", "4096")],

@@ -7,7 +7,6 @@ use super::{At, Pattern, Scenario, measurements, observed};
 use kurabe_core::axis::{AxisInfo, AxisKind, AxisValue, Cell};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Answer, ExperimentInfo, OperationInfo};
-use kurabe_core::facts::Transport;
 use kurabe_core::metric::{
     self, Better, MEMORY, MEMORY_ADDED, Metric, MetricValue, PROCESSES_ADDED, Source, THREADS_ADDED,
     THROUGHPUT, Unit,
@@ -195,7 +194,7 @@ pub fn webapp() -> Run {
     let facts = &mut run.header.targets[1].facts;
     (facts.engine, facts.version) = ("PostgreSQL over HTTP".into(), "17.6".into());
     (facts.durability, facts.durability_settings) = (Some(DurabilityClass::Synced), Vec::new());
-    facts.transport = Transport::Connection("TCP".into());
+    facts.transport = "TCP".into();
     for (trial, measured) in measurements(&mut run) {
         let axes = &trial.record.axes;
         measured.clients = u32::try_from(axes.number("clients").unwrap()).unwrap().into();

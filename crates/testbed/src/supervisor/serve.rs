@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kurabe_os::limits::advice_on_growth;
+use kurabe_os::limits::advice_on_file_size;
 use kurabe_os::private;
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -451,7 +451,7 @@ impl Supervisor {
 
     fn failed(&self, what: String, path: &Path) -> TestbedError {
         // A server that may not write a larger file says so in its log, or nowhere.
-        let advice = advice_on_growth("");
+        let advice = advice_on_file_size();
         let what =
             if advice.is_empty() { what } else { format!("{what}; if a file was too large, {advice}") };
         TestbedError::Failed { engine: self.engine.name.to_owned(), what, log: self.tail(path) }

@@ -99,16 +99,14 @@ fn connected(url: &TargetUrl) -> Result<Box<dyn Session>> {
 }
 
 fn postgres_settings(session: &mut dyn Session) -> Result<Vec<(String, String)>> {
-    let mut settings = Vec::new();
-    for name in session::names("postgres") {
-        match rows(session, &text_operation(&format!("SHOW {name}")), true) {
-            Ok(shown) => settings.extend(shown.into_iter().map(|[value, ..]| ((*name).to_owned(), value))),
-            // A server of another make lacks some.
-            Err(error) if error.server_code().is_some() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(settings)
+    let one = |name: &&str| format!("('{name}', pg_catalog.current_setting('{name}', true))");
+    let all: Vec<String> = session::names("postgres").iter().map(one).collect();
+    // A server of another make lacks some.
+    let known = format!("SELECT s.n, s.v FROM (VALUES {}) AS s(n, v) WHERE s.v IS NOT NULL", all.join(", "));
+    Ok(rows(session, &text_operation(&known), true)?
+        .into_iter()
+        .map(|[name, value, ..]| (name, value))
+        .collect())
 }
 
 fn postgres_tables(session: &mut dyn Session, send: &Sender<Result<Piece>>) -> Result<()> {
