@@ -213,6 +213,7 @@ fn replay_on_mysql_and_mariadb_executes_one_statement_of_a_text_in_every_mode() 
     for engine in ["mysql", "mariadb"] {
         let Some(server) = testing::own_server(engine) else { continue };
         let place = Place::new();
+        testing::make_superuser(&server);
         let state = || sql(&server, "", "SELECT @@GLOBAL.max_connect_errors, COUNT(*) FROM mysql.user");
         let Some(before) = state() else { return };
         let several = [("multi_statements", "on")];
