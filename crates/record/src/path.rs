@@ -67,7 +67,7 @@ pub fn is_shown(wanted: &str) -> bool {
 
 /// The error of a text that is not shown.
 pub(crate) fn no_name() -> Error {
-    Error::new(ErrorKind::NotFound, "no run has such a name: it has letters, digits, '.', '-' and '_'")
+    Error::new(ErrorKind::NotFound, "no run has such a name: names have letters, digits, '.', '-' and '_'")
         .hint("name a run, its directory or its run file; 'kurabe runs ls' lists runs")
 }
 

@@ -18,7 +18,7 @@ use kurabe_wire::view::{Conversation, Event, Exchange, Step, Transaction, Watch}
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// PostgreSQL's settings of sessions that are the target's, that name a client, or that say whether and as whom it may write.
+/// Settings of PostgreSQL's sessions that are the target's, that name a client, or that say whether and as whom it may write.
 const NOT_SET: [&str; 9] = [
     "user", "database", "replication", "application_name", "client_encoding", "role",
     "session_authorization", "transaction_read_only", READ_ONLY,

@@ -24,7 +24,7 @@ pub fn verbs() -> Vec<&'static str> {
     entries("statement").flatten().collect()
 }
 
-/// Why it is refused: it is more than one statement.
+/// The reason to refuse several statements in one text.
 const SEVERAL: &str = "it is more than one statement";
 
 /// Whether it is more than one statement. Only PostgreSQL executes several that are sent as one: what looks like several
