@@ -241,3 +241,44 @@ fn help_and_list_are_short_and_have_the_rest_on_request() {
         place.run(&[command, "--help"]).success().out_has("Usage: kurabe");
     }
 }
+
+/// What names a database in some program, each with a password in it.
+const DATABASES: [&str; 9] = [
+    "postgres://me:hunter2@db/x",
+    "jdbc:mysql://db/x?user=me&password=hunter2",
+    "mysql+pymysql://me:hunter2@db/x",
+    "host=db user=me password=hunter2",
+    "Server=db;Uid=me;Pwd=hunter2",
+    "me:hunter2@tcp(db:3306)/x",
+    "me/hunter2@db:1521/x",
+    "db:6379,password=hunter2,ssl=False",
+    "me:hunter2",
+];
+
+#[test]
+fn what_names_a_database_in_place_of_a_run_is_not_repeated() {
+    let place = Place::new();
+    let brief = ["run", "point-read", "null:", "--records", "100", "--requests", "100", "--rounds", "1"];
+    place.run(&brief).success();
+    place.run(&brief).success();
+    let against = [&brief[..], &["--against"]].concat();
+    for given in DATABASES {
+        for before in [
+            &["report"][..],
+            &["report", "--log-format", "json"],
+            &["compare", "last"],
+            &["run", "--again"],
+            &["run", "--resume"],
+            &["runs", "rm"],
+            &["runs", "note"],
+            &["runs", "export"],
+            &["runs", "import"],
+            &against,
+        ] {
+            let answer = place.run(&[before, &[given]].concat());
+            let said = format!("{}{}", answer.out, answer.err);
+            assert!(answer.code != Some(0) && !said.contains("hunter2"), "{before:?} {given}: {said}");
+        }
+    }
+    place.run(&["report", "nowhere"]).err_has("run 'nowhere' not found");
+}

@@ -52,20 +52,23 @@ fn named<'a>(protocol: &str, template: &'a str) -> Vec<(u32, &'a str)> {
 
 /// Makes a capture of one connection, of whose answers nothing is known.
 fn made(place: &Place, protocol: &str, said: &[(&str, &str)], requests: &[Made<'_>]) -> String {
-    made_in_version(4, place, protocol, said, requests)
+    made_in_version(4, place, (protocol, &[]), said, requests)
 }
 
-/// The second version has names of commands and requests of HTTP in their texts only; the fourth is the present one.
+/// The second version has names of commands and requests of HTTP in their texts only; the fourth is the present one. `session` are
+/// the settings of the recorded server's new sessions.
 fn made_in_version(
     version: u8,
     place: &Place,
-    protocol: &str,
+    (protocol, session): (&str, &[(&str, &str)]),
     said: &[(&str, &str)],
     requests: &[Made<'_>],
 ) -> String {
     let path = place.at("made.capture");
     let _ = std::fs::remove_file(&path);
-    let said = said.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let session = (!session.is_empty()).then(|| session.iter().map(owned).collect());
+    let said = said.iter().map(owned).collect();
     let mut records = vec![Record::Open { connection: 0, at: 0, said }];
     for (number, made) in (0..).zip(requests) {
         let template = made.template.replace('¿', "\0");
@@ -86,7 +89,7 @@ fn made_in_version(
     }
     records.push(Record::Close { connection: 0, at: 1_000_000, unreadable: None });
     records.push(Record::End { requests: requests.len() as u64 });
-    let about = About { protocol: protocol.to_owned(), known: Known::Requests, ..About::default() };
+    let about = About { protocol: protocol.to_owned(), known: Known::Requests, session, ..About::default() };
     file::write(Path::new(&path), &about, &records).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     let at = "kurabe capture ".len();
@@ -103,7 +106,7 @@ fn refused(server: &Server, protocol: &str, all: &[Capture<'_>], state: &mut dyn
     let place = Place::new();
     let before = state();
     for ((said, requests), version) in all.iter().flat_map(|one| [(one, 4), (one, 2)]) {
-        let path = made_in_version(version, &place, protocol, said, requests);
+        let path = made_in_version(version, &place, (protocol, &[]), said, requests);
         let shown: Vec<_> = requests.iter().map(|one| (one.template, one.literals, one.parameters)).collect();
         let answer = replay(&place, &path, &[server.url()]);
         assert_eq!(state(), before, "{protocol} {version}: {said:?} {shown:?}: {answer:?}");
@@ -200,6 +203,72 @@ fn replay_on_mysql_and_mariadb_ends_when_its_session_may_write() {
             ],
             &mut state,
         );
+    }
+}
+
+/// A text that is one read in most sessions is, in one with another `sql_mode`, several statements, of which no read-only transaction
+/// stops the second.
+#[test]
+fn replay_on_mysql_and_mariadb_executes_one_statement_of_a_text_in_every_mode() {
+    for engine in ["mysql", "mariadb"] {
+        let Some(server) = testing::own_server(engine) else { continue };
+        let place = Place::new();
+        testing::make_superuser(&server);
+        let state = || sql(&server, "", "SELECT @@GLOBAL.max_connect_errors, COUNT(*) FROM mysql.user");
+        let Some(before) = state() else { return };
+        let several = [("multi_statements", "on")];
+        let held = |session: &[(&str, &str)], requests: &[Made<'_>], code: Option<i32>| {
+            let path = made_in_version(4, &place, (engine, session), &several, requests);
+            let answer = replay(&place, &path, &[server.url()]);
+            let texts: Vec<_> = requests.iter().map(|one| one.template).collect();
+            assert_eq!(state().unwrap(), before, "{engine}: {session:?} {texts:?}: {answer:?}");
+            assert!(code.is_none() || answer.code == code, "{engine}: {session:?} {texts:?}: {answer:?}");
+        };
+        for change in ["SET GLOBAL max_connect_errors = 77", "CREATE USER hidden", "KILL 99999999"] {
+            for (mode, hidden) in [
+                ("NO_BACKSLASH_ESCAPES", format!(r"SELECT 'a\'; {change}; -- '")),
+                ("ANSI_QUOTES", format!(r#"SELECT '\'' AS "\"; {change}; -- '""#)),
+                ("no_backslash_escapes", format!(r"SELECT 'a\'; {change}; -- '")),
+                ("ORACLE", format!(r#"BEGIN SELECT '\'' AS "\"; {change}; END -- '""#)),
+            ] {
+                let is_block = mode == "ORACLE";
+                if is_block && engine == "mysql" {
+                    continue;
+                }
+                let set = format!("SET sql_mode = '{mode}'");
+                let (set, hidden) = (text(&set), text(&hidden));
+                held(&[("sql_mode", mode)], &[hidden], Some(2));
+                held(&[], &[set, hidden], is_block.then_some(2));
+                held(&[], &[text("COM_SET_OPTION 0"), set, hidden], Some(2));
+                // The sessions of the target have another mode than the capture says, or than is usual.
+                sql(&server, "", &format!("SET GLOBAL sql_mode = '{mode}'")).unwrap();
+                held(&[], &[hidden], is_block.then_some(2));
+                sql(&server, "", "SET GLOBAL sql_mode = DEFAULT").unwrap();
+            }
+        }
+    }
+}
+
+/// Whether a session writes is said by nobody but the replay, and what it does not know it says.
+#[test]
+fn replay_on_postgres_takes_no_right_to_write_from_a_capture_and_names_settings_that_it_does_not_know() {
+    let Some(server) = testing::server("postgres") else { return };
+    let place = Place::new();
+    let off = ("default_transaction_read_only", "off");
+    for (session, said) in [
+        (&[off][..], &[][..]),
+        (&[], &[("Default_Transaction_Read_Only", "off")]),
+        (
+            &[],
+            &[("options", "--default-transaction-read-only=off -c TRANSACTION_READ_ONLY=off -c work_mem=64")],
+        ),
+        (&[("future_setting", "x")], &[]),
+    ] {
+        let path = made_in_version(4, &place, ("postgres", session), said, &[text("SELECT 1")]);
+        let answer = replay(&place, &path, &[server.url()]);
+        assert_eq!(answer.code, Some(0), "{session:?} {said:?}: {answer:?}");
+        let is_unknown = session.iter().any(|(name, _)| *name == "future_setting");
+        assert_eq!(answer.err.contains("does not set: future_setting"), is_unknown, "{answer:?}");
     }
 }
 
@@ -539,6 +608,8 @@ fn replay_on_couchdb_sends_no_other_request_within_one() {
         "DELETE /DB",
         "GET /DB/_design/x/_rewrite/y",
         "POST /DB/_find/../_bulk_docs",
+        "GET /DB/%5fdesign/x/%5Frewrite/y",
+        "GET /%5freplicator/_all_docs",
         "GET /DB HTTP/1.1\r\nHost: x\r\n\r\nDELETE /DB",
         "COPY /DB/17",
         "POST /DB/_purge",

@@ -1,6 +1,6 @@
 //! Settings of a server's new sessions: a replay sends statements under the recorded ones.
 
-use super::{captured, report};
+use super::{captured, replay, report};
 use crate::servers::common::{has_program, sql};
 use crate::support::Place;
 use kurabe_testbed::testing;
@@ -130,5 +130,49 @@ fn statements_of_postgres_are_replayed_under_the_settings_of_the_recorded_role_a
         report(&place, &path, &["up:postgres", "--data", &data]);
         let name = setting.split(' ').next().unwrap();
         sql(&server, "", &format!("SET TRANSACTION READ WRITE; ALTER DATABASE kurabe RESET {name}")).unwrap();
+    }
+}
+
+/// Statements in whose text ORDER BY is found under the recorded setting only; what makes that of new sessions; and a client of them.
+const ORDERED: [(&str, &str, &str, &str); 3] = [
+    (
+        "mysql",
+        "SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES'",
+        r"SELECT '\' AS a, name FROM t ORDER BY n;",
+        MYSQL_CLIENT,
+    ),
+    (
+        "mariadb",
+        "SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES'",
+        r"SELECT '\' AS a, name FROM t ORDER BY n;",
+        MYSQL_CLIENT,
+    ),
+    (
+        "postgres",
+        "ALTER DATABASE kurabe SET standard_conforming_strings = off",
+        r"SELECT 'it\'s' AS a, name FROM t ORDER BY n;",
+        "psql -qAtXf statements.sql",
+    ),
+];
+
+const MYSQL_CLIENT: &str = "mysql --no-defaults --host=127.0.0.1 --port=$MYSQL_TCP_PORT --user=root --skip-ssl kurabe < statements.sql";
+
+#[test]
+fn order_of_rows_is_compared_in_texts_that_only_the_recorded_sessions_read_so() {
+    for (engine, set, statement, client) in ORDERED {
+        let Some(server) = testing::own_server(engine) else { continue };
+        if !has_program(client.split(' ').next().unwrap()) {
+            continue;
+        }
+        let place = Place::new();
+        place.file("statements.sql", statement);
+        let made = "CREATE TABLE t (n int, name varchar(9)); INSERT INTO t VALUES (1, 'x'), (2, 'y')";
+        sql(&server, "", &format!("{made}; {set}")).unwrap();
+        let path = captured(&place, "ordered", &server, client);
+        report(&place, &path, &[server.url()]);
+        sql(&server, "", "UPDATE t SET n = 3 - n").unwrap();
+        let answer = replay(&place, &path, &[server.url()]);
+        let all = format!("{}{}", answer.out, answer.err);
+        assert!(answer.code != Some(0) && all.contains("other values in 2 rows"), "{engine}: {all}");
     }
 }

@@ -8,7 +8,6 @@ use crate::{AdviceRequest, table};
 use kurabe_capture::statements::Statements;
 use kurabe_copy::script::comment;
 use kurabe_core::Error;
-use kurabe_protocol::call::Language;
 use kurabe_protocol::sql::Dialect;
 use kurabe_protocol::sql::Statement;
 use kurabe_stats::{Estimate, IntervalSettings, PairedRatio, mean};
@@ -118,11 +117,7 @@ impl Advice {
             ended: found.ended.as_ref().map(Error::to_string),
             error: None,
         };
-        let replays = Replays {
-            bench,
-            dialect: Language::from_scheme(&asked.protocol).sql().unwrap_or_default(),
-            base: &found.base,
-        };
+        let replays = Replays { bench, dialect: asked.language.sql().unwrap_or_default(), base: &found.base };
         for (at, (proposal, state)) in bench.proposals.iter().zip(&found.states).enumerate() {
             let confirmed = found.confirmed.iter().position(|one| one.set == [at]);
             let why = match (state, confirmed) {

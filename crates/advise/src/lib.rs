@@ -22,7 +22,6 @@ use kurabe_copy::engines;
 use kurabe_core::target::{SETUP, TargetUrl, UP};
 use kurabe_core::{Error, Result};
 use kurabe_experiments::replay;
-use kurabe_protocol::call::Language;
 use kurabe_protocol::sql::Statement;
 use kurabe_targets::Reporter;
 use std::collections::BTreeSet;
@@ -105,7 +104,7 @@ pub fn advise(request: &AdviceRequest<'_>, cancel: &AtomicBool, reporter: &dyn R
         replays: 0,
     };
     let catalogue = bench.catalogue()?;
-    let dialect = Language::from_scheme(&asked.protocol).sql().unwrap_or_default();
+    let dialect = asked.language.sql().unwrap_or_default();
     let shapes: Vec<_> =
         asked.all.iter().map(|one| shapes::shapes(one, dialect, &catalogue.tables)).collect();
     let known = Known {

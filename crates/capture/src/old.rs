@@ -49,7 +49,7 @@ impl Texts {
                         return record;
                     }
                     request.parameters.retain(|one| one.kind != u32::from(DOCUMENT));
-                    let name = text.split(' ').next().unwrap_or_default();
+                    let name = text.split(' ').next().unwrap_or_default().as_bytes();
                     request.cut |= !is_setup(name);
                     vec![Parameter::new(DOCUMENT.into(), true, plain(name, None))]
                 } else {

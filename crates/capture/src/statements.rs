@@ -4,6 +4,7 @@ use crate::forms::{Form, Value};
 use crate::show::{Analysis, Kind, analyse};
 use crate::units::{Node, What, flatten};
 use kurabe_core::Result;
+use kurabe_protocol::call::Language;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -13,8 +14,8 @@ const MANY: usize = 20;
 /// The statements of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Statements {
-    /// The protocol, such as `postgres`.
-    pub protocol: String,
+    /// Their language, with the way in which new sessions read SQL.
+    pub language: Language,
     /// Kinds of statements, those with the largest share of the time first.
     pub all: Vec<Asked>,
     pub loops: Vec<Loop>,
@@ -73,7 +74,7 @@ pub fn statements(path: &Path) -> Result<Statements> {
             constants,
         }
     });
-    Ok(Statements { protocol: shown.about.protocol.clone(), all: all.collect(), loops })
+    Ok(Statements { language: shown.about.language(), all: all.collect(), loops })
 }
 
 /// The statements within loops.

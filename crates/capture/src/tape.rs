@@ -373,7 +373,7 @@ impl Taped {
         let (mut name, mut has_key) = (None, given.any(looks_random) || literals.iter().any(literal));
         if let Some(Call::Document(command)) = call {
             // Of a document without its values, the name of the command is kept.
-            name = Some(plain(&command.name(), None));
+            name = Some(plain(command.name().as_bytes(), None));
             let is_key = |text: String| looks_random(text.as_bytes());
             has_key = has_key || command.any(&mut |field| field.text().is_some_and(is_key));
         }
@@ -433,6 +433,9 @@ impl Shared {
     pub(crate) fn connection(self: &Arc<Self>, number: u64) -> Taped {
         self.connections.fetch_add(1, Ordering::SeqCst);
         let mut view = (self.view)();
+        if let Some(dialect) = self.language.sql() {
+            view.read_under(dialect);
+        }
         view.watch(Watch { began: (self.began, self.began_us), recorded: None, keeps_rows: false });
         Taped {
             number,

@@ -34,18 +34,13 @@ pub(crate) fn default_folder() -> Result<PathBuf> {
         .ok_or_else(|| Error::usage("there is no folder for runs").hint("give --runs-dir or set KURABE_RUNS"))
 }
 
-/// The run that the user named. A URL here is a mistake; the error must not repeat its password.
-pub(crate) fn wanted(word: Option<&str>) -> String {
-    kurabe_targets::without_passwords(std::iter::once(word.unwrap_or("last").to_owned())).concat()
-}
-
 /// Reads the run that a command names from the store.
 pub(crate) fn named_run(
     store: &Store,
     word: Option<&str>,
     output: &Output,
 ) -> anyhow::Result<(RunPath, Run)> {
-    let path = store.find(&wanted(word)).map_err(OfRunFile)?;
+    let path = store.find(word.unwrap_or("last")).map_err(OfRunFile)?;
     exposed::warn_of_run(store, &path, output);
     let recorded = kurabe_record::read(&path).map_err(OfRunFile)?;
     if let Some(torn) = &recorded.torn {

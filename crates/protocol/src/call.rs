@@ -51,6 +51,8 @@ impl From<Option<Vec<u8>>> for Value {
 
 /// The kind of the name of a command, or the method of HTTP.
 pub const NAME: u32 = 32;
+/// The kind of the number of the cursor of MongoDB that the answer opened, which is no type of BSON.
+pub const CURSOR: u32 = 257;
 /// The kind of a part that says that there is no answer.
 pub const QUIET: u32 = 258;
 
@@ -169,8 +171,24 @@ impl Call<'_> {
     }
 }
 
-/// The command of a call that is a document.
+/// The command of a call that is a document; `None` if it has a part of another kind.
 pub fn document(parts: &[Parameter]) -> Option<Document<'_>> {
-    let document = parts.first().filter(|one| one.kind == u32::from(DOCUMENT));
-    Document::read(document?.bytes()?)
+    let (document, rest) = parts.split_first().filter(|(one, _)| one.kind == u32::from(DOCUMENT))?;
+    let is_known = rest.iter().all(|one| [CURSOR, QUIET].contains(&one.kind));
+    Document::read(document.bytes()?).filter(|_| is_known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mongodb::command::plain;
+
+    #[test]
+    fn document_with_a_part_that_is_not_known_is_no_call() {
+        let document = Parameter::new(DOCUMENT.into(), true, plain(b"ping", None));
+        for (kind, is_call) in [(CURSOR, true), (QUIET, true), (DOCUMENT.into(), false), (300, false)] {
+            let parts = [document.clone(), Parameter { kind, ..Parameter::default() }];
+            assert_eq!(Language::Documents.call("", &parts).is_some(), is_call, "{kind}");
+        }
+    }
 }

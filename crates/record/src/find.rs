@@ -1,7 +1,7 @@
 //! Resolves the user's reference to a run.
 
 use crate::list::Entry;
-use crate::path::RunPath;
+use crate::path::{RunPath, is_shown, no_name};
 use crate::store::Store;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use std::path::Path;
@@ -55,6 +55,9 @@ impl Store {
     fn not_found(&self, wanted: &str, entries: &[Entry]) -> Error {
         let names: Vec<&str> = entries.iter().map(|entry| entry.path().name.as_str()).collect();
         let Some(newest) = names.first() else { return self.empty() };
+        if !is_shown(wanted) {
+            return no_name();
+        }
         let error =
             Error::new(ErrorKind::NotFound, format!("run '{wanted}' not found in {}", self.dir.display()));
         match units::nearest(wanted, &names) {

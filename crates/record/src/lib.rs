@@ -45,7 +45,7 @@ pub use archive::{Imported, export, import};
 pub use format::{FORMAT_VERSION, MINOR_VERSION};
 pub use keep::NOTE_FILE;
 pub use list::{Entry, RunState, RunSummary};
-pub use path::{RUN_FILE, RunPath};
+pub use path::{RUN_FILE, RunPath, is_shown};
 pub use reader::{Follower, Recorded, read, read_header};
 pub use store::{Resumed, Store};
 pub use trusted::Trusted;

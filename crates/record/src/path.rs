@@ -44,10 +44,8 @@ impl RunPath {
             );
         }
         if !path.is_file() {
-            // A URL may have a password in any place.
-            if path.to_string_lossy().contains("://") {
-                return Err(Error::new(ErrorKind::NotFound, "a URL names a database, and no run")
-                    .hint("name a run, its directory or its run file; 'kurabe runs ls' lists runs"));
+            if !is_shown(&path.to_string_lossy()) {
+                return Err(no_name());
             }
             return Err(Error::new(ErrorKind::NotFound, format!("no run found at {}", path.display())));
         }
@@ -59,6 +57,18 @@ impl RunPath {
         run.file = path.into();
         Ok(run)
     }
+}
+
+/// Whether a text that names no run may be shown: it has no other characters than names and paths. What names a database has some,
+/// and may contain a password.
+pub fn is_shown(wanted: &str) -> bool {
+    wanted.chars().all(|c| c.is_alphanumeric() || "._-/\\~".contains(c))
+}
+
+/// The error of a text that is not shown.
+pub(crate) fn no_name() -> Error {
+    Error::new(ErrorKind::NotFound, "no run has such a name: names have letters, digits, '.', '-' and '_'")
+        .hint("name a run, its directory or its run file; 'kurabe runs ls' lists runs")
 }
 
 /// Makes an error of the operating system: what cannot be done with this path. A full disk and a missing permission get a

@@ -308,6 +308,11 @@ fn run_is_found_by_name_prefix_or_path() {
     assert_eq!(name(newest.folder.to_str().unwrap()).unwrap(), "2026-02-01-session");
     assert_eq!(name(newest.file.to_str().unwrap()).unwrap(), "2026-02-01-session");
     assert!(name(dir.path().to_str().unwrap()).unwrap_err().contains("contains no run.jsonl"));
+    // Each may have a password in any place.
+    for wanted in ["postgres://u:pw@h/d", "host=h password=pw", "Server=h;Pwd=pw", "u:pw@h/d", "a pw", "a&pw"]
+    {
+        assert!(name(wanted).unwrap_err().starts_with("no run has such a name"), "{wanted}");
+    }
     assert!(name("./nowhere").unwrap_err().contains("no run found at ./nowhere"));
     // One that began in the same second as another, and after it.
     recorded(&store, "2026-04-01-b", 400, 1, true);

@@ -15,8 +15,8 @@ pub(crate) type Translated = Result<(Plain, Vec<Value>), &'static str>;
 type Fields = Vec<(String, Value, bool)>;
 
 /// Whether the requests of a protocol are no statements, and can be translated into them.
-pub(crate) fn are_translated(protocol: &str) -> bool {
-    matches!(Language::from_scheme(protocol), Language::Redis | Language::Memcached | Language::Documents)
+pub(crate) fn are_translated(language: Language) -> bool {
+    matches!(language, Language::Redis | Language::Memcached | Language::Documents)
 }
 
 /// A request as a statement.
@@ -135,7 +135,7 @@ mod tests {
     fn commands_on_one_document_are_statements_on_a_row_and_others_say_why_not() {
         let translated = |line: &str, values: &[i32]| {
             let mut words = line.splitn(3, ' ');
-            let mut document = plain(words.next().unwrap(), words.next());
+            let mut document = plain(words.next().unwrap().as_bytes(), words.next());
             document.pop();
             let (mut rest, mut values) = (words.next().unwrap(), values.iter());
             rest = &rest[1..];

@@ -51,7 +51,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     refuse(about, &name, made)?;
     let simple: Vec<Option<Plain>> = analysis.forms.iter().map(plain::read).collect();
     let lengths =
-        commands::are_translated(&about.protocol).then(|| number(&mut analysis.kinds, &simple, ROWS));
+        commands::are_translated(about.language()).then(|| number(&mut analysis.kinds, &simple, ROWS));
     let is_translated = lengths.is_some();
     let (about, shown) = (&analysis.shown.about, &analysis.shown);
     let kinds = chosen(&analysis);
@@ -154,7 +154,7 @@ fn refuse(about: &About, name: &str, made: bool) -> Result<()> {
         ))
         .hint(format!("{what}'kurabe capture show' says what there is")));
     }
-    if commands::are_translated(&about.protocol) && !made {
+    if commands::are_translated(about.language()) && !made {
         return Err(Error::usage(format!(
             "a workload cannot name the keys or documents of {name}, as it can name tables of SQL"
         ))

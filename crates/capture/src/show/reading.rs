@@ -44,6 +44,7 @@ const LINE: usize = 60;
 
 #[derive(Default)]
 struct Reading {
+    language: Language,
     shown: Shown,
     /// The kind of each template, by the template's number.
     kinds: HashMap<u64, usize>,
@@ -102,7 +103,11 @@ type Formed = (usize, Vec<Value>);
 /// Reads a capture with samples of the values. `translates`: commands on keys and documents become statements, where they can.
 pub(crate) fn analyse(path: &Path, translates: bool) -> Result<Analysis> {
     let mut reading = Reading { translates, step: 1, ..Reading::default() };
-    let (about, ending) = file::read(path, |about, record| reading.take(about, record))?;
+    let mut language = None;
+    let (about, ending) = file::read(path, |about, record| {
+        reading.language = *language.get_or_insert_with(|| about.language());
+        reading.take(about, record);
+    })?;
     reading.shown.about = about;
     reading.shown.ending = ending;
     Ok(reading.end())
@@ -118,7 +123,7 @@ impl Reading {
                 connections.most_open = connections.most_open.max(self.open.len() as u64);
             }
             Record::Statement { number, template } => {
-                let Some(dialect) = about.language().sql() else {
+                let Some(dialect) = self.language.sql() else {
                     self.texts.insert(number, template);
                     return;
                 };
@@ -177,7 +182,7 @@ impl Reading {
     /// What a request does: the place of its kind, and its form and values, if these are known.
     fn done(&mut self, request: &Request, about: &About) -> Option<(usize, Option<Formed>)> {
         let number = request.statement;
-        let language = Language::from_scheme(&about.protocol);
+        let language = self.language;
         if language.sql().is_some() {
             let place = self.kinds.get(&number).copied()?;
             let formed = self.formed.get(&number).filter(|_| !request.cut);
@@ -186,7 +191,7 @@ impl Reading {
         let text = self.texts.get(&number)?.clone();
         let call = language.call("", &request.parameters);
         let does = || call.as_ref().map(Does::read).unwrap_or_default();
-        if self.translates && commands::are_translated(&about.protocol) {
+        if self.translates && commands::are_translated(language) {
             return match commands::translate(call.as_ref(), request) {
                 Ok((plain, values)) => {
                     let form = Form::for_translated(plain.clone());

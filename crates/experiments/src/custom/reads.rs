@@ -219,6 +219,8 @@ mod tests {
             "SELECT a FROM t WHERE b GLOB '[a-z]*'",
             "SELECT a FROM t WHERE b IN (\"delete\", \"set_\")",
             "START TRANSACTION READ ONLY",
+            "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+            "SET client_encoding TO 'UTF8', character_set_results = NULL",
             "SELECT E'it\\'s; fine' AS t, k FROM item WHERE id = 1",
         ] {
             assert_eq!(asks_for_write(&pieces(sql), None), None, "{sql}");
@@ -260,6 +262,10 @@ mod tests {
             ("SET LOCAL transaction_read_only TO off", "TRANSACTION_READ_ONLY"),
             ("SET @@session.`tx_read_only` = 0", "TX_READ_ONLY"),
             ("SELECT set_config('a', 'b', false)", "SET_CONFIG"),
+            ("SET NAMES 'gbk'", "character set"),
+            ("SET @a = 1, @@SESSION.character_set_client := @b", "character set"),
+            ("SET CHARACTER SET ?", "character set"),
+            ("SET client_encoding = SJIS", "character set"),
             ("SELECT /*+ SET_VAR(transaction_read_only = 0) */ 1", "TRANSACTION_READ_ONLY"),
             ("SELECT nextval('s')", "NEXTVAL"),
             ("SELECT pg_catalog.setval('s', 1)", "SETVAL"),
@@ -295,6 +301,8 @@ mod tests {
         for (sql, engine) in [
             (r#"SELECT '\'' AS "\"; SET SESSION TRANSACTION READ WRITE; DELETE FROM t; -- '""#, "mysql"),
             (r"SELECT '\'', lo_create(0) -- '", "postgres"),
+            (r#"BEGIN SELECT '\'' AS "\"; KILL 5; END -- '""#, "mysql"),
+            (r"SELECT 1 AS ['], GET_LOCK('a', 5) -- '", "mysql"),
         ] {
             assert!(text_asks_for_write(sql, Some(engine)).is_some(), "{sql}");
             assert!(text_asks_for_write(sql, None).is_some(), "{sql}");

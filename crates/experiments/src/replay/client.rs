@@ -6,7 +6,7 @@ use super::traffic::{Traffic, Unit};
 use super::{http, memcached, mongodb, mysql, postgres, redis};
 use crate::prelude::*;
 use kurabe_capture::session;
-use kurabe_core::driver::RawMessages;
+use kurabe_core::driver::{Access, RawMessages};
 use kurabe_protocol::call::{Call, Language, is_quiet};
 use kurabe_protocol::mysql::frame;
 use kurabe_protocol::mysql::message::command;
@@ -18,7 +18,11 @@ use kurabe_wire::view::{Conversation, Event, Exchange, Step, Transaction, Watch}
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// PostgreSQL's setting of sessions that do not write.
+/// Settings of PostgreSQL's sessions that are the target's, that name a client, or that say whether and as whom it may write.
+const NOT_SET: [&str; 9] = [
+    "user", "database", "replication", "application_name", "client_encoding", "role",
+    "session_authorization", "transaction_read_only", READ_ONLY,
+];
 const READ_ONLY: &str = "default_transaction_read_only";
 
 /// One connection of a replay.
@@ -55,6 +59,9 @@ impl<'a> Client<'a> {
         let mut client =
             Self { traffic, view, prepared, portals, cursors, database, number, out, events, kept };
         client.view.let_in(messages.flags());
+        if let Some(dialect) = traffic.language.sql() {
+            client.view.read_under(dialect);
+        }
         Ok(client)
     }
 
@@ -63,21 +70,26 @@ impl<'a> Client<'a> {
         self.view.watch(watch);
     }
 
-    /// The settings of the recorded server's new sessions, without one that would let a session write.
+    /// The settings of the recorded server's new sessions.
     fn recorded(&self) -> impl Iterator<Item = (&'static str, &'a str)> + use<'a> {
         let about = &self.traffic.about;
         let session = about.session.as_ref();
         session::names(&about.protocol)
             .iter()
             .filter_map(move |name| Some((*name, session?.get(*name)?.as_str())))
-            .filter(|(name, value)| *name != READ_ONLY || *value == "on")
     }
 
-    /// Executes statements that make the session as the recorded client had it.
-    pub(super) fn set_up(&mut self, messages: &mut dyn RawMessages, said: &[(String, String)]) -> Result<()> {
+    /// Executes statements that make the session as the recorded client had it, but for what it may write.
+    pub(super) fn set_up(
+        &mut self,
+        messages: &mut dyn RawMessages,
+        said: &[(String, String)],
+        access: Access,
+    ) -> Result<()> {
         match self.traffic.language {
             Language::Sql(dialect) if dialect.is_mysql() => {
-                if said.iter().any(|(name, _)| name == "multi_statements") {
+                // A session that only reads refuses several statements, however it divides a text.
+                if access == Access::ReadWrite && said.iter().any(|(name, _)| name == "multi_statements") {
                     // MYSQL_OPTION_MULTI_STATEMENTS_ON.
                     frame::push(&mut self.out, 0, &[command::SET_OPTION, 0, 0]);
                     self.exchange(messages, 1, &[])?;
@@ -98,27 +110,23 @@ impl<'a> Client<'a> {
             Language::Sql(_) => {}
         }
         let given = |(name, value): &(String, String)| match name.as_str() {
-            // The target's, what names a client, and whether and as whom it may write.
-            "user"
-            | "database"
-            | "replication"
-            | "application_name"
-            | "client_encoding"
-            | "role"
-            | "session_authorization"
-            | "transaction_read_only"
-            | READ_ONLY => Vec::new(),
             // `-c name=value` or `--name=value`.
             "options" => value
                 .split_whitespace()
                 .filter_map(|word| word.trim_start_matches("-c").trim_start_matches("--").split_once('='))
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .map(|(name, value)| (name.replace('-', "_"), value.to_owned()))
                 .collect(),
             name if name.starts_with("_pq_.") => Vec::new(),
             name => vec![(name.to_owned(), value.clone())],
         };
         let recorded = self.recorded().map(|(name, value)| (name.to_owned(), value.to_owned()));
-        for (name, value) in recorded.chain(said.iter().flat_map(given)) {
+        // What was refused to the recorded client is refused to this one. Nothing recorded lets a session write.
+        let is_set = |name: &str, value: &str| {
+            let is = |known: &str| name.eq_ignore_ascii_case(known);
+            !NOT_SET.into_iter().any(is) || is(READ_ONLY) && value == "on"
+        };
+        let all = recorded.chain(said.iter().flat_map(given));
+        for (name, value) in all.filter(|(name, value)| is_set(name, value)) {
             // Right whatever standard_conforming_strings is.
             let quoted = |text: &str| format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
             let text = format!("SELECT pg_catalog.set_config({}, {}, false)", quoted(&name), quoted(&value));

@@ -42,6 +42,7 @@ pub(super) fn is_malformed(request: &Request<'_>) -> bool {
     };
     let target = request.target();
     !request.is_exact()
+        || request.hides_name()
         || !target.starts_with(b"/")
         || [request.method().as_bytes(), &target].concat().iter().any(|byte| divides(*byte))
         || path.iter().enumerate().any(is_other)
@@ -182,6 +183,11 @@ mod tests {
             ("GET //shop", 1, "", true),
             ("GET shop", 1, "", true),
             ("GET /shop/17#", 1, "", true),
+            ("GET /shop/%5fdesign/x/%5Frewrite/y", 1, "", true),
+            ("GET /shop/_design/x/%5frewrite/y", 1, "", true),
+            ("GET /%5fusers/bob", 1, "", true),
+            ("GET /shop/_changes?fee%64=continuous", 1, "", true),
+            ("GET /shop/a%2Fb%5f?rev=1%2d", 1, "", false),
             ("PUT /shop/17", 99, "x", true),
         ] {
             let mut parts = parts_of(text);

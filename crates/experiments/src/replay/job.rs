@@ -225,7 +225,7 @@ impl Shared<'_> {
         let mut cached = cache.map(|cache| Cached::new(&mut *session, cache)).transpose()?;
         let messages = session.raw_messages()?;
         let mut client = Client::new(traffic, messages, &self.cursors)?;
-        client.set_up(messages, &connection.said)?;
+        client.set_up(messages, &connection.said, self.options.access)?;
         // Of MySQL: whether updates count rows that were found, or that were changed.
         let found = connection.said.iter().any(|(name, _)| name == "found_rows");
         let other_counts = traffic.language.is_mysql() && found != (messages.flags() & 2 != 0);

@@ -3,7 +3,7 @@
 use super::{commands, http, memcached, mongodb, redis};
 use crate::custom::reads::text_asks_for_write;
 use kurabe_protocol::call::{Call, Language};
-use kurabe_protocol::sql::{Dialect, Statement};
+use kurabe_protocol::sql::{Dialect, Statement, are_several};
 
 /// The schemes of targets on which captures of the same protocol can be replayed.
 const SCHEMES: [&[&str]; 6] = [
@@ -88,8 +88,11 @@ pub(super) fn engine(dialect: Dialect) -> &'static str {
 }
 
 fn asks_for_write(text: &str, dialect: Dialect) -> Option<String> {
-    let is_command = dialect.is_mysql() && is_of_session(text);
-    if is_command { None } else { text_asks_for_write(text, Some(engine(dialect))) }
+    if dialect.is_mysql() && is_of_session(text) {
+        return text.starts_with(SET_OPTION).then(|| "a text may be several statements after it".to_owned());
+    }
+    // A statement may give the session another dialect than the recorded one.
+    are_several(text, &[dialect]).or_else(|| text_asks_for_write(text, Some(engine(dialect))))
 }
 
 /// Whether what stands for a request of MySQL or PostgreSQL has no text of SQL.
@@ -98,7 +101,9 @@ fn is_left_out(text: &str) -> bool {
     is_command || text.starts_with("command ") || text == "a function call"
 }
 
+const SET_OPTION: &str = "COM_SET_OPTION ";
+
 /// Whether a command of MySQL's protocol without a text changes its session at most.
 fn is_of_session(text: &str) -> bool {
-    text == "COM_PING" || text.starts_with("COM_SET_OPTION ")
+    text == "COM_PING" || text.starts_with(SET_OPTION)
 }

@@ -30,6 +30,7 @@ use crate::prelude::*;
 use crate::statement::raw;
 use job::{Replay, Seen};
 use kurabe_capture::file::Known;
+use kurabe_capture::session;
 use kurabe_core::custom::{self, CustomFile, CustomWorkload};
 use kurabe_core::driver::Access;
 use kurabe_core::raw::RawPiece;
@@ -217,6 +218,18 @@ pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
 /// If the workload is no capture.
 pub fn is_complete(source: &CustomWorkload) -> Result<bool> {
     Ok(kept(source)?.1.complete)
+}
+
+/// The recorded settings of new sessions that no replay sets, since this version does not know them.
+///
+/// # Errors
+/// If the workload is no capture, or it cannot be read any more.
+pub fn unknown_settings(source: &CustomWorkload) -> Result<Vec<String>> {
+    let (name, kept) = kept(source)?;
+    let about = &load(name, kept.digest.as_deref())?.about;
+    let known = session::names(&about.protocol);
+    let all = about.session.iter().flatten().map(|(name, _)| name);
+    Ok(all.filter(|name| !known.contains(&name.as_str())).cloned().collect())
 }
 
 /// A statement of which replays report the mean time.

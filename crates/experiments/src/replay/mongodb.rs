@@ -192,7 +192,7 @@ pub(super) fn push_plain(
     number: u32,
     database: &str,
 ) {
-    let document = plain(name, collection);
+    let document = plain(name.as_bytes(), collection);
     let message =
         Command::read(&document).and_then(|one| one.message(number, database, false, &|cursor| cursor));
     out.extend(message.unwrap_or_default());
@@ -212,7 +212,7 @@ mod tests {
 
     /// The document of these fields: `{` or `[` after a name begins one within, `}` ends it, `$where` has a program, all others `true`.
     fn document(command: &str, collection: Option<&str>, fields: &str) -> Vec<u8> {
-        let mut out = plain(command, collection);
+        let mut out = plain(command.as_bytes(), collection);
         out.pop();
         let mut open = vec![0];
         for word in fields.split_whitespace() {

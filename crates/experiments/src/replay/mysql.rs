@@ -81,7 +81,7 @@ mod tests {
         let judged =
             |text: &str| Judged::read(&Call::Sql(text, Dialect::MYSQL), Language::Sql(Dialect::MYSQL));
         let option = judged("COM_SET_OPTION \0");
-        assert!(!option.is_left_out && option.writes.is_none());
+        assert!(!option.is_left_out && option.writes.is_some());
         assert!(judged("COM_STATISTICS").is_left_out);
     }
 }

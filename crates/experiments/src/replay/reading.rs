@@ -29,9 +29,11 @@ const HELD: u64 = 50;
 /// If it cannot be read, or cannot be replayed.
 pub(super) fn read(path: &Path) -> Result<Traffic> {
     let mut reading = Reading { most: file::most_kept(path), ..Reading::default() };
+    let mut known = None;
     let (about, ending) = file::read(path, |about, record| {
-        if judged::schemes(&about.protocol).is_some() {
-            reading.language = about.language();
+        let language = || judged::schemes(&about.protocol).map(|_| about.language());
+        if let Some(language) = *known.get_or_insert_with(language) {
+            reading.language = language;
             reading.take(record);
         }
     })?;
@@ -151,7 +153,9 @@ impl Reading {
             if judged.writes.is_some() {
                 self.stored.learn(&statement);
             }
-            known.has_values_in_gaps = has_values_in_gaps(&template, GAP, judged::engine(dialect));
+            // What SET may change is said by values too.
+            known.has_values_in_gaps = !statement.tokens().first().is_some_and(|token| token.is("set"))
+                && has_values_in_gaps(&template, GAP, judged::engine(dialect));
             known.is_setup = Call::Sql(&self.kinds[kind].text, dialect).is_setup();
             known.has_volatile_columns = statement.varies() == Some(sql::Varies::Values)
                 && statement.volatile_columns().is_some_and(|columns| !columns.is_empty());
@@ -159,8 +163,8 @@ impl Reading {
             let words = ["insert", "merge", "nextval", "replace"];
             known.inserts = statement.tokens().iter().any(|token| token.is_one_of(&words));
             known.tables = statement.tables();
-            (known.writes, known.locks, known.is_left_out) =
-                (judged.writes, judged.locks, judged.is_left_out);
+            known.writes = judged.writes.filter(|_| known.has_values_in_gaps);
+            (known.locks, known.is_left_out) = (judged.locks, judged.is_left_out);
         }
         self.numbers.insert(number, self.templates.len());
         self.templates.push(Template { text: template, ..known });

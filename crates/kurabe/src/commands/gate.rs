@@ -28,7 +28,6 @@ pub(super) fn earlier(
     let against = options.files.against.as_ref();
     let previous = || previous(options, spec).then(|| "last".to_owned());
     let Some(wanted) = against.cloned().or_else(previous) else { return Ok(None) };
-    let wanted = kurabe_targets::without_passwords(std::iter::once(wanted)).concat();
     // Without a name, a run of the same scripts on the same targets.
     let like = against.is_none().then_some(spec);
     let path = match base(store, &wanted, origin, &spec.experiment, like) {
@@ -140,7 +139,7 @@ fn base(
     }
     let suite = of.suite.as_deref().unwrap_or_default();
     store.find(wanted).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
+        ErrorKind::NotFound if kurabe_record::is_shown(wanted) => {
             let dir = store.dir().display();
             let message = if wanted == "last" {
                 format!("there is no complete run of the suite '{suite}' in {dir}")

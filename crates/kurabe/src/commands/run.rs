@@ -7,7 +7,7 @@ use super::{report, resume};
 use crate::cli::{PGBENCH, QUERY, REPLAY};
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::places::{self, wanted};
+use crate::places;
 use crate::quiet;
 use crate::run_options::RunOptions;
 use crate::suite::{Companions, Request, Several};
@@ -110,7 +110,7 @@ fn refuse_others(word: &str, more: &[&str], options: &RunOptions) -> kurabe_core
 
 /// Repeats a run as a new one, with the same axes, seed, rounds and times.
 fn again(name: &str, store: Store, options: &RunOptions, output: &Output) -> Result<Exit> {
-    let path = store.find(&wanted(Some(name))).map_err(OfRunFile)?;
+    let path = store.find(name).map_err(OfRunFile)?;
     let RunHeader { spec, origin, cells, .. } = kurabe_record::read_header(&path).map_err(OfRunFile)?;
     refuse_what_others_chose(options, &store, &path, &spec, &cells)?;
     spec.setup.iter().chain(&spec.target_setups).try_for_each(Setup::check)?;
@@ -138,7 +138,7 @@ fn again(name: &str, store: Store, options: &RunOptions, output: &Output) -> Res
 
 /// Continues an interrupted run.
 fn resumed(name: &str, store: &Store, options: &RunOptions, output: &Output) -> Result<Exit> {
-    let path = store.find(&wanted(Some(name))).map_err(OfRunFile)?;
+    let path = store.find(name).map_err(OfRunFile)?;
     crate::exposed::warn_of_run(store, &path, output);
     let resumed = store.resume(&path).map_err(OfRunFile)?;
     if let Some(torn) = &resumed.torn {

@@ -196,6 +196,13 @@ impl Request {
                 "the recorder of the capture did not end in order: what it recorded last is missing",
             );
         }
+        let unknown = replay::unknown_settings(&custom)?;
+        if !unknown.is_empty() {
+            output.warning(&format!(
+                "the capture has settings of sessions that this version does not know, and does not set: {}",
+                unknown.join(", ")
+            ));
+        }
         let schemes = replay::schemes(&custom)?;
         let request = Self { custom: Some(custom), ..Self::default() }.with_options(options)?;
         for target in request.target_urls() {

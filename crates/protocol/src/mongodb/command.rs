@@ -29,8 +29,8 @@ const SETUP: [&str; 18] = [
 ];
 
 /// Whether a command sets up a connection or asks about the server.
-pub fn is_setup(name: &str) -> bool {
-    SETUP.contains(&name)
+pub fn is_setup(name: &[u8]) -> bool {
+    SETUP.iter().any(|one| one.as_bytes() == name)
 }
 
 /// The document of a message, with its sequences as lists and without what drivers add, and whether nothing of it is missing.
@@ -79,11 +79,11 @@ fn copy(out: &mut Vec<u8>, document: &[u8], is_wanted: &dyn Fn(&Element<'_>) -> 
 }
 
 /// The document of a command on a collection, or on none, without other fields.
-pub fn plain(command: &str, collection: Option<&str>) -> Vec<u8> {
+pub fn plain(command: &[u8], collection: Option<&str>) -> Vec<u8> {
     let mut out = vec![0; 4];
     match collection {
-        Some(name) => push_text(&mut out, command.as_bytes(), name.as_bytes()),
-        None => push(&mut out, INT32, command.as_bytes(), &1_i32.to_le_bytes()),
+        Some(name) => push_text(&mut out, command, name.as_bytes()),
+        None => push(&mut out, INT32, command, &1_i32.to_le_bytes()),
     }
     end(&mut out, 0);
     out
@@ -115,7 +115,7 @@ impl<'a> Command<'a> {
 
     /// Whether it sets up a connection or asks about the server.
     pub fn is_setup(&self) -> bool {
-        is_setup(&self.name())
+        is_setup(self.first.name)
     }
 
     pub fn ends_transaction(&self) -> bool {

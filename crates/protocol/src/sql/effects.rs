@@ -24,20 +24,29 @@ pub fn verbs() -> Vec<&'static str> {
     entries("statement").flatten().collect()
 }
 
+/// The reason to refuse several statements in one text.
+const SEVERAL: &str = "it is more than one statement";
+
 /// Whether it is more than one statement. Only PostgreSQL executes several that are sent as one: what looks like several
-/// in the way of another engine, as `E'it\'s; one'` does, is refused by that engine.
+/// in the way of another engine, as `E'it\'s; one'` does, is refused by that engine, whose sessions do not allow several.
 pub fn are_several(text: &str, dialects: &[Dialect]) -> Option<String> {
-    let is_several = |dialect: &Dialect| {
-        let statement = Statement::read(text, *dialect);
-        let rest = statement.tokens().iter().rev().skip_while(|token| token.is_mark(';'));
-        rest.into_iter().any(|token| token.is_mark(';'))
-    };
+    let is_several = |dialect: &Dialect| Statement::read(text, *dialect).is_several();
     let found = dialects.iter().any(|dialect| dialect.is_postgres() && is_several(dialect))
         || dialects.iter().all(is_several);
-    found.then(|| "it is more than one statement".to_owned())
+    found.then(|| SEVERAL.to_owned())
 }
 
+/// How the names of character sets begin in which no other character has the byte of a quote or a backslash.
+const PLAIN_SETS: [&str; 11] =
+    ["ascii", "binary", "cp125", "default", "iso", "koi8", "latin", "sql_ascii", "unicode", "utf", "win125"];
+
 impl Statement<'_> {
+    /// Whether a `;` divides it.
+    fn is_several(&self) -> bool {
+        let mut rest = self.tokens().iter().rev().skip_while(|token| token.is_mark(';'));
+        rest.any(|token| token.is_mark(';'))
+    }
+
     /// Whether the words are here, as words or names.
     fn names(&self, at: usize, words: &[&str]) -> bool {
         words.iter().enumerate().all(|(n, word)| {
@@ -63,6 +72,10 @@ impl Statement<'_> {
             let word = self.first().map_or_else(|| "it".to_owned(), str::to_uppercase);
             return Some(format!("{word} is not a query"));
         }
+        // A block of MariaDB, which executes its statements where a session allows one at a time too.
+        if self.names(first, &["begin"]) && self.is_several() {
+            return Some(SEVERAL.to_owned());
+        }
         let verbs: Vec<&str> = entries("verb").flatten().collect();
         for (at, token) in tokens.iter().enumerate().skip(first) {
             let before = at.checked_sub(1).and_then(|before| tokens.get(before));
@@ -75,6 +88,24 @@ impl Statement<'_> {
         self.lets_through()
     }
 
+    /// Whether this part of a SET gives the session's texts a character set in which a quote or a backslash may be a part of a
+    /// character: a text that is read here as one is another one there.
+    fn hides_quotes(&self, at: usize) -> bool {
+        let names = |words: &[&str]| self.names(at, words);
+        let (after, is_setting) = match () {
+            () if names(&["names"]) || names(&["charset"]) => (at + 1, false),
+            () if names(&["character", "set"]) => (at + 2, false),
+            () if names(&["character_set_client"]) || names(&["client_encoding"]) => (at + 1, true),
+            () => return false,
+        };
+        let rest = self.tokens().get(after..).unwrap_or_default();
+        let is_sign = |token: &&Token<'_>| token.is_mark(':') || token.is_mark('=') || token.is("to");
+        let signs = rest.iter().take_while(is_sign).count();
+        let value = rest.get(signs).map_or("", |token| token.text.trim_matches(['\'', '"', '`']));
+        let value = value.to_ascii_lowercase();
+        (signs > 0 || !is_setting) && !PLAIN_SETS.iter().any(|plain| value.starts_with(plain))
+    }
+
     /// What no read-only transaction stops, and what makes a session write again.
     pub fn lets_through(&self) -> Option<String> {
         let sets = self.first().is_some_and(|first| first.eq_ignore_ascii_case("set"));
@@ -84,6 +115,9 @@ impl Statement<'_> {
                     "it sets more than its own session has ({})",
                     words.join(" ").to_uppercase()
                 ));
+            }
+            if sets && self.hides_quotes(at) {
+                return Some("it sets a character set in which quotes may be parts of characters".to_owned());
             }
             if let Some(words) = entries("has").find(|words| self.names(at, words)) {
                 return Some(format!("no read-only transaction stops {}", words.join(" ").to_uppercase()));

@@ -38,17 +38,22 @@ const PLAIN: Dialect = Dialect {
 
 /// The ways in which sessions of PostgreSQL read a text, by `standard_conforming_strings`.
 const POSTGRES: [Dialect; 2] = [Dialect::POSTGRES, Dialect { backslash: true, ..Dialect::POSTGRES }];
-/// The ways in which sessions of MySQL read a text, by `sql_mode`.
-const MYSQL: [Dialect; 4] = [
+/// The ways in which sessions of MySQL and MariaDB read a text, by `sql_mode`.
+const MYSQL: [Dialect; 6] = [
     Dialect::MYSQL_PLAIN,
     Dialect::MYSQL,
     Dialect { ansi_quotes: true, ..Dialect::MYSQL_PLAIN },
     Dialect { ansi_quotes: true, ..Dialect::MYSQL },
+    Dialect { ansi_quotes: true, brackets: true, ..Dialect::MYSQL_PLAIN },
+    Dialect { ansi_quotes: true, brackets: true, ..Dialect::MYSQL },
 ];
-const ALL: [Dialect; 8] = {
-    let ([on, off], [a, b, c, d]) = (POSTGRES, MYSQL);
-    [on, off, a, b, c, d, Dialect::SQLITE, Dialect::ORACLE]
+const ALL: [Dialect; 10] = {
+    let ([on, off], [a, b, c, d, e, f]) = (POSTGRES, MYSQL);
+    [on, off, a, b, c, d, e, f, Dialect::SQLITE, Dialect::ORACLE]
 };
+
+/// Modes of MySQL and MariaDB which contain `ANSI_QUOTES`.
+const WITH_ANSI_QUOTES: [&str; 7] = ["ANSI_QUOTES", "ANSI", "DB2", "MAXDB", "MSSQL", "ORACLE", "POSTGRESQL"];
 
 impl Dialect {
     /// Standard SQL, with `?` for parameters.
@@ -65,11 +70,14 @@ impl Dialect {
     /// The way in which a session with this setting reads a text.
     #[must_use]
     pub fn under(self, setting: &str, value: &str) -> Self {
-        let has = |mode| value.split(',').any(|one| one == mode);
+        let has = |mode: &str| value.split(',').any(|one| one.eq_ignore_ascii_case(mode));
         match setting {
-            "sql_mode" if self.mysql => {
-                Self { backslash: !has("NO_BACKSLASH_ESCAPES"), ansi_quotes: has("ANSI_QUOTES"), ..self }
-            }
+            "sql_mode" if self.mysql => Self {
+                backslash: !has("NO_BACKSLASH_ESCAPES"),
+                ansi_quotes: WITH_ANSI_QUOTES.into_iter().any(has),
+                brackets: has("MSSQL"),
+                ..self
+            },
             "standard_conforming_strings" if self.postgres => Self { backslash: value == "off", ..self },
             _ => self,
         }
@@ -444,6 +452,19 @@ mod tests {
         ] {
             assert_eq!(shown(text, dialect), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn sessions_of_mysql_read_a_text_as_their_mode_says() {
+        let mysql = |mode: &str| Dialect::MYSQL.under("sql_mode", mode);
+        assert_eq!(mysql("STRICT_ALL_TABLES"), Dialect::MYSQL);
+        assert_eq!(mysql("no_backslash_escapes"), Dialect::MYSQL_PLAIN);
+        let quotes = Dialect { ansi_quotes: true, ..Dialect::MYSQL };
+        for mode in ["ansi_quotes", "ANSI", "ORACLE", "IGNORE_SPACE,DB2"] {
+            assert_eq!(mysql(mode), quotes, "{mode}");
+        }
+        assert_eq!(mysql("MSSQL"), Dialect { brackets: true, ..quotes });
+        assert!(["", "ANSI", "MSSQL,NO_BACKSLASH_ESCAPES"].iter().all(|mode| MYSQL.contains(&mysql(mode))));
     }
 
     #[test]

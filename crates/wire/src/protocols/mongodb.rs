@@ -6,7 +6,7 @@
 use super::mongodb_answer::{Answer, COMPRESSED, NO_SERVER};
 use crate::frames::{Framed, Frames, Piece};
 use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Stop, Transaction, Waiting};
-use kurabe_protocol::call::{QUIET, document};
+use kurabe_protocol::call::{CURSOR, QUIET, document};
 use kurabe_protocol::mongodb::bson::{self, DOCUMENT};
 use kurabe_protocol::mongodb::command::{Command, is_setup, merged, plain};
 use kurabe_protocol::mongodb::frame::{Message, Msg, OP_COMPRESSED, OP_MSG, OP_QUERY, driver, flag, query};
@@ -21,11 +21,9 @@ const PARTIAL: [&str; 9] =
     ["limit", "skip", "$collStats", "$currentDate", "$indexStats", "$limit", "$rand", "$sample", "$skip"];
 
 /// Commands whose values may be passwords, beside those that set up a connection.
-const SECRET: [&str; 6] =
-    ["copydb", "copydbgetnonce", "copydbsaslstart", "createUser", "setParameter", "updateUser"];
+const SECRET: [&[u8]; 6] =
+    [b"copydb", b"copydbgetnonce", b"copydbsaslstart", b"createUser", b"setParameter", b"updateUser"];
 
-/// The kind of the number of the cursor that the answer opened, which is no type of BSON.
-const CURSOR: u32 = 257;
 /// What ends the text of a request that has no answer.
 const NO_REPLY: &str = " noreply";
 
@@ -167,12 +165,13 @@ impl Mongodb {
         let inner = document.and_then(|document| bson::element(document, "$query")?.document());
         let document = inner.or(document);
         let name = document.filter(|_| collection.ends_with(b".$cmd")).and_then(name);
-        let text = name.filter(|name| is_setup(name)).ok_or(TOO_OLD)?;
+        let name = name.filter(|name| is_setup(name)).ok_or(TOO_OLD)?;
         self.begin(document, events);
         let number = message.header.number;
         let asked = Pending { number, is_old: true, is_setup: true, ..Pending::default() };
         let (at, began) = (message.at, Some(began));
-        let parameters = vec![Parameter::new(DOCUMENT.into(), true, plain(&text, None))];
+        let parameters = vec![Parameter::new(DOCUMENT.into(), true, plain(name, None))];
+        let text = String::from_utf8_lossy(name).into_owned();
         self.request(asked, Exchange { text, parameters, at, began, ..Exchange::default() })
     }
 
@@ -193,20 +192,20 @@ impl Mongodb {
         let name = name(&own).ok_or(why)?;
         self.begin(document, events);
         let is_quiet = content.flags & flag::MORE_TO_COME != 0;
-        let is_setup = is_setup(&name);
+        let is_setup = is_setup(name);
         let mut asked = Pending { number, is_setup, is_quiet, ..Pending::default() };
         let (at, began) = (message.at, Some(began));
-        let mut request = Exchange { text: name.clone(), at, began, ..Exchange::default() };
-        request.cut = SECRET.contains(&name.as_str());
+        let mut request = Exchange { at, began, cut: SECRET.contains(&name), ..Exchange::default() };
         if let Some(command) = Command::read(&own).filter(|_| !is_setup && !request.cut) {
-            asked.know(&name, &command);
+            asked.know(name, &command);
             request.text = command.text();
             request.cut = is_cut || !is_whole;
         } else {
+            request.text = String::from_utf8_lossy(name).into_owned();
             request.cut |= !is_setup;
         }
         // Of what may hold a password its name is kept.
-        let own = if request.cut || is_setup { plain(&name, None) } else { own };
+        let own = if request.cut || is_setup { plain(name, None) } else { own };
         request.parameters.push(Parameter::new(DOCUMENT.into(), true, own));
         if is_quiet {
             request.text.push_str(NO_REPLY);
@@ -308,33 +307,33 @@ impl Mongodb {
 
 impl Pending {
     /// Learns from a command what its answer has.
-    fn know(&mut self, name: &str, command: &Command<'_>) {
+    fn know(&mut self, name: &[u8], command: &Command<'_>) {
         let has =
             |names: &[&str]| command.any(&mut |field| names.iter().any(|one| field.name == one.as_bytes()));
         self.documents = if command.field("sort").is_some() || has(&["$sort"]) {
             Documents::Ordered
-        } else if !["find", "aggregate"].contains(&name) || has(&PARTIAL) {
+        } else if ![&b"find"[..], b"aggregate"].contains(&name) || has(&PARTIAL) {
             Documents::Some
         } else {
             Documents::All
         };
         self.in_transaction = command.field("autocommit").is_some();
-        self.ends = ["commitTransaction", "abortTransaction"].contains(&name);
-        self.is_count = name == "count";
-        self.cursor = command.cursors().first().copied().filter(|_| name == "getMore");
+        self.ends = command.ends_transaction();
+        self.is_count = name == b"count";
+        self.cursor = command.cursors().first().copied().filter(|_| name == b"getMore");
     }
 }
 
 /// Name of a document's command.
-fn name(document: &[u8]) -> Option<String> {
-    bson::elements(document).next().map(|first| first.name().into_owned())
+fn name(document: &[u8]) -> Option<&[u8]> {
+    bson::elements(document).next().map(|first| first.name)
 }
 
 /// Leaves out all of a command but its name.
 fn cut_values(request: &mut Exchange) {
-    let name = document(&request.parameters).map(|command| command.name().into_owned());
+    let name = document(&request.parameters).map(|command| plain(command.name().as_bytes(), None));
     if let (Some(first), Some(name)) = (request.parameters.first_mut(), name) {
-        first.value = plain(&name, None).into();
+        first.value = name.into();
     }
     request.cut = true;
 }

@@ -54,6 +54,8 @@ pub(crate) struct Mysql {
     columns: Columns,
     digest: Option<Digest>,
     watch: Option<Watch>,
+    /// How the session reads SQL, if that is known.
+    dialect: Option<Dialect>,
 }
 
 #[derive(Clone, Default)]
@@ -158,8 +160,8 @@ impl ReadExchanges for Mysql {
             if asked.code == command::STMT_FETCH && self.digest.is_none() {
                 self.digest = self.cursors.get(&asked.statement).map(|(_, digest)| digest.clone());
             }
-            let (columns, watch) = (&self.columns, self.watch);
-            let digest = self.digest.get_or_insert_with(|| digest(request, *asked, columns, watch));
+            let (columns, known) = (&self.columns, (self.dialect, self.watch));
+            let digest = self.digest.get_or_insert_with(|| digest(request, *asked, columns, known));
             if let Piece::Part(_, bytes) = piece {
                 digest.push(bytes);
             } else {
@@ -171,6 +173,10 @@ impl ReadExchanges for Mysql {
 
     fn watch(&mut self, watch: Watch) {
         self.watch = Some(watch);
+    }
+
+    fn read_under(&mut self, dialect: Dialect) {
+        self.dialect = Some(dialect);
     }
 
     fn let_in(&mut self, capabilities: u32) {
@@ -187,11 +193,16 @@ impl ReadExchanges for Mysql {
 }
 
 /// The checksum of the rows of an answer.
-fn digest(request: &Exchange, asked: Asked, (kinds, columns): &Columns, watch: Option<Watch>) -> Digest {
+fn digest(
+    request: &Exchange,
+    asked: Asked,
+    (kinds, columns): &Columns,
+    (dialect, watch): (Option<Dialect>, Option<Watch>),
+) -> Digest {
     let is_binary = matches!(asked.code, command::STMT_EXECUTE | command::STMT_FETCH);
     Digest::of(About {
         text: &request.text,
-        dialect: Dialect::MYSQL,
+        dialect: dialect.unwrap_or(Dialect::MYSQL),
         layout: if is_binary { Layout::MysqlBinary(kinds.clone()) } else { Layout::MysqlText },
         columns,
         spans: watch.map(|watch| watch.spans(request.began)).unwrap_or_default(),
@@ -501,7 +512,8 @@ impl Mysql {
             (status & status::CURSOR != 0, status & status::LAST_ROW_SENT != 0)
         });
         if asked.code == command::STMT_EXECUTE && is_open && self.cursors.len() < MOST_LONG {
-            let digest = found.unwrap_or_else(|| digest(&exchange, asked, &self.columns, self.watch));
+            let digest =
+                found.unwrap_or_else(|| digest(&exchange, asked, &self.columns, (self.dialect, self.watch)));
             exchange.ended = Some(now);
             self.cursors.insert(asked.statement, (exchange, digest));
             return;

@@ -43,6 +43,8 @@ pub(crate) struct Postgres {
     done: Option<Box<Exchange>>,
     digest: Option<Digest>,
     watch: Option<Watch>,
+    /// How the session reads SQL, if that is known.
+    dialect: Option<Dialect>,
     /// The names of the columns of answers that have an order, by statement.
     columns: Texts<Vec<u8>, Vec<String>>,
     /// Whether the client has sent all data of a COPY whose answer has not begun.
@@ -139,7 +141,7 @@ impl ReadExchanges for Postgres {
             let digest = self.digest.get_or_insert_with(|| {
                 Digest::of(About {
                     text: &request.text,
-                    dialect: Dialect::POSTGRES,
+                    dialect: self.dialect.unwrap_or(Dialect::POSTGRES),
                     layout: if tag == backend::DATA_ROW { Layout::Postgres } else { Layout::Whole },
                     columns: self.columns.get(&request.text.as_bytes().to_vec()).map_or(&[], Vec::as_slice),
                     spans: self.watch.map(|watch| watch.spans(request.began)).unwrap_or_default(),
@@ -160,6 +162,10 @@ impl ReadExchanges for Postgres {
 
     fn watch(&mut self, watch: Watch) {
         self.watch = Some(watch);
+    }
+
+    fn read_under(&mut self, dialect: Dialect) {
+        self.dialect = Some(dialect);
     }
 
     fn let_in(&mut self, _: u32) {
@@ -391,7 +397,8 @@ impl Postgres {
             Some(name) => self.statements.get(&name).map(|statement| statement.text.clone()),
             None => self.waiting.oldest(Expected::is_request).map(|request| request.text.clone()),
         };
-        if let Some(text) = text.filter(|text| matches!(order(text, Dialect::POSTGRES), Order::By(_))) {
+        let dialect = self.dialect.unwrap_or(Dialect::POSTGRES);
+        if let Some(text) = text.filter(|text| matches!(order(text, dialect), Order::By(_))) {
             let name = |bytes| String::from_utf8_lossy(bytes).into_owned();
             let names: Vec<String> = message::columns(body).map(name).collect();
             self.columns.insert(text.into_bytes(), names);
