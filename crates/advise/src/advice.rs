@@ -118,11 +118,8 @@ impl Advice {
             ended: found.ended.as_ref().map(Error::to_string),
             error: None,
         };
-        let replays = Replays {
-            bench,
-            dialect: Language::from_scheme(&asked.protocol).sql().unwrap_or_default(),
-            base: &found.base,
-        };
+        let replays =
+            Replays { bench, dialect: Language::from_scheme(&asked.protocol).dialect(), base: &found.base };
         for (at, (proposal, state)) in bench.proposals.iter().zip(&found.states).enumerate() {
             let confirmed = found.confirmed.iter().position(|one| one.set == [at]);
             let why = match (state, confirmed) {

@@ -105,7 +105,7 @@ pub fn advise(request: &AdviceRequest<'_>, cancel: &AtomicBool, reporter: &dyn R
         replays: 0,
     };
     let catalogue = bench.catalogue()?;
-    let dialect = Language::from_scheme(&asked.protocol).sql().unwrap_or_default();
+    let dialect = Language::from_scheme(&asked.protocol).dialect();
     let shapes: Vec<_> =
         asked.all.iter().map(|one| shapes::shapes(one, dialect, &catalogue.tables)).collect();
     let known = Known {

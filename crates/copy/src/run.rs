@@ -183,6 +183,14 @@ impl<'a> Copy<'a> {
         if let Some(record) = &record {
             (whole.columns, whole.ids) = (record.columns.clone(), record.ids.clone());
         }
+        // An extension may have the name of a table.
+        let is_there = |named: &&Named| {
+            !whole.tables.contains(&named.name) && there.before().any(|known| known.name == named.name)
+        };
+        whole.shared = match record.as_ref().filter(|_| !finished) {
+            Some(record) => record.shared.clone(),
+            None => plan.before.iter().filter(is_there).map(|named| named.name.clone()).collect(),
+        };
         whole.kept = how.keep || plan.parts != Parts::All || finished;
         let made = if plan.parts == Parts::Data {
             made_before(&mut self.target, &whole, &there)?
@@ -231,7 +239,7 @@ impl<'a> Copy<'a> {
                 return self.end(namespace, &mut whole, finished, &[]).and(Err(error));
             }
         }
-        self.needed(plan, &there, resumed || how.restart)?;
+        self.needed(plan, &there, &whole)?;
         if plan.parts != Parts::Data {
             let new = plan.tables.iter().zip(&begun).filter(|(_, begun)| begun.is_none());
             refuse_existing(&self.target, &there.names, new.clone().map(|(table, _)| &table.to))?;
@@ -261,11 +269,16 @@ impl<'a> Copy<'a> {
         if let Some(error) = refusals(Some(plan.parts), &refused) {
             return Err(error);
         }
-        // A shared type has had some of them since an earlier copy, or an earlier process of this one.
+        // A shared type stays as others made it, and an earlier process of this copy may have executed some.
         let exists = |made: &Named| there.after.iter().any(|(_, known)| executed(&known.sql) == made.sql);
-        let mut after = plan.after.iter().filter(|(_, made)| !exists(made));
+        let is_done = |made: &Named| whole.shared.contains(&made.name) || exists(made);
+        let mut after = plan.after.iter().filter(|(_, made)| !is_done(made));
         after.try_for_each(|(_, made)| self.target.run(&made.sql))?;
         self.target.engine.before_last_commit.iter().try_for_each(|sql| self.target.run(sql))?;
+        // This commit waits for the disk, with all before it.
+        let state = State::open(&mut self.target)?;
+        state.set_whole(&mut self.target, &whole)?;
+        state.close(&mut self.target)?;
         events(Event::Done(&done));
         self.end(namespace, &mut whole, kept, &made)?;
         self.holder = None;

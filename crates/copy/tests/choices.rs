@@ -1,7 +1,7 @@
 //! What a user chooses: tables, names, rows, types, objects that are left out, rows that the target refuses, sessions.
 //! What arrives is read by the engines' own programs.
 
-use crate::common::{PAGE, Place, driver, side};
+use crate::common::{PAGE, Place, begun, driver, side};
 use kurabe_copy::casts::UserCasts;
 use kurabe_copy::engines;
 use kurabe_copy::event::{Event, Step, TableDone};
@@ -87,8 +87,7 @@ pub(crate) fn all() -> Wanted {
 
 /// The plan of a copy to SQLite.
 fn planned(from: &Place, wanted: &Wanted) -> Result<Plan> {
-    let (to, stop) = (Place::sqlite(), AtomicBool::new(false));
-    Copy::new(side(&from.url()), side(&to.url()), &stop).plan(wanted, &mut [])
+    begun(from, &Place::sqlite(), wanted).map(|(_, plan)| plan)
 }
 
 fn words(list: &[&str]) -> Vec<String> {

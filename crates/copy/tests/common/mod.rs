@@ -198,11 +198,30 @@ pub fn copy_all(from: &Place, to: &Place) -> Result<(Plan, Vec<TableDone>)> {
     copy_as(from, to, &wanted_all(PAGE))
 }
 
+/// A copy that nothing stops, and its plan; or the plan's error.
+pub fn begun(from: &Place, to: &Place, wanted: &Wanted) -> Result<(Copy<'static>, Plan)> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let mut copy = Copy::new(side(&from.url()), side(&to.url()), &STOP);
+    let plan = copy.plan(wanted, &mut [])?;
+    Ok((copy, plan))
+}
+
+/// The rest of a copy that was planned.
+pub fn run_planned(
+    to: &Place,
+    copy: &mut Copy<'_>,
+    plan: &Plan,
+    events: &mut dyn FnMut(Event<'_>),
+) -> Result<Vec<TableDone>> {
+    let driver = driver(&to.url());
+    let mut namespace = driver.namespace()?;
+    namespace.claim("copy")?;
+    copy.run(plan, &mut *namespace, How::default(), events)
+}
+
 /// The plan of a copy of all tables, or its error.
 pub fn planned(from: &Place, to: &Place) -> Result<Plan> {
-    let stop = AtomicBool::new(false);
-    let mut copy = Copy::new(side(&from.url()), side(&to.url()), &stop);
-    copy.plan(&Wanted::default(), &mut [])
+    begun(from, to, &Wanted::default()).map(|(_, plan)| plan)
 }
 
 /// Whether a plan lists a difference of this kind whose object and detail contain these words.

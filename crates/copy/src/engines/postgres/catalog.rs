@@ -29,8 +29,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         let mut needs = catalog.needs.iter().filter(|(_, needed)| needed == name);
         needs.any(|(of, _)| catalog.tables.iter().any(|table| table.name == *of))
     };
-    let types =
-        catalog.before.iter().filter(|made| !made.sql.starts_with("CREATE SEQUENCE") && !is_used(&made.name));
+    let types = catalog.types.iter().filter(|made| !is_used(&made.name));
     for Named { name, sql } in types.cloned().collect::<Vec<_>>() {
         catalog.leave(IssueKind::View, None, &name, &sql).with_statement(sql).carried = true;
     }
@@ -144,7 +143,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
             catalog.leave_to_others(IssueKind::Identity, table, name, &detail);
         }
         if !text(&row, 8).is_empty() {
-            let domain = catalog.before.iter().find(|named| text(&row, 2).trim_matches('"') == named.name);
+            let domain = catalog.types.iter().find(|named| text(&row, 2).trim_matches('"') == named.name);
             let sql = domain.map_or(text(&row, 2).to_owned(), |domain| domain.sql.clone());
             catalog.leave_to_others(IssueKind::Check, table, name, &sql);
         }
