@@ -6,6 +6,7 @@
 use super::common::{Place, begun, run_planned, wanted_all};
 use super::random::draw::Draw;
 use kurabe_copy::page::PageSize;
+use kurabe_copy::run::How;
 use kurabe_core::ErrorKind;
 use std::fmt::Write as _;
 
@@ -295,7 +296,7 @@ fn check(from: &Place, database: &Database<'_>, to: &'static str) -> Option<Stri
         Err(error) => return Some(format!("plan: {error}")),
     };
     let tried = copy.try_out(&plan).map_err(|error| error.to_string());
-    let done = run_planned(&target, &mut copy, &plan, &mut |_| {});
+    let done = run_planned(&target.url(), &mut copy, &plan, How::default(), &mut |_| {});
     match (done, tried) {
         (_, Err(error)) => return Some(format!("trial: {error}")),
         (Err(error), Ok(tried)) if tried.is_empty() => {

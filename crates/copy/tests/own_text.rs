@@ -6,7 +6,7 @@ use crate::common::{
     wanted_all,
 };
 use kurabe_copy::event::Event;
-use kurabe_copy::run::Copy;
+use kurabe_copy::run::{Copy, How};
 use kurabe_copy::wanted::Wanted;
 use kurabe_core::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -291,7 +291,7 @@ fn rows_are_on_the_disk_before_a_copy_is_told_as_done() {
         assert_eq!(shown(&mut copy), meanwhile.unwrap_or(&own), "{engine}");
         let (mut copied, mut is_told) = (String::new(), false);
         let ask = |sql: &str| if is_postgres { to.ask(sql) } else { "t".to_owned() };
-        run_planned(&to, &mut copy, &plan, &mut |event| match event {
+        run_planned(&to.url(), &mut copy, &plan, How::default(), &mut |event| match event {
             Event::Table(_) => copied = ask("SELECT pg_current_wal_insert_lsn()"),
             Event::Done(_) => {
                 is_told = true;
