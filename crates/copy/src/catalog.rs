@@ -232,6 +232,13 @@ impl Catalog {
         }
     }
 
+    /// Adds a statement after the rows of a table, or to those of its foreign keys, by the name of what it makes.
+    pub fn add_later(&mut self, table: &str, name: &str, sql: String, is_foreign: bool) {
+        let Some(native) = self.table_mut(table).and_then(|table| table.native.as_mut()) else { return };
+        let list = if is_foreign { &mut native.foreign } else { &mut native.later };
+        list.push(Named { name: name.to_owned(), sql });
+    }
+
     /// Adds the foreign keys of a query, each of whose rows is one of their columns: the table, the key's name, the column, the parent
     /// or nothing if it is elsewhere, its column, the actions, and whether the server vouches that each row has its parent.
     pub fn add_foreign_keys(&mut self, rows: &[Row]) {

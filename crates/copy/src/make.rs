@@ -5,7 +5,7 @@ use crate::engines::engine::Undo;
 use crate::issue::IssueKind;
 use crate::ours::{check, know};
 use crate::plan::{Plan, Resume, TablePlan};
-use crate::pool::Work;
+use crate::pool::{Halt, Work};
 use crate::refused::is_another;
 use crate::run::{Copy, names_of};
 use crate::script::executed;
@@ -129,7 +129,7 @@ impl Copy<'_> {
             if is_lost {
                 continue;
             }
-            self.check_stop()?;
+            Halt::new(self.stop).check()?;
             if in_transaction {
                 self.target.run(&format!("SAVEPOINT {SAVED}"))?;
             } else if let Some(state) = state.filter(|_| is_table) {

@@ -235,8 +235,7 @@ impl<'a> Copy<'a> {
         if plan.parts != Parts::Data && begun.iter().all(Option::is_none) {
             let refused = self.rehearse(plan, &there, Some((&state, &mut whole)))?;
             if let Some(error) = refusals(None, &refused) {
-                state.close(&mut self.target)?;
-                return self.end(namespace, &mut whole, finished, &[]).and(Err(error));
+                return self.end(namespace, state, &mut whole, finished, &[]).and(Err(error));
             }
         }
         self.needed(plan, &there, &whole)?;
@@ -278,9 +277,8 @@ impl<'a> Copy<'a> {
         // This commit waits for the disk, with all before it.
         let state = State::open(&mut self.target)?;
         state.set_whole(&mut self.target, &whole)?;
-        state.close(&mut self.target)?;
         events(Event::Done(&done));
-        self.end(namespace, &mut whole, kept, &made)?;
+        self.end(namespace, state, &mut whole, kept, &made)?;
         self.holder = None;
         // Only read.
         let _ = self.source.control(&Operation::Rollback);
@@ -303,17 +301,18 @@ impl<'a> Copy<'a> {
     fn end(
         &mut self,
         namespace: &mut dyn Namespace,
+        state: State,
         whole: &mut Whole,
         kept: bool,
         made: &[String],
     ) -> Result<()> {
         if kept {
-            let state = State::open(&mut self.target)?;
             whole.done = true;
             know(&mut self.target, whole, made)?;
             state.set_whole(&mut self.target, whole)?;
-            state.close(&mut self.target)?;
-        } else {
+        }
+        state.close(&mut self.target)?;
+        if !kept {
             state::remove(namespace)?;
         }
         self.begun = false;
@@ -388,11 +387,6 @@ impl<'a> Copy<'a> {
         format!("{:016x}", hasher.finish())
     }
 
-    /// Fails after the user has stopped the copy.
-    pub(crate) fn check_stop(&self) -> Result<()> {
-        Halt::new(self.stop).check()
-    }
-
     /// Makes the foreign keys. Returns those that the server refuses.
     fn foreign_keys(&mut self, plan: &Plan, resumed: bool) -> Result<Vec<(String, Error)>> {
         let known: Vec<String> = if resumed {
@@ -406,7 +400,7 @@ impl<'a> Copy<'a> {
         for (table, key) in
             plan.tables.iter().flat_map(|table| table.foreign.iter().map(move |key| (table, key)))
         {
-            self.check_stop()?;
+            Halt::new(self.stop).check()?;
             if known.contains(&key.name) {
                 continue;
             }
