@@ -26,6 +26,14 @@ fn number_of(table: &str) -> String {
     format!("{:016x}", hasher.finish())
 }
 
+/// The types and sequences that tables need and that are on the target.
+pub(crate) fn shared(plan: &Plan, there: &Catalog) -> Vec<String> {
+    // An extension may have the name of a table, which has comments of its own.
+    let is_table = |name: &String| plan.tables.iter().any(|table| table.to == *name);
+    let names = plan.before.iter().map(|named| &named.name).filter(|name| !is_table(name));
+    names.filter(|name| there.before().any(|known| known.name == **name)).cloned().collect()
+}
+
 impl Copy<'_> {
     /// Makes the types and sequences that tables need.
     pub(crate) fn needed(&mut self, plan: &Plan, there: &Catalog, whole: &Whole) -> Result<()> {

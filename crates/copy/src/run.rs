@@ -5,6 +5,7 @@ use crate::engines::queries::settings;
 use crate::event::{Event, TableDone};
 use crate::foreign;
 use crate::issue::{Issue, IssueKind};
+use crate::make::shared;
 use crate::ours::{know, made_before, to_empty};
 use crate::plan::{Plan, TablePlan};
 use crate::planner::plan;
@@ -183,14 +184,8 @@ impl<'a> Copy<'a> {
         if let Some(record) = &record {
             (whole.columns, whole.ids) = (record.columns.clone(), record.ids.clone());
         }
-        // An extension may have the name of a table.
-        let is_there = |named: &&Named| {
-            !whole.tables.contains(&named.name) && there.before().any(|known| known.name == named.name)
-        };
-        whole.shared = match record.as_ref().filter(|_| !finished) {
-            Some(record) => record.shared.clone(),
-            None => plan.before.iter().filter(is_there).map(|named| named.name.clone()).collect(),
-        };
+        let known = record.as_ref().filter(|_| !finished).map(|record| record.shared.clone());
+        whole.shared = known.unwrap_or_else(|| shared(plan, &there));
         whole.kept = how.keep || plan.parts != Parts::All || finished;
         let made = if plan.parts == Parts::Data {
             made_before(&mut self.target, &whole, &there)?
@@ -268,15 +263,7 @@ impl<'a> Copy<'a> {
         if let Some(error) = refusals(Some(plan.parts), &refused) {
             return Err(error);
         }
-        // A shared type stays as others made it, and an earlier process of this copy may have executed some.
-        let exists = |made: &Named| there.after.iter().any(|(_, known)| executed(&known.sql) == made.sql);
-        let is_done = |made: &Named| whole.shared.contains(&made.name) || exists(made);
-        let mut after = plan.after.iter().filter(|(_, made)| !is_done(made));
-        after.try_for_each(|(_, made)| self.target.run(&made.sql))?;
-        self.target.engine.before_last_commit.iter().try_for_each(|sql| self.target.run(sql))?;
-        // This commit waits for the disk, with all before it.
-        let state = State::open(&mut self.target)?;
-        state.set_whole(&mut self.target, &whole)?;
+        let state = self.complete(plan, &there, &whole)?;
         events(Event::Done(&done));
         self.end(namespace, state, &mut whole, kept, &made)?;
         self.holder = None;
@@ -295,6 +282,19 @@ impl<'a> Copy<'a> {
         let record = state.whole(&mut self.target)?;
         state.close(&mut self.target)?;
         Ok((true, record))
+    }
+
+    /// Executes the statements after all rows, and has the target's last commit wait for the disk, with all before it.
+    fn complete(&mut self, plan: &Plan, there: &Catalog, whole: &Whole) -> Result<State> {
+        // A shared type stays as others made it, and an earlier process of this copy may have executed some.
+        let exists = |made: &Named| there.after.iter().any(|(_, known)| executed(&known.sql) == made.sql);
+        let is_done = |made: &Named| whole.shared.contains(&made.name) || exists(made);
+        let mut after = plan.after.iter().filter(|(_, made)| !is_done(made));
+        after.try_for_each(|(_, made)| self.target.run(&made.sql))?;
+        self.target.engine.before_last_commit.iter().try_for_each(|sql| self.target.run(sql))?;
+        let state = State::open(&mut self.target)?;
+        state.set_whole(&mut self.target, whole)?;
+        Ok(state)
     }
 
     /// Ends the state on the target, or keeps it as the record of what was made.

@@ -20,7 +20,7 @@ fn copy(from: &Place, to: &Place, wanted: &Wanted) -> Result<(Plan, Vec<TableDon
 }
 
 /// A copy that is stopped after its first page.
-fn stopped(from: &Place, to: &Place, wanted: &Wanted) {
+pub(crate) fn stopped(from: &Place, to: &Place, wanted: &Wanted) {
     let done = Done::default();
     let mut stop = |event: Event<'_>| {
         if matches!(event, Event::Progress { .. }) {

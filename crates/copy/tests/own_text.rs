@@ -2,14 +2,13 @@
 
 use crate::choices::Done;
 use crate::common::{
-    PAGE, Place, assert_lists, begun, copied, copy, copy_all, copy_as, lists, planned, run_planned, side,
-    wanted_all,
+    PAGE, Place, assert_lists, begun, copy, copy_all, copy_as, lists, planned, run_planned, side, wanted_all,
 };
+use crate::harm::stopped;
 use kurabe_copy::event::Event;
 use kurabe_copy::run::{Copy, How};
 use kurabe_copy::wanted::Wanted;
 use kurabe_core::ErrorKind;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Copies between servers of one kind, with nothing accepted but what is named.
 fn same(engine: &str, sql: &str, accept: &str) -> Option<(Place, Place)> {
@@ -219,25 +218,24 @@ fn sequence_of_others_is_refused() {
     }
 }
 
-/// A copy that is continued still knows which types it found.
+/// A copy that is continued, or begins again, still knows which types it found.
 #[test]
 fn types_of_others_keep_their_comments() {
-    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
+    let Some(from) = Place::new("postgres") else { return };
     let types = "CREATE DOMAIN d AS int; CREATE TYPE e AS ENUM ('a');";
     from.ask(&format!(
         "{types} CREATE DOMAIN n AS int; COMMENT ON DOMAIN d IS 'd'; COMMENT ON TYPE e IS 'e'; COMMENT ON DOMAIN n IS 'n'; \
          CREATE TABLE t (id int PRIMARY KEY, d d, e e, n n); INSERT INTO t SELECT generate_series(1, 120)"
     ));
-    to.ask(&format!("{types} COMMENT ON DOMAIN d IS 'of others'"));
-    let stop = AtomicBool::new(false);
-    let stopped = copied(&from.url(), &to.url(), &wanted_all(PAGE), &stop, &mut |_| {
-        stop.store(true, Ordering::Relaxed);
-    });
-    assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Interrupted);
-    copy_all(&from, &to).unwrap();
     let comments =
         "SELECT typname, obj_description(oid) FROM pg_type WHERE typname IN ('d', 'e', 'n') ORDER BY 1";
-    assert_eq!(to.ask(comments), "d|of others\ne|\nn|n");
+    for restart in [false, true] {
+        let to = Place::new("postgres").unwrap();
+        to.ask(&format!("{types} COMMENT ON DOMAIN d IS 'of others'"));
+        stopped(&from, &to, &wanted_all(PAGE));
+        Done { restart, ..Done::default() }.copy(&from, &to, &wanted_all(PAGE)).unwrap();
+        assert_eq!(to.ask(comments), "d|of others\ne|\nn|n", "{restart}");
+    }
 }
 
 #[test]
@@ -289,13 +287,13 @@ fn rows_are_on_the_disk_before_a_copy_is_told_as_done() {
         let (mut copy, plan) = begun(&from, &to, &wanted_all(PAGE)).unwrap();
         let shown = |copy: &mut Copy<'_>| copy.target.value(setting).unwrap().unwrap();
         assert_eq!(shown(&mut copy), meanwhile.unwrap_or(&own), "{engine}");
-        let (mut copied, mut is_told) = (String::new(), false);
+        let (mut written, mut is_told) = (String::new(), false);
         let ask = |sql: &str| if is_postgres { to.ask(sql) } else { "t".to_owned() };
         run_planned(&to.url(), &mut copy, &plan, How::default(), &mut |event| match event {
-            Event::Table(_) => copied = ask("SELECT pg_current_wal_insert_lsn()"),
+            Event::Table(_) => written = ask("SELECT pg_current_wal_insert_lsn()"),
             Event::Done(_) => {
                 is_told = true;
-                assert_eq!(ask(&format!("SELECT pg_current_wal_flush_lsn() >= '{copied}'")), "t");
+                assert_eq!(ask(&format!("SELECT pg_current_wal_flush_lsn() >= '{written}'")), "t");
             }
             _ => {}
         })
