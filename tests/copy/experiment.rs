@@ -72,6 +72,28 @@ fn second_instances_are_copied_between_and_other_cells_have_reasons() {
     run(&place, &["sqlite:"], &["--where", "remote", "--remote", redis.url()]).exit_code(3).err_has("Redis");
 }
 
+/// As the report's durability says, and unlike those of `kurabe copy`.
+#[test]
+fn pages_of_the_experiment_wait_for_the_disk() {
+    let Some(postgres) = testing::server("postgres") else { return };
+    testing::make_superuser(&postgres);
+    let see = "CREATE SCHEMA seen; CREATE TABLE seen.waits (value text); CREATE FUNCTION seen.see() RETURNS event_trigger \
+        LANGUAGE plpgsql AS 'BEGIN INSERT INTO seen.waits VALUES (current_setting(''synchronous_commit'')); END'; \
+        CREATE EVENT TRIGGER see ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION seen.see()";
+    if sql(&postgres, "", see).is_none() {
+        return;
+    }
+    let place = Place::new();
+    let waits = || sql(&postgres, "", "SELECT DISTINCT value FROM seen.waits ORDER BY 1").unwrap();
+    let given = ["--where", "remote", "--remote", postgres.url(), "--table", "plain", "--direction", "out"];
+    run(&place, &["sqlite:"], &given).success();
+    assert_eq!(waits(), "on\n");
+    let file = format!("sqlite:{}", place.at("shop.db"));
+    side(&file).run("CREATE TABLE t (id INTEGER PRIMARY KEY)").unwrap();
+    place.run(&["copy", &file, postgres.url()]).success();
+    assert_eq!(waits(), "off\non\n");
+}
+
 #[test]
 fn table_of_others_is_refused_by_name_and_left() {
     let (Some(postgres), Some(mariadb)) = (testing::server("postgres"), testing::server("mariadb")) else {

@@ -117,7 +117,7 @@ impl Advice {
             ended: found.ended.as_ref().map(Error::to_string),
             error: None,
         };
-        let replays = Replays { bench, dialect: asked.language.sql().unwrap_or_default(), base: &found.base };
+        let replays = Replays { bench, dialect: asked.language.dialect(), base: &found.base };
         for (at, (proposal, state)) in bench.proposals.iter().zip(&found.states).enumerate() {
             let confirmed = found.confirmed.iter().position(|one| one.set == [at]);
             let why = match (state, confirmed) {

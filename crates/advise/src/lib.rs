@@ -104,7 +104,7 @@ pub fn advise(request: &AdviceRequest<'_>, cancel: &AtomicBool, reporter: &dyn R
         replays: 0,
     };
     let catalogue = bench.catalogue()?;
-    let dialect = asked.language.sql().unwrap_or_default();
+    let dialect = asked.language.dialect();
     let shapes: Vec<_> =
         asked.all.iter().map(|one| shapes::shapes(one, dialect, &catalogue.tables)).collect();
     let known = Known {

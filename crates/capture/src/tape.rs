@@ -318,7 +318,7 @@ impl Taped {
                     }
                 }
                 Event::Data { bytes, of } => {
-                    let dialect = self.shared.language.sql().unwrap_or_default();
+                    let dialect = self.shared.language.dialect();
                     let keeps = self.shared.values == Values::Keep
                         && !self.keeps(&of, dialect, Values::Drop, false).2;
                     let length = bytes.len() as u64;

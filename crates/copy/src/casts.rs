@@ -144,7 +144,7 @@ pub struct Casts<'a> {
     from: &'a Engine,
     to: &'a Engine,
     file: File,
-    user: &'a UserCasts,
+    pub(crate) user: &'a UserCasts,
 }
 
 impl<'a> Casts<'a> {
@@ -183,11 +183,6 @@ impl<'a> Casts<'a> {
     /// What a column becomes some of whose decimal numbers have more digits than the target's.
     pub fn longer(&self, kind: &Kind) -> Option<Mapped> {
         self.rendered(self.file.longer.get("decimal")?, kind, kind.n)
-    }
-
-    /// Whether the user says what a column becomes.
-    pub fn are_given(&self, table: &str, column: &Column) -> bool {
-        self.user.has(table, column)
     }
 
     fn rendered(&self, cast: &Cast, kind: &Kind, n: u32) -> Option<Mapped> {

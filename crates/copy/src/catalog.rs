@@ -14,8 +14,10 @@ pub struct Catalog {
     pub leftovers: Vec<Leftover>,
     /// The names of all objects in the name space of tables.
     pub names: Vec<String>,
-    /// Types and sequences, as the engine renders them, which tables need.
-    pub before: Vec<Named>,
+    /// Types and extensions, as the engine renders them, which tables need.
+    pub types: Vec<Named>,
+    /// Sequences that are no part of an identity column.
+    pub sequences: Vec<Named>,
     /// Which tables and types need which of those, by their names.
     pub needs: Vec<(String, String)>,
     /// The types that come with extensions and ranges.
@@ -195,6 +197,11 @@ impl ForeignKey {
 }
 
 impl Catalog {
+    /// What is made before the tables that need it.
+    pub fn before(&self) -> impl Iterator<Item = &Named> {
+        self.types.iter().chain(&self.sequences)
+    }
+
     pub fn table_mut(&mut self, name: &str) -> Option<&mut Table> {
         self.tables.iter_mut().find(|table| table.name == name)
     }
@@ -223,6 +230,13 @@ impl Catalog {
             Some(table) if is_primary => table.primary = index.columns,
             Some(table) => table.indexes.push(index),
         }
+    }
+
+    /// Adds a statement after the rows of a table, or to those of its foreign keys, by the name of what it makes.
+    pub fn add_later(&mut self, table: &str, name: &str, sql: String, is_foreign: bool) {
+        let Some(native) = self.table_mut(table).and_then(|table| table.native.as_mut()) else { return };
+        let list = if is_foreign { &mut native.foreign } else { &mut native.later };
+        list.push(Named { name: name.to_owned(), sql });
     }
 
     /// Adds the foreign keys of a query, each of whose rows is one of their columns: the table, the key's name, the column, the parent

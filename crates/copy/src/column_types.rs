@@ -22,7 +22,7 @@ pub fn types(
     casts: &Casts<'_>,
 ) -> Result<Vec<ColumnTypes>> {
     let engine = source.engine;
-    let is_given = |column: &Column| casts.are_given(&table.name, column);
+    let is_given = |column: &Column| casts.user.has(&table.name, column);
     let kind = |column: &Column| {
         let mut kind = kind_of(engine, &column.declared);
         let is_same = same_server || engine == target && kind.class == Class::Geometry;
@@ -94,7 +94,7 @@ fn long_decimals(
     for (types, column) in all.iter_mut().zip(&table.columns) {
         let kind = &types.kind;
         let is_limited = kind.n <= whole + part && kind.s <= part;
-        let is_given = casts.are_given(&table.name, column);
+        let is_given = casts.user.has(&table.name, column);
         if kind.class != Class::Decimal || is_limited || is_given || table.is_indexed(&column.name) {
             continue;
         }

@@ -44,7 +44,7 @@ impl OneTable<'_> {
     ///
     /// # Errors
     /// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for names and values that are too long.
-    pub fn plan(&mut self, names: &mut Names) -> Result<TablePlan> {
+    pub fn plan(&mut self, names: &mut Names<'_>) -> Result<TablePlan> {
         self.check_names()?;
         let (table, made) = (self.table, self.made);
         let types = types(self.source, self.target, self.facts.same_server, table, self.casts)?;
@@ -73,7 +73,7 @@ impl OneTable<'_> {
         let key = key(table, &columns);
         let resume = match table.hidden {
             Some(hidden) => Resume::Hidden(hidden),
-            None => resume(self.source.engine, table, &columns, &key),
+            None => resume(self.source.engine, &columns, &key),
         };
         Ok(TablePlan {
             name: table.name.clone(),
@@ -246,7 +246,7 @@ impl OneTable<'_> {
         let is_limited = matches!(kind.class, Class::Char | Class::Varchar)
             && kind.n != UNLIMITED
             && !self.source.engine.is_loose;
-        let is_given = types.exact || self.casts.are_given(&self.table.name, column);
+        let is_given = types.exact || self.casts.user.has(&self.table.name, column);
         let is_free = is_limited && mapped.stored.class == Class::Text && !is_given && !types.is_widened;
         for (_, why) in [
             (is_free, ": its text has no maximum length"),
@@ -289,13 +289,12 @@ fn key(table: &Table, columns: &[ColumnPlan]) -> Vec<usize> {
 }
 
 /// How a copy of a table continues: after the last key, if its values as text are compared as they are ordered.
-fn resume(engine: &Engine, table: &Table, columns: &[ColumnPlan], key: &[usize]) -> Resume {
+fn resume(engine: &Engine, columns: &[ColumnPlan], key: &[usize]) -> Resume {
     // Text compares with an ENUM by its word, but sorts by its number. A floating-point number is not its text.
     let others =
         [Class::Float32, Class::Float64, Class::Enum, Class::Json, Class::Native, Class::Bool, Class::Bits];
     let is_usable = |at: &usize| engine.read_key.is_some() || !others.contains(&columns[*at].kind.class);
-    let nullable = |at: &usize| table.columns[*at].nullable;
-    if key.is_empty() || !key.iter().all(is_usable) || key.iter().any(nullable) {
+    if key.is_empty() || !key.iter().all(is_usable) {
         return Resume::Restart;
     }
     Resume::Columns(key.to_vec())

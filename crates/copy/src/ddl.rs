@@ -25,7 +25,7 @@ pub fn create_table(
 }
 
 /// The statements that make a table's indexes.
-pub fn indexes(to: &Engine, table: &Table, taken: &mut Names) -> Vec<Named> {
+pub fn indexes(to: &Engine, table: &Table, taken: &mut Names<'_>) -> Vec<Named> {
     let make = |index: &Index| {
         let name = taken.of(&table.name, &index.name, false);
         let columns = names(to, &index.columns);

@@ -106,12 +106,6 @@ fn is_held(same: bool, to: &Engine, stored: &Kind, text: &str) -> bool {
     }
 }
 
-/// The whole numbers between separators.
-fn numbers(text: &str, separator: char) -> Option<Vec<u32>> {
-    let number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok());
-    text.split(separator).map(|digits| number(digits).flatten()).collect()
-}
-
 /// Whether it is a day, `2024-01-31`; `zero`: or one of which a part is zero.
 fn is_date(text: &str, zero: bool) -> bool {
     let is_day = |day: DateTime| match day {
@@ -126,8 +120,10 @@ fn is_date(text: &str, zero: bool) -> bool {
 /// Whether it is a time of so many hours, with at most so many decimal digits of a second.
 fn is_time(text: &str, hours: u32, digits: u32) -> bool {
     let (time, part) = text.split_once('.').unwrap_or((text, ""));
-    let is_part = part.len() as u64 <= u64::from(digits) && part.bytes().all(|b| b.is_ascii_digit());
-    let parts = numbers(time, ':');
+    let are_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let is_part = part.len() as u64 <= u64::from(digits) && are_digits(part);
+    let number = |text: &str| text.parse::<u32>().ok().filter(|_| are_digits(text));
+    let parts: Option<Vec<u32>> = time.split(':').map(number).collect();
     matches!(parts.as_deref(), Some(&[hour, minute, second]) if hour < hours && minute < 60 && second < 60)
         && is_part
 }

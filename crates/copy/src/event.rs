@@ -29,7 +29,7 @@ pub enum Event<'a> {
     },
     /// A table is complete, but for foreign keys.
     Table(TableDone),
-    /// All is copied and verified. The record of the copy still exists, so that the same command continues, and says this
+    /// All is copied and verified, and survives what the target's commits survive. The record of the copy still exists, so that the same command continues, and says this
     /// again, if the process ends before anyone has read it.
     Done(&'a [TableDone]),
 }

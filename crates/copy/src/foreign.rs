@@ -22,7 +22,7 @@ pub(crate) fn plan(
     [tables, made]: [&[Table]; 2],
     wanted: &Wanted,
     plan: &mut Plan,
-    taken: &mut Names,
+    taken: &mut Names<'_>,
 ) -> Result<()> {
     for (at, table) in made.iter().enumerate() {
         let native = table.native.as_ref().filter(|_| facts.same_server);
@@ -110,7 +110,7 @@ fn why_not(
 }
 
 /// The clause or the statement that makes a foreign key.
-fn statement(target: &Engine, table: &Table, key: &ForeignKey, taken: &mut Names) -> Named {
+fn statement(target: &Engine, table: &Table, key: &ForeignKey, taken: &mut Names<'_>) -> Named {
     let name = taken.of(&table.name, &key.name, true);
     let parents = if key.parent_columns.is_empty() {
         String::new()

@@ -1,7 +1,7 @@
 //! What is not made: its differences in the plan, and its text.
 
 use crate::catalog::{Catalog, Leftover, Named, Table, Text};
-use crate::engines::engine::{Backslash, Engine};
+use crate::engines::engine::Engine;
 use crate::issue::{Issue, IssueKind};
 use crate::names::ordered;
 use crate::plan::{Left, Plan};
@@ -70,7 +70,7 @@ fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Stri
 /// A statement that means this only in a mode of SQL.
 fn in_mode(target: &Engine, mode: &str, sql: &str) -> String {
     let of_mode = if mode.split(',').any(|word| word == "NO_BACKSLASH_ESCAPES") {
-        &Engine { backslash: Backslash::Plain, syntax: Dialect::MYSQL_PLAIN, ..*target }
+        &Engine { syntax: Dialect::MYSQL_PLAIN, ..*target }
     } else {
         target
     };

@@ -5,7 +5,7 @@ use crate::engines::engine::Undo;
 use crate::issue::IssueKind;
 use crate::ours::{check, know};
 use crate::plan::{Plan, Resume, TablePlan};
-use crate::pool::Work;
+use crate::pool::{Halt, Work};
 use crate::refused::is_another;
 use crate::run::{Copy, names_of};
 use crate::script::executed;
@@ -26,9 +26,17 @@ fn number_of(table: &str) -> String {
     format!("{:016x}", hasher.finish())
 }
 
+/// The types and sequences that tables need and that are on the target.
+pub(crate) fn shared(plan: &Plan, there: &Catalog) -> Vec<String> {
+    // An extension may have the name of a table, which has comments of its own.
+    let is_table = |name: &String| plan.tables.iter().any(|table| table.to == *name);
+    let names = plan.before.iter().map(|named| &named.name).filter(|name| !is_table(name));
+    names.filter(|name| there.before().any(|known| known.name == **name)).cloned().collect()
+}
+
 impl Copy<'_> {
     /// Makes the types and sequences that tables need.
-    pub(crate) fn needed(&mut self, plan: &Plan, there: &Catalog, ours: bool) -> Result<()> {
+    pub(crate) fn needed(&mut self, plan: &Plan, there: &Catalog, whole: &Whole) -> Result<()> {
         // A type of others keeps its constraints: none of it is added by this copy.
         let unproven = |after: &[(IssueKind, Named)], of: &str| {
             let of = after.iter().filter(|(kind, made)| *kind == IssueKind::Constraint && made.name == of);
@@ -36,12 +44,13 @@ impl Copy<'_> {
         };
         for named in &plan.before {
             let is_same = || unproven(&there.after, &named.name) == unproven(&plan.after, &named.name);
-            match there.before.iter().find(|known| known.name == named.name) {
+            match there.before().find(|known| known.name == named.name) {
                 None => self.target.run(&named.sql)?,
                 // A type may be shared; a sequence may be another one's, unless an earlier process of this copy made it.
                 Some(known)
                     if executed(&known.sql) == named.sql
-                        && (ours || !known.sql.starts_with("CREATE SEQUENCE") && is_same()) => {}
+                        && (!whole.shared.contains(&named.name)
+                            || !there.sequences.contains(known) && is_same()) => {}
                 Some(known) => {
                     let what = format!(
                         "{}: {} exists, and is another one: {}",
@@ -103,7 +112,7 @@ impl Copy<'_> {
         if in_transaction {
             self.target.control(&Operation::Begin)?;
         }
-        let is_new = |named: &&Named| !there.before.iter().any(|known| known.name == named.name);
+        let is_new = |named: &&Named| !there.before().any(|known| known.name == named.name);
         let before = plan.before.iter().filter(is_new).map(|named| (None, &named.name, &named.sql));
         let tables = plan.tables.iter().map(|table| (Some(table), &table.to, &table.create));
         let rest = |of: fn(&TablePlan) -> &Vec<Named>| {
@@ -120,10 +129,15 @@ impl Copy<'_> {
         for (table, name, sql) in before.chain(tables).chain(later) {
             let is_table = table.is_some_and(|table| std::ptr::eq(&raw const table.create, sql));
             let of = table.map_or("", |table| table.to.as_str());
-            if table.is_some() && !is_table && !made.contains(&of) {
+            // What belongs to something that was refused.
+            let is_lost = match table {
+                None => refused.iter().any(|(known, _)| known == name),
+                Some(_) => !is_table && !made.contains(&of),
+            };
+            if is_lost {
                 continue;
             }
-            self.check_stop()?;
+            Halt::new(self.stop).check()?;
             if in_transaction {
                 self.target.run(&format!("SAVEPOINT {SAVED}"))?;
             } else if let Some(state) = state.filter(|_| is_table) {

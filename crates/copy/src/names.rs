@@ -58,31 +58,28 @@ pub fn ordered<T>(all: Vec<T>, waits: impl FnMut(usize) -> Vec<usize>) -> Vec<T>
 }
 
 /// Names of indexes and constraints on the target.
-pub struct Names {
+pub struct Names<'e> {
     taken: HashSet<String>,
-    shared: bool,
-    longest: usize,
-    narrow: bool,
+    engine: &'e Engine,
 }
 
-impl Names {
+impl<'e> Names<'e> {
     /// No names but those of the new tables.
-    pub fn new(target: &Engine, tables: &[Table]) -> Self {
-        let taken = tables.iter().map(|table| table.name.to_lowercase()).collect();
-        let (shared, longest) = (target.index_names_are_shared, target.longest_name);
-        Self { taken, shared, longest, narrow: target.has_narrow_names }
+    pub fn new(engine: &'e Engine, tables: &[Table]) -> Self {
+        Self { taken: tables.iter().map(|table| table.name.to_lowercase()).collect(), engine }
     }
 
     /// The name, or another one if it is taken, too long, or one that the engine reserves or cannot have.
     pub fn of(&mut self, table: &str, name: &str, always_shared: bool) -> String {
-        let is_other = |c| c == '\0' || self.narrow && c > '\u{ffff}';
+        let Engine { longest_name, has_narrow_names, index_names_are_shared, .. } = *self.engine;
+        let is_other = |c| c == '\0' || has_narrow_names && c > '\u{ffff}';
         let name = &without_bytes(name, "_").replace(is_other, "_");
         let scope = |name: &str| {
             let name = name.to_lowercase();
-            if self.shared || always_shared { name } else { format!("{table}\0{name}") }
+            if index_names_are_shared || always_shared { name } else { format!("{table}\0{name}") }
         };
         let is_free =
-            |taken: &HashSet<String>, name: &str| name.len() <= self.longest && !taken.contains(&scope(name));
+            |taken: &HashSet<String>, name: &str| name.len() <= longest_name && !taken.contains(&scope(name));
         let reserved = name.is_empty() || name.starts_with("sqlite_") || name.eq_ignore_ascii_case("primary");
         let mut chosen = name.clone();
         if reserved || !is_free(&self.taken, name) {
@@ -91,7 +88,7 @@ impl Names {
             chosen = (1..1_000_000)
                 .map(|number| {
                     let end = if number == 1 && !reserved { String::new() } else { format!("_k{number}") };
-                    let most = self.longest.saturating_sub(end.len());
+                    let most = longest_name.saturating_sub(end.len());
                     let mut cut = stem.len().min(most);
                     while !stem.is_char_boundary(cut) {
                         cut -= 1;

@@ -15,7 +15,7 @@ pub fn types_exist(tables: &[Table], catalog: &Catalog, facts: &TargetFacts) -> 
         facts.types.contains(&full)
             || name.starts_with("interval")
             || catalog.accompanying_types.contains(&full)
-            || catalog.before.iter().any(|made| made.name == name.trim_matches('"'))
+            || catalog.types.iter().any(|made| made.name == name.trim_matches('"'))
     };
     for table in tables.iter().filter(|_| !facts.types.is_empty()) {
         if let Some(column) = table.columns.iter().find(|column| !known(&column.declared)) {
@@ -41,5 +41,5 @@ pub fn needed(catalog: &Catalog, tables: &[TablePlan], all: bool) -> Vec<Named> 
             break;
         }
     }
-    catalog.before.iter().filter(|named| all || found.contains(named.name.as_str())).cloned().collect()
+    catalog.before().filter(|named| all || found.contains(named.name.as_str())).cloned().collect()
 }

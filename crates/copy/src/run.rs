@@ -5,6 +5,7 @@ use crate::engines::queries::settings;
 use crate::event::{Event, TableDone};
 use crate::foreign;
 use crate::issue::{Issue, IssueKind};
+use crate::make::shared;
 use crate::ours::{know, made_before, to_empty};
 use crate::plan::{Plan, TablePlan};
 use crate::planner::plan;
@@ -183,6 +184,8 @@ impl<'a> Copy<'a> {
         if let Some(record) = &record {
             (whole.columns, whole.ids) = (record.columns.clone(), record.ids.clone());
         }
+        let known = record.as_ref().filter(|_| !finished).map(|record| record.shared.clone());
+        whole.shared = known.unwrap_or_else(|| shared(plan, &there));
         whole.kept = how.keep || plan.parts != Parts::All || finished;
         let made = if plan.parts == Parts::Data {
             made_before(&mut self.target, &whole, &there)?
@@ -227,11 +230,10 @@ impl<'a> Copy<'a> {
         if plan.parts != Parts::Data && begun.iter().all(Option::is_none) {
             let refused = self.rehearse(plan, &there, Some((&state, &mut whole)))?;
             if let Some(error) = refusals(None, &refused) {
-                state.close(&mut self.target)?;
-                return self.end(namespace, &mut whole, finished, &[]).and(Err(error));
+                return self.end(namespace, state, &mut whole, finished, &[]).and(Err(error));
             }
         }
-        self.needed(plan, &there, resumed || how.restart)?;
+        self.needed(plan, &there, &whole)?;
         if plan.parts != Parts::Data {
             let new = plan.tables.iter().zip(&begun).filter(|(_, begun)| begun.is_none());
             refuse_existing(&self.target, &there.names, new.clone().map(|(table, _)| &table.to))?;
@@ -261,13 +263,9 @@ impl<'a> Copy<'a> {
         if let Some(error) = refusals(Some(plan.parts), &refused) {
             return Err(error);
         }
-        // A shared type has had some of them since an earlier copy, or an earlier process of this one.
-        let exists = |made: &Named| there.after.iter().any(|(_, known)| executed(&known.sql) == made.sql);
-        let mut after = plan.after.iter().filter(|(_, made)| !exists(made));
-        after.try_for_each(|(_, made)| self.target.run(&made.sql))?;
-        self.target.engine.before_last_commit.iter().try_for_each(|sql| self.target.run(sql))?;
+        let state = self.complete(plan, &there, &whole)?;
         events(Event::Done(&done));
-        self.end(namespace, &mut whole, kept, &made)?;
+        self.end(namespace, state, &mut whole, kept, &made)?;
         self.holder = None;
         // Only read.
         let _ = self.source.control(&Operation::Rollback);
@@ -286,21 +284,35 @@ impl<'a> Copy<'a> {
         Ok((true, record))
     }
 
+    /// Executes the statements after all rows, and has the target's last commit wait for the disk, with all before it.
+    fn complete(&mut self, plan: &Plan, there: &Catalog, whole: &Whole) -> Result<State> {
+        // A shared type stays as others made it, and an earlier process of this copy may have executed some.
+        let exists = |made: &Named| there.after.iter().any(|(_, known)| executed(&known.sql) == made.sql);
+        let is_done = |made: &Named| whole.shared.contains(&made.name) || exists(made);
+        let mut after = plan.after.iter().filter(|(_, made)| !is_done(made));
+        after.try_for_each(|(_, made)| self.target.run(&made.sql))?;
+        self.target.engine.before_last_commit.iter().try_for_each(|sql| self.target.run(sql))?;
+        let state = State::open(&mut self.target)?;
+        state.set_whole(&mut self.target, whole)?;
+        Ok(state)
+    }
+
     /// Ends the state on the target, or keeps it as the record of what was made.
     fn end(
         &mut self,
         namespace: &mut dyn Namespace,
+        state: State,
         whole: &mut Whole,
         kept: bool,
         made: &[String],
     ) -> Result<()> {
         if kept {
-            let state = State::open(&mut self.target)?;
             whole.done = true;
             know(&mut self.target, whole, made)?;
             state.set_whole(&mut self.target, whole)?;
-            state.close(&mut self.target)?;
-        } else {
+        }
+        state.close(&mut self.target)?;
+        if !kept {
             state::remove(namespace)?;
         }
         self.begun = false;
@@ -375,11 +387,6 @@ impl<'a> Copy<'a> {
         format!("{:016x}", hasher.finish())
     }
 
-    /// Fails after the user has stopped the copy.
-    pub(crate) fn check_stop(&self) -> Result<()> {
-        Halt::new(self.stop).check()
-    }
-
     /// Makes the foreign keys. Returns those that the server refuses.
     fn foreign_keys(&mut self, plan: &Plan, resumed: bool) -> Result<Vec<(String, Error)>> {
         let known: Vec<String> = if resumed {
@@ -393,7 +400,7 @@ impl<'a> Copy<'a> {
         for (table, key) in
             plan.tables.iter().flat_map(|table| table.foreign.iter().map(move |key| (table, key)))
         {
-            self.check_stop()?;
+            Halt::new(self.stop).check()?;
             if known.contains(&key.name) {
                 continue;
             }

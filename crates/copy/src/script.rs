@@ -3,7 +3,7 @@
 //! Everything that this crate writes between quotes or after a comment's sign is written here, by the rules of the engine that
 //! reads it.
 
-use crate::engines::engine::{Backslash, Engine};
+use crate::engines::engine::Engine;
 use kurabe_core::{Error, Result};
 use kurabe_protocol::sql::{Dialect, Kind, tokens};
 
@@ -55,7 +55,7 @@ pub fn quoted(engine: &Engine, name: &str) -> String {
 /// # Errors
 /// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for text that is not UTF-8, or has a zero character that ends a statement.
 pub fn literal(engine: &Engine, text: &str) -> Result<String> {
-    if engine.backslash != Backslash::Escape || text.contains(NOT_UTF8) {
+    if engine.syntax != Dialect::MYSQL || text.contains(NOT_UTF8) {
         check(text)?;
     }
     Ok(unchecked_literal(engine, text))
@@ -64,10 +64,11 @@ pub fn literal(engine: &Engine, text: &str) -> Result<String> {
 /// A text literal of a statement that is checked as a whole.
 pub fn unchecked_literal(engine: &Engine, text: &str) -> String {
     let doubled = text.replace('\'', "''");
-    match engine.backslash {
-        Backslash::Escape => format!("'{}'", doubled.replace('\\', "\\\\").replace('\0', "\\0")),
-        Backslash::Marked if text.contains('\\') => format!("E'{}'", doubled.replace('\\', "\\\\")),
-        Backslash::Marked | Backslash::Plain => format!("'{doubled}'"),
+    match engine.syntax {
+        Dialect::MYSQL => format!("'{}'", doubled.replace('\\', "\\\\").replace('\0', "\\0")),
+        // A backslash escapes in a literal that is marked.
+        Dialect::POSTGRES if text.contains('\\') => format!("E'{}'", doubled.replace('\\', "\\\\")),
+        _ => format!("'{doubled}'"),
     }
 }
 
@@ -115,7 +116,7 @@ pub fn statement(engine: &Engine, sql: &str) -> String {
             while sql.contains(&other) {
                 other.push('/');
             }
-            let [begin, end] = [set(&other, ";"), set(";", &other)];
+            let [begin, end] = [set(&other), set(";")];
             format!("{begin}\n{sql}\n{other}\n{end}")
         }
     }

@@ -34,6 +34,9 @@ pub struct Whole {
     /// What tells those tables from others of their names, where the engine says it.
     #[serde(default)]
     pub ids: BTreeMap<String, String>,
+    /// The types and sequences that the copy needs and that were on the target before it.
+    #[serde(default)]
+    pub shared: Vec<String>,
     /// Whether the record stays when the copy ends.
     #[serde(default)]
     pub kept: bool,

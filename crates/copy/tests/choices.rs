@@ -1,7 +1,7 @@
 //! What a user chooses: tables, names, rows, types, objects that are left out, rows that the target refuses, sessions.
 //! What arrives is read by the engines' own programs.
 
-use crate::common::{PAGE, Place, driver, side};
+use crate::common::{PAGE, Place, begun, run_planned, side, wanted_all};
 use kurabe_copy::casts::UserCasts;
 use kurabe_copy::engines;
 use kurabe_copy::event::{Event, Step, TableDone};
@@ -71,24 +71,20 @@ impl Done {
             return Err(error);
         }
         meanwhile();
-        let driver = driver(to);
-        let mut namespace = driver.namespace()?;
-        namespace.claim("copy")?;
         let Self { truncate, restart, keep, .. } = *self;
         let how = How { restart, truncate, keep, more, reject: self.rejected.as_ref() };
-        let done = copy.run(&plan, &mut *namespace, how, events)?;
+        let done = run_planned(to, &mut copy, &plan, how, events)?;
         Ok((plan, done))
     }
 }
 
 pub(crate) fn all() -> Wanted {
-    Wanted { accepted: Accepted::all(), page: PAGE, ..Wanted::default() }
+    wanted_all(PAGE)
 }
 
 /// The plan of a copy to SQLite.
 fn planned(from: &Place, wanted: &Wanted) -> Result<Plan> {
-    let (to, stop) = (Place::sqlite(), AtomicBool::new(false));
-    Copy::new(side(&from.url()), side(&to.url()), &stop).plan(wanted, &mut [])
+    begun(from, &Place::sqlite(), wanted).map(|(_, plan)| plan)
 }
 
 fn words(list: &[&str]) -> Vec<String> {

@@ -3,14 +3,12 @@
 //!
 //! Each name and each text has a tag of its own, so that what became of it can be found in any text of a catalogue.
 
-use super::common::{Place, driver, side, wanted_all};
+use super::common::{Place, begun, run_planned, wanted_all};
 use super::random::draw::Draw;
 use kurabe_copy::page::PageSize;
-use kurabe_copy::plan::Plan;
-use kurabe_copy::run::{Copy, How};
+use kurabe_copy::run::How;
 use kurabe_core::ErrorKind;
 use std::fmt::Write as _;
-use std::sync::atomic::AtomicBool;
 
 const ENGINES: [&str; 4] = ["sqlite", "postgres", "mysql", "mariadb"];
 
@@ -291,20 +289,14 @@ fn rows(place: &Place, engine: &str, table: &str, text: &str) -> Result<Vec<Stri
 fn check(from: &Place, database: &Database<'_>, to: &'static str) -> Option<String> {
     let target = Place::new(to)?;
     target.ask("CREATE TABLE bait (id int); INSERT INTO bait VALUES (7)");
-    let stop = AtomicBool::new(false);
-    let mut copy = Copy::new(side(&from.url()), side(&target.url()), &stop);
-    let wanted = wanted_all(PageSize::default());
-    let plan: Plan = match copy.plan(&wanted, &mut []) {
-        Ok(plan) => plan,
+    let (mut copy, plan) = match begun(from, &target, &wanted_all(PageSize::default())) {
+        Ok(begun) => begun,
         // It names what no acceptance maps, and nothing was made.
         Err(error) if error.kind() == ErrorKind::Unsupported => return None,
         Err(error) => return Some(format!("plan: {error}")),
     };
     let tried = copy.try_out(&plan).map_err(|error| error.to_string());
-    let driver = driver(&target.url());
-    let mut namespace = driver.namespace().unwrap();
-    namespace.claim("copy").unwrap();
-    let done = copy.run(&plan, &mut *namespace, How::default(), &mut |_| {});
+    let done = run_planned(&target.url(), &mut copy, &plan, How::default(), &mut |_| {});
     match (done, tried) {
         (_, Err(error)) => return Some(format!("trial: {error}")),
         (Err(error), Ok(tried)) if tried.is_empty() => {

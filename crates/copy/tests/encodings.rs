@@ -2,12 +2,11 @@
 //! arrives is read by the engines' own programs where they can be asked.
 
 use crate::choices::{Done, all};
-use crate::common::{Place, assert_lists, copy_all, lists, planned, run, side};
+use crate::common::{NEVER, Place, assert_lists, copy_all, lists, planned, run, side};
 use kurabe_copy::plan::Plan;
 use kurabe_copy::reject::Rejects;
 use kurabe_copy::run::Copy;
 use kurabe_copy::wanted::Wanted;
-use std::sync::atomic::AtomicBool;
 
 /// A new database of a server of PostgreSQL.
 fn database(server: &Place, name: &str, encoding: &str) -> String {
@@ -18,8 +17,7 @@ fn database(server: &Place, name: &str, encoding: &str) -> String {
 }
 
 fn plan_of(from: &str, to: &str) -> Plan {
-    let stop = AtomicBool::new(false);
-    Copy::new(side(from), side(to), &stop).plan(&Wanted::default(), &mut []).unwrap()
+    Copy::new(side(from), side(to), &NEVER).plan(&Wanted::default(), &mut []).unwrap()
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn copy(from: &Place, to: &Place, wanted: &Wanted) -> Result<(Plan, Vec<TableDon
 }
 
 /// A copy that is stopped after its first page.
-fn stopped(from: &Place, to: &Place, wanted: &Wanted) {
+pub(crate) fn stopped(from: &Place, to: &Place, wanted: &Wanted) {
     let done = Done::default();
     let mut stop = |event: Event<'_>| {
         if matches!(event, Event::Progress { .. }) {
@@ -34,6 +34,16 @@ fn stopped(from: &Place, to: &Place, wanted: &Wanted) {
 /// One that begins again.
 fn again(from: &Place, to: &Place, wanted: &Wanted) -> Result<(Plan, Vec<TableDone>)> {
     Done { restart: true, ..Done::default() }.copy(from, to, wanted)
+}
+
+/// One whose record stays.
+fn kept(from: &Place, to: &Place) {
+    Done { keep: true, ..Done::default() }.copy(from, to, &all()).unwrap();
+}
+
+/// The rows alone, into tables that are emptied before.
+fn filled(from: &Place, to: &Place) -> Result<(Plan, Vec<TableDone>)> {
+    Done { truncate: true, ..Done::default() }.copy(from, to, &of(Parts::Data))
 }
 
 /// The error of a copy that would have harmed something.
@@ -129,16 +139,15 @@ fn emptying_leaves_what_belongs_to_others() {
     let from = numbers();
     for engine in TARGETS {
         let Some((_, to)) = places(["sqlite", engine]) else { continue };
-        Done { keep: true, ..Done::default() }.copy(&from, &to, &all()).unwrap();
-        let fill = || Done { truncate: true, ..Done::default() }.copy(&from, &to, &of(Parts::Data));
-        fill().unwrap();
+        kept(&from, &to);
+        filled(&from, &to).unwrap();
         to.ask("CREATE TABLE mine (x INTEGER NOT NULL PRIMARY KEY, p BIGINT, FOREIGN KEY (p) REFERENCES t (id) ON DELETE CASCADE)");
         to.ask("INSERT INTO mine VALUES (1, 1)");
-        refused(fill(), "mine refers to them");
+        refused(filled(&from, &to), "mine refers to them");
         assert_eq!(to.ask("SELECT COUNT(*) FROM mine"), "1", "{engine}");
         to.ask("DROP TABLE mine; DROP TABLE t; CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER, mine INTEGER)");
         to.ask("INSERT INTO t VALUES (1, 1, 1)");
-        refused(fill(), "'kurabe copy' did not make it");
+        refused(filled(&from, &to), "'kurabe copy' did not make it");
         assert_eq!(to.ask("SELECT COUNT(*) FROM t"), "1", "{engine}");
     }
 }
@@ -157,16 +166,15 @@ fn emptying_and_beginning_again_leave_rows_of_other_schemas_and_of_tables_that_i
     refused(again(&from, &to, &of(Parts::Data)), "o.x refers to its rows");
     assert_eq!(to.ask("SELECT count(*) FROM o.x"), "1");
     let Some((_, to)) = places(["sqlite", "postgres"]) else { return };
-    Done { keep: true, ..Done::default() }.copy(&from, &to, &all()).unwrap();
-    let fill = || Done { truncate: true, ..Done::default() }.copy(&from, &to, &of(Parts::Data));
+    kept(&from, &to);
     to.ask(&format!("{elsewhere}; INSERT INTO o.x VALUES (1)"));
-    refused(fill(), "o.x refers to them");
+    refused(filled(&from, &to), "o.x refers to them");
     to.ask("DROP TABLE o.x; CREATE TABLE o.h () INHERITS (e); INSERT INTO o.h VALUES (7)");
-    refused(fill(), "o.h refers to them");
+    refused(filled(&from, &to), "o.h refers to them");
     assert_eq!(to.ask("SELECT count(*) FROM o.h"), "1");
     // Another table with the name and the columns.
     to.ask("DROP TABLE o.h; DROP TABLE e; CREATE TABLE e (v int); INSERT INTO e VALUES (70)");
-    refused(fill(), "'kurabe copy' did not make it");
+    refused(filled(&from, &to), "'kurabe copy' did not make it");
     assert_eq!(to.ask("SELECT v FROM e"), "70");
 }
 
@@ -175,12 +183,9 @@ fn emptying_leaves_parents_of_rows_in_other_databases() {
     let from = numbers();
     for engine in ["mysql", "mariadb"] {
         let Some((_, to)) = places(["sqlite", engine]) else { continue };
-        Done { keep: true, ..Done::default() }.copy(&from, &to, &all()).unwrap();
+        kept(&from, &to);
         to.ask("CREATE DATABASE o; CREATE TABLE o.x (p BIGINT, FOREIGN KEY (p) REFERENCES kurabe.t (id)); INSERT INTO o.x VALUES (1)");
-        refused(
-            Done { truncate: true, ..Done::default() }.copy(&from, &to, &of(Parts::Data)),
-            "o.x refers to them",
-        );
+        refused(filled(&from, &to), "o.x refers to them");
         assert_eq!(to.ask("SELECT COUNT(*) FROM t"), "200", "{engine}");
         to.ask("DROP DATABASE o");
     }
@@ -294,9 +299,7 @@ fn sequence_that_the_user_may_not_read_is_listed_and_gives_no_number_again() {
     );
     let url = from.url_of("reader:a");
     assert_ne!(url, from.url());
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let done = crate::common::copied(&url, &to.url(), &all(), &stop, &mut |_| {});
-    let (plan, _) = done.unwrap();
+    let (plan, _) = Done::default().between(&url, &to.url(), &all()).unwrap();
     for column in ["a.id", "b.id"] {
         assert!(crate::common::lists(&plan, "identity", column), "{:?}", plan.issues);
     }
@@ -381,13 +384,12 @@ fn emptying_leaves_a_table_that_was_made_anew() {
     for engine in TARGETS {
         let Some((_, to)) = places(["sqlite", engine]) else { continue };
         copy(&from, &to, &of(Parts::Schema)).unwrap();
-        let fill = || Done { truncate: true, ..Done::default() }.copy(&from, &to, &of(Parts::Data));
-        fill().unwrap();
-        fill().unwrap_or_else(|error| panic!("{engine}: {error}"));
+        filled(&from, &to).unwrap();
+        filled(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
         to.ask("DROP TABLE t");
         to.ask("CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, v INTEGER)");
         to.ask("INSERT INTO t VALUES (77, 7)");
-        refused(fill(), "'kurabe copy' did not make it");
+        refused(filled(&from, &to), "'kurabe copy' did not make it");
         assert_eq!(to.ask("SELECT COUNT(*) FROM t").trim(), "1", "{engine}");
     }
 }

@@ -1,8 +1,10 @@
 //! Rows that were once lost, added or altered. What arrives is read by the engines' own programs, without the code under
 //! test.
 
-use crate::common::{Place, assert_lists, copy, copy_all, lists, planned, side};
-use kurabe_core::ErrorKind;
+use crate::common::{
+    NEVER, Place, assert_lists, copied, copy, copy_all, lists, planned, side, wanted_all, watched,
+};
+use kurabe_copy::event::{Event, Step};
 
 /// Rows of many small pages.
 const ROWS: u32 = 300;
@@ -17,44 +19,15 @@ fn with_rows() -> Place {
     from
 }
 
-/// Verification counts by itself: a reader that loses rows cannot hide it.
-#[test]
-fn row_that_is_lost_or_added_meanwhile_is_an_error() {
-    use kurabe_copy::event::{Event, Step};
-    let from = with_rows();
-    for (change, part) in [
-        ("DELETE FROM t WHERE k = 5", "300 rows were copied, and the target's server counts 299"),
-        ("INSERT INTO t VALUES (1000, 0)", "300 rows were copied, and the target's server counts 301"),
-        ("UPDATE t SET v = 'x' WHERE k = 5", "row 5, column v"),
-    ] {
-        let to = Place::sqlite();
-        let mut changed = false;
-        let stop = std::sync::atomic::AtomicBool::new(false);
-        let error = crate::common::watched(&from.url(), &to.url(), "", &stop, &mut |event| {
-            if let Event::Progress { step: Step::Copy, rows, .. } = event
-                && rows == u64::from(ROWS)
-                && !changed
-            {
-                to.ask(change);
-                changed = true;
-            }
-        })
-        .unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Mismatch, "{error}");
-        assert!(error.to_string().contains(part), "{change}: {error}");
-    }
-}
-
 /// The reader of the other side ends then, with an error of its own.
 #[test]
 fn error_of_the_side_that_failed_first_is_reported() {
-    use kurabe_copy::event::{Event, Step};
     let Some(from) = Place::new("postgres") else { return };
     from.ask("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t SELECT g, g FROM generate_series(1, 30000) g");
-    let (to, stop) = (Place::sqlite(), std::sync::atomic::AtomicBool::new(false));
-    let wanted = crate::common::wanted_all(kurabe_copy::page::PageSize::default());
+    let to = Place::sqlite();
+    let wanted = wanted_all(kurabe_copy::page::PageSize::default());
     let mut last = 0;
-    let error = crate::common::copied(&from.url(), &to.url(), &wanted, &stop, &mut |event| {
+    let error = copied(&from.url(), &to.url(), &wanted, &NEVER, &mut |event| {
         if let Event::Progress { step: Step::Copy, rows, .. } = event
             && rows == 30_000
             && std::mem::replace(&mut last, rows) != rows
@@ -106,13 +79,11 @@ fn shadow_tables_of_a_virtual_table_are_a_part_of_it() {
 /// A page ends with the row that fills it: one wide row among many small ones costs one page.
 #[test]
 fn wide_row_does_not_make_every_page_small() {
-    use kurabe_copy::event::{Event, Step};
     let from = with_rows();
     from.ask("INSERT INTO t VALUES (1000, randomblob(4000000))");
     let to = Place::sqlite();
     let mut pages = 0;
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    crate::common::watched(&from.url(), &to.url(), "", &stop, &mut |event| {
+    watched(&from.url(), &to.url(), "", &NEVER, &mut |event| {
         pages += usize::from(matches!(event, Event::Progress { step: Step::Copy, .. }));
     })
     .unwrap();
@@ -239,7 +210,7 @@ fn copy_that_ended_before_its_state_table_begins_again() {
     for engine in ["sqlite", "postgres", "mysql", "mariadb"] {
         let Some(to) = Place::new(engine) else { continue };
         let stop = std::sync::atomic::AtomicBool::new(true);
-        crate::common::watched(&from.url(), &to.url(), "", &stop, &mut |_| {}).unwrap_err();
+        watched(&from.url(), &to.url(), "", &stop, &mut |_| {}).unwrap_err();
         to.ask("DROP TABLE kurabe_copy");
         assert_ne!(to.ask("SELECT count(*) FROM kurabe_marker"), "0");
         copy_all(&from, &to).unwrap_or_else(|error| panic!("{engine}: {error}"));
@@ -254,18 +225,17 @@ fn writers_of_a_file_in_wal_mode_do_not_wait() {
     from.ask("PRAGMA journal_mode = WAL");
     let to = Place::sqlite();
     let mut written = 0;
-    let stop = std::sync::atomic::AtomicBool::new(false);
     let reader = format!("{}?access=read", from.url());
-    crate::common::watched(&reader, &to.url(), "", &stop, &mut |_| {
+    watched(&reader, &to.url(), "", &NEVER, &mut |_| {
         from.ask("INSERT INTO t (v) VALUES ('new')");
         written += 1;
     })
     .unwrap();
     assert!(written > 3);
     assert_eq!(to.ask("SELECT count(*) FROM t"), ROWS.to_string());
-    let mut side = crate::common::side(&reader);
-    assert_eq!(side.engine.dialect.hinders(&mut side).unwrap(), None);
-    let mut side = crate::common::side(&to.url());
+    let mut reader = side(&reader);
+    assert_eq!(reader.engine.dialect.hinders(&mut reader).unwrap(), None);
+    let mut side = side(&to.url());
     // The driver of runs sets WAL mode; a file of others has a journal.
     side.run("PRAGMA journal_mode = DELETE").unwrap();
     assert!(side.engine.dialect.hinders(&mut side).unwrap().is_some());
@@ -284,7 +254,6 @@ fn server_does_not_compile_the_plans_of_a_copy() {
 
 #[test]
 fn floating_point_numbers_are_compared_by_all_their_digits() {
-    use kurabe_copy::event::{Event, Step};
     for engine in ["mysql", "mariadb"] {
         let Some(from) = Place::new(engine) else { continue };
         from.ask(
@@ -303,8 +272,7 @@ fn floating_point_numbers_are_compared_by_all_their_digits() {
                     to.ask(change);
                 }
             };
-            let stop = std::sync::atomic::AtomicBool::new(false);
-            let done = crate::common::watched(&from.url(), &to.url(), "", &stop, &mut events);
+            let done = watched(&from.url(), &to.url(), "", &NEVER, &mut events);
             let error = done.map_or_else(|error| error.to_string(), |_| String::new());
             assert!(error.contains("row 1, column x"), "{engine} to {other}: {error}");
         }

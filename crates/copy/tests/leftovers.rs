@@ -2,13 +2,11 @@
 //! engines' own programs.
 
 use crate::choices::places;
-use crate::common::{Place, copy_all, side};
+use crate::common::{Place, begun, copy_all};
 use crate::random::draw::Draw;
 use kurabe_copy::issue::IssueKind;
-use kurabe_copy::run::Copy;
 use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::Error;
-use std::sync::atomic::AtomicBool;
 
 const ENGINES: [&str; 4] = ["sqlite", "postgres", "mysql", "mariadb"];
 
@@ -224,8 +222,8 @@ fn what_belongs_to_tables_that_are_not_asked_for_is_not_listed() {
     let planned = |change: &dyn Fn(&mut Wanted)| {
         let mut wanted = crate::choices::all();
         change(&mut wanted);
-        let (to, stop) = (Place::sqlite(), AtomicBool::new(false));
-        let plan = Copy::new(side(&from.url()), side(&to.url()), &stop).plan(&wanted, &mut [])?;
+        let to = Place::sqlite();
+        let (_, plan) = begun(&from, &to, &wanted)?;
         // A file that was opened for writing is in WAL mode.
         let issues = plan.issues.iter().filter(|issue| issue.kind != IssueKind::Comment);
         let issues = issues.map(|issue| format!("{} {}", issue.kind.name(), issue.object));

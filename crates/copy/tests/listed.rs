@@ -1,6 +1,6 @@
 //! What the target cannot have is found, and listed, before anything is made.
 
-use crate::common::{Place, assert_lists, copy, copy_all, lists, planned};
+use crate::common::{Place, assert_lists, begun, copy, copy_all, lists, planned};
 
 #[test]
 fn what_other_engines_do_not_get_is_listed() {
@@ -356,10 +356,7 @@ fn limits_of_the_target_are_known_without_a_change() {
         } else {
             to.ask("CREATE INDEX by_all ON mine (id)");
         }
-        let stop = std::sync::atomic::AtomicBool::new(false);
-        let [source, target] = [&from, &to].map(|place| crate::common::side(&place.url()));
-        let mut copy = kurabe_copy::run::Copy::new(source, target, &stop);
-        let plan = copy.plan(&crate::choices::all(), &mut []).unwrap();
+        let (mut copy, plan) = begun(&from, &to, &crate::choices::all()).unwrap();
         let refused = copy.try_out(&plan).unwrap();
         let names: Vec<&str> = refused.iter().map(|(name, _)| name.as_str()).collect();
         match engine {

@@ -1,10 +1,14 @@
 //! Tables between servers of one kind keep what the server itself writes of them.
 
-use crate::common::{PAGE, Place, assert_lists, copy, copy_all, copy_as, lists, planned, side, wanted_all};
-use kurabe_copy::run::Copy;
+use crate::choices::Done;
+use crate::common::{
+    PAGE, Place, assert_lists, begun, copy, copy_all, copy_as, lists, planned, run_planned, side, wanted_all,
+};
+use crate::harm::stopped;
+use kurabe_copy::event::Event;
+use kurabe_copy::run::{Copy, How};
 use kurabe_copy::wanted::Wanted;
 use kurabe_core::ErrorKind;
-use std::sync::atomic::AtomicBool;
 
 /// Copies between servers of one kind, with nothing accepted but what is named.
 fn same(engine: &str, sql: &str, accept: &str) -> Option<(Place, Place)> {
@@ -181,9 +185,7 @@ fn domain_of_others_gets_no_constraint() {
 fn statement_after_the_rows_that_the_target_refuses_is_refused_before_them() {
     let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
     from.ask("CREATE UNLOGGED TABLE t (id serial PRIMARY KEY); INSERT INTO t DEFAULT VALUES");
-    let stop = AtomicBool::new(false);
-    let mut copy = Copy::new(side(&from.url()), side(&to.url()), &stop);
-    let mut plan = copy.plan(&wanted_all(PAGE), &mut []).unwrap();
+    let (mut copy, mut plan) = begun(&from, &to, &wanted_all(PAGE)).unwrap();
     assert!(copy.try_out(&plan).unwrap().is_empty());
     // An older server refuses a word of the statement.
     let unlogged = plan.after.iter_mut().find(|(_, made)| made.sql.ends_with("SET UNLOGGED")).unwrap();
@@ -191,6 +193,49 @@ fn statement_after_the_rows_that_the_target_refuses_is_refused_before_them() {
     let refused = copy.try_out(&plan).unwrap();
     assert_eq!(refused.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["t_id_seq"]);
     assert_eq!(to.ask("SELECT to_regclass('t') IS NULL AND to_regclass('t_id_seq') IS NULL"), "t");
+}
+
+#[test]
+fn type_that_the_target_refuses_is_told_once() {
+    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
+    from.ask("CREATE DOMAIN d AS int; COMMENT ON DOMAIN d IS 'x'; CREATE TABLE t (id int PRIMARY KEY)");
+    let (mut copy, mut plan) = begun(&from, &to, &wanted_all(PAGE)).unwrap();
+    plan.before[0].sql.push('_');
+    let refused = copy.try_out(&plan).unwrap();
+    assert_eq!(refused.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["d"]);
+}
+
+/// Also by a copy that begins again, and began nothing.
+#[test]
+fn sequence_of_others_is_refused() {
+    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
+    let sequence = "CREATE SEQUENCE q;";
+    from.ask(&format!("{sequence} CREATE TABLE t (id int PRIMARY KEY DEFAULT nextval('q'))"));
+    to.ask(sequence);
+    for restart in [false, true] {
+        let error = Done { restart, ..Done::default() }.copy(&from, &to, &wanted_all(PAGE)).unwrap_err();
+        assert!(error.kind() == ErrorKind::NotOurs && error.to_string().contains("q exists"), "{error}");
+    }
+}
+
+/// A copy that is continued, or begins again, still knows which types it found.
+#[test]
+fn types_of_others_keep_their_comments() {
+    let Some(from) = Place::new("postgres") else { return };
+    let types = "CREATE DOMAIN d AS int; CREATE TYPE e AS ENUM ('a');";
+    from.ask(&format!(
+        "{types} CREATE DOMAIN n AS int; COMMENT ON DOMAIN d IS 'd'; COMMENT ON TYPE e IS 'e'; COMMENT ON DOMAIN n IS 'n'; \
+         CREATE TABLE t (id int PRIMARY KEY, d d, e e, n n); INSERT INTO t SELECT generate_series(1, 120)"
+    ));
+    let comments =
+        "SELECT typname, obj_description(oid) FROM pg_type WHERE typname IN ('d', 'e', 'n') ORDER BY 1";
+    for restart in [false, true] {
+        let to = Place::new("postgres").unwrap();
+        to.ask(&format!("{types} COMMENT ON DOMAIN d IS 'of others'"));
+        stopped(&from, &to, &wanted_all(PAGE));
+        Done { restart, ..Done::default() }.copy(&from, &to, &wanted_all(PAGE)).unwrap();
+        assert_eq!(to.ask(comments), "d|of others\ne|\nn|n", "{restart}");
+    }
 }
 
 #[test]
@@ -220,18 +265,39 @@ fn multiranges_of_own_ranges_are_copied() {
     }
 }
 
+/// While rows are copied, commits of PostgreSQL do not wait for the disk. What is told as done is there.
 #[test]
-fn session_has_its_own_durability_before_the_last_commit() {
-    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
-    from.ask("CREATE TABLE t (id int PRIMARY KEY)");
-    let stop = AtomicBool::new(false);
-    let mut copy = Copy::new(side(&from.url()), side(&to.url()), &stop);
-    copy.plan(&wanted_all(PAGE), &mut []).unwrap();
-    let shown = |copy: &mut Copy<'_>| copy.target.value("SHOW synchronous_commit").unwrap().unwrap();
-    assert_eq!(shown(&mut copy), "off");
-    let statements = copy.target.engine.before_last_commit;
-    for sql in statements {
-        copy.target.run(sql).unwrap();
+fn rows_are_on_the_disk_before_a_copy_is_told_as_done() {
+    const FLUSHED: &str = "SELECT @@innodb_flush_log_at_trx_commit";
+    for (engine, setting, meanwhile) in [
+        ("postgres", "SHOW synchronous_commit", Some("off")),
+        ("mysql", FLUSHED, None),
+        ("mariadb", FLUSHED, None),
+        ("sqlite", "PRAGMA synchronous", None),
+    ] {
+        let (Some(from), Some(to)) = (Place::new(engine), Place::new(engine)) else { continue };
+        let is_postgres = engine == "postgres";
+        if is_postgres {
+            // Otherwise the server writes by itself before it is asked.
+            to.ask("ALTER SYSTEM SET wal_writer_delay = '10s'");
+            to.ask("SELECT pg_reload_conf()");
+        }
+        from.ask("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2)");
+        let own = side(&to.url()).value(setting).unwrap().unwrap();
+        let (mut copy, plan) = begun(&from, &to, &wanted_all(PAGE)).unwrap();
+        let shown = |copy: &mut Copy<'_>| copy.target.value(setting).unwrap().unwrap();
+        assert_eq!(shown(&mut copy), meanwhile.unwrap_or(&own), "{engine}");
+        let (mut written, mut is_told) = (String::new(), false);
+        let ask = |sql: &str| if is_postgres { to.ask(sql) } else { "t".to_owned() };
+        run_planned(&to.url(), &mut copy, &plan, How::default(), &mut |event| match event {
+            Event::Table(_) => written = ask("SELECT pg_current_wal_insert_lsn()"),
+            Event::Done(_) => {
+                is_told = true;
+                assert_eq!(ask(&format!("SELECT pg_current_wal_flush_lsn() >= '{written}'")), "t");
+            }
+            _ => {}
+        })
+        .unwrap();
+        assert!(is_told && shown(&mut copy) == own, "{engine}");
     }
-    assert_eq!(shown(&mut copy), to.ask("SHOW synchronous_commit"));
 }

@@ -128,6 +128,11 @@ impl Language {
         if let Self::Sql(dialect) = self { Some(dialect) } else { None }
     }
 
+    /// How a text of SQL is read, also where no other text of the language is one.
+    pub fn dialect(self) -> sql::Dialect {
+        self.sql().unwrap_or_default()
+    }
+
     pub fn is_postgres(self) -> bool {
         self.sql().is_some_and(sql::Dialect::is_postgres)
     }

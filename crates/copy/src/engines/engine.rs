@@ -21,17 +21,6 @@ pub struct Side {
     pub name: String,
 }
 
-/// What a backslash means in a text literal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backslash {
-    /// Nothing.
-    Plain,
-    /// It escapes in a literal that is marked with an `E`.
-    Marked,
-    /// It escapes.
-    Escape,
-}
-
 /// How tables and indexes that were made for a trial are taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undo {
@@ -86,12 +75,10 @@ pub struct Engine {
     pub quote: char,
     /// The maximum length of a name in bytes.
     pub longest_name: usize,
-    /// What a backslash means in a text literal.
-    pub backslash: Backslash,
     /// How a text of SQL is divided into tokens.
     pub syntax: kurabe_protocol::sql::Dialect,
-    /// The line by which the engine's client takes this sign as the end of a statement, after which that one was it.
-    pub delimiter: Option<fn(&str, &str) -> String>,
+    /// The line by which the engine's client takes this sign as the end of a statement.
+    pub delimiter: Option<fn(&str) -> String>,
     /// The statements with which a file for the engine's client begins.
     pub script: &'static str,
     /// Whether names have no characters beyond the first 65,536.
@@ -102,7 +89,7 @@ pub struct Engine {
     pub begin_reading: Option<&'static str>,
     /// Statements more for a session that writes.
     pub writing: &'static [&'static str],
-    /// Statements of a writing session before its last commit.
+    /// Statements of a writing session before the commit after which a copy is told as done.
     pub before_last_commit: &'static [&'static str],
     /// Statements more for a session that writes into tables with keys.
     pub writing_into_keys: &'static [&'static str],
@@ -197,7 +184,6 @@ impl Engine {
             dialect,
             quote: '"',
             longest_name: 63,
-            backslash: Backslash::Plain,
             syntax: kurabe_protocol::sql::Dialect::STANDARD,
             delimiter: None,
             script: "",
@@ -344,11 +330,6 @@ pub trait Dialect: Sync {
     /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) if the engine's driver has no such value.
     fn as_read<'a>(&self, field: Cell<'a>) -> Result<Encoded<'a>> {
         Ok(Encoded::Value(field.value()))
-    }
-
-    /// A field as it was read, for messages.
-    fn shown(&self, field: Cell<'_>) -> String {
-        field.shown()
     }
 
     /// The expression of one value in an insert, if it is another one than [`Dialect::write`] for its column.

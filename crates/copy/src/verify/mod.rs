@@ -118,7 +118,9 @@ impl<'t> Checks<'t> {
         forms: &mut Forms,
     ) -> Result<(usize, [u64; 2])> {
         self.forms(&|at| reply.field(row, from + at).unwrap_or(Value::Null), forms)?;
-        Ok(self.sums_of(forms))
+        let digests = [0, 1].map(|salt| digest(salt, [&forms.bytes[..]]));
+        let chunk = digest(2, self.key.iter().map(|at| forms.of(*at)));
+        Ok((chunk as usize % CHUNKS, digests))
     }
 
     fn forms<'v>(&self, value: &dyn Fn(usize) -> Value<'v>, forms: &mut Forms) -> Result<()> {
@@ -132,12 +134,6 @@ impl<'t> Checks<'t> {
             forms.ends.push(forms.bytes.len());
         }
         Ok(())
-    }
-
-    fn sums_of(&self, forms: &Forms) -> (usize, [u64; 2]) {
-        let digests = [0, 1].map(|salt| digest(salt, [&forms.bytes[..]]));
-        let chunk = digest(2, self.key.iter().map(|at| forms.of(*at)));
-        (chunk as usize % CHUNKS, digests)
     }
 
     /// Reads all rows of this side in whatever order they come.

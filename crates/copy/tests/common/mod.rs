@@ -16,6 +16,9 @@ use std::io::Write as _;
 use std::process::{Command, Output};
 use std::sync::atomic::AtomicBool;
 
+/// Of a copy that nothing stops.
+pub static NEVER: AtomicBool = AtomicBool::new(false);
+
 /// Pages so small that a few hundred rows make many.
 pub const PAGE: PageSize = PageSize { rows: 50, bytes: 1 << 20 };
 
@@ -40,7 +43,7 @@ pub fn run(url: &str, statements: &[&str]) {
 
 /// A copy of all tables, or its error; differences of these kinds are accepted.
 pub fn copy(from: &str, to: &str, accept: &str) -> Result<(Plan, Vec<TableDone>)> {
-    watched(from, to, accept, &AtomicBool::new(false), &mut |_| {})
+    watched(from, to, accept, &NEVER, &mut |_| {})
 }
 
 /// A copy whose events are seen, and that stops if `stop` is set.
@@ -57,8 +60,7 @@ pub fn watched(
 
 /// What asks for all tables with every difference accepted.
 pub fn wanted_all(page: PageSize) -> Wanted {
-    let all = kurabe_copy::issue::IssueKind::ALL.iter().map(|kind| kind.name());
-    Wanted { accepted: Accepted::parse(all).unwrap(), page, ..Wanted::default() }
+    Wanted { accepted: Accepted::all(), page, ..Wanted::default() }
 }
 
 /// A copy of what is wanted.
@@ -74,11 +76,29 @@ pub fn copied(
     if let Some(error) = plan.refusal(&wanted.accepted) {
         return Err(error);
     }
+    let done = run_planned(to, &mut copy, &plan, How::default(), events)?;
+    Ok((plan, done))
+}
+
+/// A copy that nothing stops, and its plan; or the plan's error.
+pub fn begun(from: &Place, to: &Place, wanted: &Wanted) -> Result<(Copy<'static>, Plan)> {
+    let mut copy = Copy::new(side(&from.url()), side(&to.url()), &NEVER);
+    let plan = copy.plan(wanted, &mut [])?;
+    Ok((copy, plan))
+}
+
+/// The rest of a copy that was planned.
+pub fn run_planned(
+    to: &str,
+    copy: &mut Copy<'_>,
+    plan: &Plan,
+    how: How<'_>,
+    events: &mut dyn FnMut(Event<'_>),
+) -> Result<Vec<TableDone>> {
     let driver = driver(to);
     let mut namespace = driver.namespace()?;
     namespace.claim("copy")?;
-    let done = copy.run(&plan, &mut *namespace, How::default(), events)?;
-    Ok((plan, done))
+    copy.run(plan, &mut *namespace, how, events)
 }
 
 /// A database of a test, whose contents are read and written by the engine's own program, without the code under test.
@@ -190,7 +210,7 @@ impl Place {
 
 /// A copy of what is wanted, to its end.
 pub fn copy_as(from: &Place, to: &Place, wanted: &Wanted) -> Result<(Plan, Vec<TableDone>)> {
-    copied(&from.url(), &to.url(), wanted, &AtomicBool::new(false), &mut |_| {})
+    copied(&from.url(), &to.url(), wanted, &NEVER, &mut |_| {})
 }
 
 /// A copy of all tables with every difference accepted, or its error.
@@ -200,9 +220,7 @@ pub fn copy_all(from: &Place, to: &Place) -> Result<(Plan, Vec<TableDone>)> {
 
 /// The plan of a copy of all tables, or its error.
 pub fn planned(from: &Place, to: &Place) -> Result<Plan> {
-    let stop = AtomicBool::new(false);
-    let mut copy = Copy::new(side(&from.url()), side(&to.url()), &stop);
-    copy.plan(&Wanted::default(), &mut [])
+    begun(from, to, &Wanted::default()).map(|(_, plan)| plan)
 }
 
 /// Whether a plan lists a difference of this kind whose object and detail contain these words.

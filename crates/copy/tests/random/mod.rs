@@ -8,7 +8,7 @@ pub mod draw;
 mod dump;
 mod types;
 
-use super::common::{Place, driver, side};
+use super::common::{Place, run_planned, side};
 use compare::compare;
 use draw::{Draw, Form, Literal};
 use dump::dump;
@@ -95,11 +95,8 @@ fn copied(from: &Place, to: &Place, tables: &[Table], draw: &mut Draw) -> Result
             }
             Err(error) => return Err(error),
         };
-        let driver = driver(&to.url());
-        let mut namespace = driver.namespace()?;
-        namespace.claim("copy")?;
         let how = How { restart: std::mem::take(&mut restart), ..How::default() };
-        let done = copy.run(&plan, &mut *namespace, how, &mut |event| {
+        let done = run_planned(&to.url(), &mut copy, &plan, how, &mut |event| {
             if matches!(event, Event::Progress { .. }) {
                 left = left.saturating_sub(1);
                 stop.store(left == 1, Ordering::Relaxed);

@@ -66,7 +66,7 @@ impl Versions {
         for (sent, answer) in unit.requests.iter().zip(answers) {
             let template = &traffic.templates[sent.template];
             let text = &traffic.kinds[template.kind].text;
-            let statement = sql::Statement::read(text, traffic.language.sql().unwrap_or_default());
+            let statement = sql::Statement::read(text, traffic.language.dialect());
             let is_none = changes_none(&statement) && answer.affected == 0 && answer.error.is_none();
             if template.writes.is_some() && !is_none {
                 changed.extend(names(template, sent, true));
@@ -187,7 +187,7 @@ fn is_cached(traffic: &Traffic, unit: &Unit) -> bool {
             && sent.request.limit == 0
             && !sent.request.goes_on
             && sent.data.is_empty()
-            && sql::Statement::read(text, traffic.language.sql().unwrap_or_default()).varies().is_none()
+            && sql::Statement::read(text, traffic.language.dialect()).varies().is_none()
     };
     is_outside(unit) && unit.commit.is_none() && unit.requests.iter().all(reads)
 }

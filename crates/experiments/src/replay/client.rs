@@ -232,7 +232,7 @@ impl<'a> Client<'a> {
     /// server, asked for them, shows that none are. Within a transaction it is not asked, since an error ends that.
     pub(super) fn may_have_ties(&mut self, messages: &mut dyn RawMessages, sent: &Sent) -> Result<bool> {
         let language = self.traffic.language;
-        let asked = with_order_keys(&self.traffic.text(sent), language.sql().unwrap_or_default());
+        let asked = with_order_keys(&self.traffic.text(sent), language.dialect());
         let (is_text, is_alone) =
             (sent.request.step == Step::Text, sent.request.transaction == Transaction::None);
         let can_ask = is_alone && !sent.request.pipelined && (is_text || language.is_postgres());

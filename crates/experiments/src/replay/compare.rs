@@ -253,7 +253,7 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
         let has_timed_out = recorded.rows != answer.rows && recorded.rows.min(answer.rows) == 0;
         return (language == Language::Redis && waits && has_timed_out).then_some(Varies::Raced);
     }
-    let statement = Statement::read(text, language.sql().unwrap_or_default());
+    let statement = Statement::read(text, language.dialect());
     let template = &traffic.templates[sent.template];
     // Columns of time and chance have no part in checksums of rows that were divided into values.
     let is_without = || !template.is_setup && answer.kept.is_some() && statement.volatile_columns().is_some();

@@ -142,7 +142,7 @@ fn columns_of(text: &str, language: Language) -> HashMap<usize, String> {
             None => part.to_owned(),
         })
         .collect();
-    let statement = Statement::read(&text, language.sql().unwrap_or_default());
+    let statement = Statement::read(&text, language.dialect());
     let number = |token: &Token<'_>| token.text.trim_start_matches('$').parse::<usize>().ok();
     let is_value = |token: &Token<'_>| match token.kind {
         Kind::Number => number(token).is_some_and(|literal| literal >= LITERAL),

@@ -2,7 +2,7 @@
 
 mod catalog;
 
-use super::engine::{Backslash, Dialect, Engine, Sums, Undo};
+use super::engine::{Dialect, Engine, Sums, Undo};
 use super::facts::{DocumentLimits, Documents, Identity, TargetFacts};
 use super::queries::{expression, query};
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
@@ -20,9 +20,8 @@ const BY_BYTES: [&str; 3] = ["utf8mb4_nopad_bin", "utf8mb4_0900_bin", "utf8mb4_b
 
 pub(super) static MYSQL: Engine = Engine {
     quote: '`',
-    backslash: Backslash::Escape,
     syntax: kurabe_protocol::sql::Dialect::MYSQL,
-    delimiter: Some(|new, _| format!("DELIMITER {new}")),
+    delimiter: Some(|new| format!("DELIMITER {new}")),
     script: "SET NAMES utf8mb4;\nSET SESSION sql_mode = '';\n",
     longest_name: 64,
     has_narrow_names: true,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Extensions that columns, indexes and defaults need; enumerations, domains and composite types, each after those that were made before it.
 pub(super) fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     for row in side.catalogue(query("postgresql", "extensions"))? {
-        catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
+        catalog.types.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
     }
     // One in a schema that is not searched has its name before the type's: the target may have the extension elsewhere.
     catalog.accompanying_types = texts(&side.catalogue(query("postgresql", "accompanying_types"))?, 0);
@@ -20,7 +20,7 @@ pub(super) fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         .replace("COLLATE_OF(t.typcollation, t.typbasetype)", &collate("t.typcollation", "t.typbasetype"))
         .replace("COLLATE_OF(a.attcollation, a.atttypid)", &collate("a.attcollation", "a.atttypid"));
     for row in side.catalogue(&sql)? {
-        catalog.before.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
+        catalog.types.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
     }
     Ok(())
 }
@@ -49,7 +49,7 @@ pub(super) fn sequences(side: &mut Side, catalog: &mut Catalog, positions: &Posi
         if let Some(left) = left {
             left.with_statement(text(&row, 1));
         }
-        catalog.before.push(Named { name: name.clone(), sql: text(&row, 1).to_owned() });
+        catalog.sequences.push(Named { name: name.clone(), sql: text(&row, 1).to_owned() });
         if let Some((last, is_called)) = positions.get(text(&row, 3)) {
             let sql = format!("SELECT pg_catalog.setval({}, {last}, {is_called})", text(&row, 2));
             catalog.after.push((IssueKind::Identity, Named { name, sql }));

@@ -18,9 +18,9 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     let positions = positions(side)?;
     sequences(side, &mut catalog, &positions)?;
     columns(side, &mut catalog, &positions)?;
-    indexes(side, &mut catalog)?;
-    constraints(side, &mut catalog)?;
+    catalog.add_foreign_keys(&side.catalogue(query("postgresql", "foreign_keys"))?);
     renderings(side, &mut catalog)?;
+    indexes(side, &mut catalog)?;
     properties(side, &mut catalog)?;
     later::read(side, &mut catalog)?;
     later::needs(side, &mut catalog)?;
@@ -29,8 +29,7 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         let mut needs = catalog.needs.iter().filter(|(_, needed)| needed == name);
         needs.any(|(of, _)| catalog.tables.iter().any(|table| table.name == *of))
     };
-    let types =
-        catalog.before.iter().filter(|made| !made.sql.starts_with("CREATE SEQUENCE") && !is_used(&made.name));
+    let types = catalog.types.iter().filter(|made| !is_used(&made.name));
     for Named { name, sql } in types.cloned().collect::<Vec<_>>() {
         catalog.leave(IssueKind::View, None, &name, &sql).with_statement(sql).carried = true;
     }
@@ -144,7 +143,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
             catalog.leave_to_others(IssueKind::Identity, table, name, &detail);
         }
         if !text(&row, 8).is_empty() {
-            let domain = catalog.before.iter().find(|named| text(&row, 2).trim_matches('"') == named.name);
+            let domain = catalog.types.iter().find(|named| text(&row, 2).trim_matches('"') == named.name);
             let sql = domain.map_or(text(&row, 2).to_owned(), |domain| domain.sql.clone());
             catalog.leave_to_others(IssueKind::Check, table, name, &sql);
         }
@@ -174,34 +173,27 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
 
 fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     for rows in by_object(&side.catalogue(query("postgresql", "indexes"))?) {
-        let [table, name, method, sql] = [0, 1, 6, 8].map(|at| text(&rows[0], at));
+        let [table, name, method, sql, constraint] = [0, 1, 6, 8, 9].map(|at| text(&rows[0], at));
         let is = |at| text(&rows[0], at) == "true";
         let what = match method {
             _ if is(4) => Some(IssueKind::PartialIndex),
             _ if is(5) => Some(IssueKind::ExpressionIndex),
-            "btree" | "hash" if !is(9) => None,
+            "btree" | "hash" if constraint != "x" => None,
             _ => Some(IssueKind::IndexType),
         };
         if let Some(kind) = what {
             catalog.leave_to_others(kind, table, name, sql).with_statement(sql);
         } else {
+            if constraint.is_empty() && is(10) {
+                catalog.leave_to_others(IssueKind::IndexOption, table, name, sql).with_statement(sql);
+            }
             let index = Index { name: name.to_owned(), unique: is(2), columns: texts(rows, 7) };
             catalog.add_index(table, index, is(3));
         }
-    }
-    Ok(())
-}
-
-fn constraints(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    catalog.add_foreign_keys(&side.catalogue(query("postgresql", "foreign_keys"))?);
-    for row in side.catalogue(query("postgresql", "checks"))? {
-        let (table, name, check) = (text(&row, 0), text(&row, 1), text(&row, 2));
-        let left = catalog.leave_to_others(IssueKind::Check, table, name, check);
-        left.with_statement(format!(
-            "ALTER TABLE {} ADD CONSTRAINT {} {check}",
-            side.quoted(table),
-            side.quoted(name)
-        ));
+        // That of a constraint is made with it.
+        if constraint.is_empty() {
+            catalog.add_later(table, name, sql.to_owned(), false);
+        }
     }
     Ok(())
 }

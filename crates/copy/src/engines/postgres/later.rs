@@ -14,9 +14,7 @@ pub(super) fn read(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let of = if name.is_empty() { table } else { name };
         catalog.leave_to_others(kind(text(&row, 3)), table, of, sql).with_statement(sql).internal =
             text(&row, 3).is_empty();
-        let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
-        let made = Named { name: name.to_owned(), sql: sql.to_owned() };
-        if text(&row, 4) == "f" { native.foreign.push(made) } else { native.later.push(made) }
+        catalog.add_later(table, name, sql.to_owned(), text(&row, 4) == "f");
     }
     for row in side.catalogue(query("postgresql", "later_of_types"))? {
         let (name, sql, kind) = (text(&row, 0).to_owned(), text(&row, 1).to_owned(), kind(text(&row, 2)));

@@ -5,7 +5,7 @@ mod catalog;
 mod later;
 mod renderings;
 
-use super::engine::{Backslash, Dialect, Engine, Expression, Sums};
+use super::engine::{Dialect, Engine, Expression, Sums};
 use super::facts::{DocumentLimits, Documents, TargetFacts};
 use super::queries::{expression, query};
 use crate::catalog::{Catalog, Collation, Text};
@@ -17,7 +17,6 @@ use crate::verify::form::Shape;
 use kurabe_core::Result;
 
 pub(super) static POSTGRES: Engine = Engine {
-    backslash: Backslash::Marked,
     syntax: kurabe_protocol::sql::Dialect::POSTGRES,
     script: "SET client_encoding = 'UTF8';\nSET standard_conforming_strings = on;\nSET check_function_bodies = off;\n",
     reading: &[

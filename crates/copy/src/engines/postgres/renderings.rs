@@ -1,7 +1,7 @@
 //! PostgreSQL's own text of tables, their columns, indexes and constraints.
 
 use super::super::queries::query;
-use crate::catalog::{Catalog, ForeignKey, Named};
+use crate::catalog::{Catalog, ForeignKey};
 use crate::issue::IssueKind;
 use crate::sql::{Row, Side, text};
 use kurabe_core::Result;
@@ -30,7 +30,7 @@ pub(super) fn rendered(row: &Row) -> String {
     format!("{} {}{collate}{value}{null}", text(row, 9), text(row, 2))
 }
 
-/// The text of each table, and of what is made after its rows.
+/// The text of each table, and of its constraints.
 pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     for row in side.catalogue(query("postgresql", "options"))? {
         let (name, options) = (text(&row, 0), text(&row, 2));
@@ -66,23 +66,12 @@ pub(super) fn renderings(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         };
         let sql =
             format!("ALTER TABLE {} ADD CONSTRAINT {} {definition}", side.quoted(table), side.quoted(name));
-        if !is_plain {
-            catalog.leave_to_others(IssueKind::Constraint, table, name, definition).with_statement(&sql);
+        let is_foreign = kind == "f";
+        if !is_plain || kind == "c" {
+            let kind = if is_plain { IssueKind::Check } else { IssueKind::Constraint };
+            catalog.leave_to_others(kind, table, name, definition).with_statement(&sql);
         }
-        let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
-        let made = Named { name: name.to_owned(), sql };
-        if kind == "f" { native.foreign.push(made) } else { native.later.push(made) }
-    }
-    for row in side.catalogue(query("postgresql", "index_texts"))? {
-        let (table, name, definition) = (text(&row, 0), text(&row, 1), text(&row, 2));
-        // Those of other kinds are listed as such.
-        if text(&row, 3) == "true" && text(&row, 4) == "true" {
-            catalog
-                .leave_to_others(IssueKind::IndexOption, table, name, definition)
-                .with_statement(definition);
-        }
-        let Some(native) = catalog.table_mut(table).and_then(|table| table.native.as_mut()) else { continue };
-        native.later.push(Named { name: name.to_owned(), sql: definition.to_owned() });
+        catalog.add_later(table, name, sql, is_foreign);
     }
     Ok(())
 }

@@ -38,10 +38,8 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
                 if kind == "trigger" {
                     catalog.leave_to_others(IssueKind::Trigger, table, name, sql).with_statement(sql);
                 }
-                let made = Named { name: name.to_owned(), sql: sql.to_owned() };
-                let table = catalog.table_mut(table).filter(|_| !sql.is_empty());
-                if let Some(native) = table.and_then(|table| table.native.as_mut()) {
-                    native.later.push(made);
+                if !sql.is_empty() {
+                    catalog.add_later(table, name, sql.to_owned(), false);
                 }
             }
         }

@@ -146,13 +146,6 @@ impl Dialect for Sqlite {
         }))
     }
 
-    fn shown(&self, field: Cell<'_>) -> String {
-        match field {
-            Cell::Bytes([b't' | b'x', value @ ..]) => Cell::Bytes(value).shown(),
-            field => field.shown(),
-        }
-    }
-
     /// A column with an affinity makes a number of the text of one. Others keep what they are given.
     fn write_alone(&self, stored: &Kind, cell: Cell<'_>) -> Option<String> {
         let name = stored.declared.to_ascii_lowercase();
