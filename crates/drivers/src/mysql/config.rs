@@ -262,7 +262,7 @@ mod tests {
             ("tls-version=TLSv1.3", "not supported"),
             ("ssl-moed=REQUIRED", "line 2: ssl-moed is not supported; there are ssl-mode"),
             ("ssl=yes", "neither 1 nor 0"),
-            ("ssl-key=/k.pem\nssl", "goes with ssl-cert"),
+            ("ssl-key=/k.pem\nssl", "ssl-key is without ssl-cert"),
         ] {
             let error = tls("mysql://u@h/d", lines).unwrap_err().to_string();
             assert!(error.contains("~/.my.cnf") && error.contains(part), "{lines}: {error}");
