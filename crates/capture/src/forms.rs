@@ -8,7 +8,6 @@ use kurabe_protocol::sql::{Dialect, Kind, Token, columns_of_values, tokens};
 use kurabe_wire::statement::GAP;
 use std::borrow::Cow;
 
-/// A value that an application sent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Value {
     Null,
@@ -20,7 +19,6 @@ pub(crate) enum Value {
     Unknown,
 }
 
-/// A statement's form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) pieces: Vec<Piece>,
@@ -128,12 +126,10 @@ impl Form {
         tokens(template, self.dialect).filter(|token| !token.is_blank()).collect()
     }
 
-    /// Whether it is an INSERT.
     pub(crate) fn inserts(&self) -> bool {
         self.tokens(&self.template()).first().is_some_and(|first| first.is("insert"))
     }
 
-    /// How many values it has.
     pub(crate) fn values_in_it(&self) -> usize {
         self.slots.len()
     }
@@ -224,7 +220,6 @@ fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
     }
 }
 
-/// A value of MongoDB.
 pub(crate) fn from_element(element: &Element<'_>) -> Value {
     let bytes = element.value;
     match (element.kind, bytes) {

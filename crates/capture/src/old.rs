@@ -9,7 +9,6 @@ use kurabe_protocol::{command, http};
 use kurabe_wire::statement::{GAP, fingerprint};
 use std::collections::HashMap;
 
-/// The texts of a capture.
 pub(crate) struct Texts {
     language: Language,
     by_number: HashMap<u64, String>,

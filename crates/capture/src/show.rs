@@ -22,7 +22,6 @@ pub(crate) use reading::{Analysis, analyse};
 pub use terminal::steps;
 pub(crate) use work::{Kind, Occurrence, Sample};
 
-/// What a capture shows.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Shown {
     pub about: About,
@@ -75,7 +74,6 @@ pub(crate) struct Connections {
     unreadable: BTreeMap<String, u64>,
 }
 
-/// A kind of statement.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Statement {
     pub text: String,
@@ -154,9 +152,6 @@ pub fn left_out(cut: u64, requests: u64) -> String {
 }
 
 /// Reads a capture.
-///
-/// # Errors
-/// If it is none, or damaged.
 pub fn show(path: &Path) -> Result<Shown> {
     let Analysis { mut shown, kinds, forms, .. } = analyse(path, false)?;
     if shown.about.known == Known::Requests {

@@ -13,12 +13,9 @@ pub struct Node {
     pub most: u64,
 }
 
-/// What a node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A statement, by its number.
     Statement(usize),
-    /// What repeats.
     Loop(Vec<Node>),
 }
 
@@ -59,7 +56,6 @@ pub fn alike(one: &[Node], two: &[Node]) -> bool {
     one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.is_like(two))
 }
 
-/// Folds the loops of a sequence.
 pub fn folded(statements: &[usize]) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     for statement in statements {

@@ -6,7 +6,6 @@ use kurabe_wire::statement;
 use serde::{Deserialize, Serialize};
 use std::hash::{BuildHasher, RandomState};
 
-/// What is kept of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Values {

@@ -260,7 +260,6 @@ pub(crate) fn plain(name: &str) -> String {
 }
 
 impl Value {
-    /// For people.
     fn shown(&self) -> String {
         match self {
             Self::Null => "NULL".to_owned(),

@@ -60,7 +60,6 @@ pub fn push(out: &mut Vec<u8>, words: &[&[u8]]) {
     }
 }
 
-/// A whole number.
 #[inline]
 pub fn number(word: &[u8]) -> Option<i64> {
     // `parse` accepts a plus sign too.

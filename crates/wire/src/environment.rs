@@ -108,7 +108,6 @@ pub struct Environment {
     /// Names and values. Only variables for passwords have passwords: `KURABE_PASSWORD`, and the protocol's own; or URLs, where
     /// the protocol's programs know no other.
     pub set: Vec<(&'static str, String)>,
-    /// Names.
     pub removed: Vec<&'static str>,
 }
 

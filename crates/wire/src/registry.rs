@@ -32,7 +32,6 @@ impl fmt::Debug for Protocol {
     }
 }
 
-/// All of them.
 #[rustfmt::skip]
 pub static PROTOCOLS: &[Protocol] = &[
     Protocol { schemes: &["mysql", "mariadb"], view: || Conversation::after_greeting(Mysql::default()), refusal: Some(|| Box::<MysqlTls>::default()), start: || Box::<MysqlStart>::default(), variables: Variables::MYSQL },
@@ -48,7 +47,6 @@ fn direct_tls() -> Box<dyn TlsStart> {
     Box::<DirectStart>::default()
 }
 
-/// The protocol of a URL's scheme.
 pub fn of_scheme(scheme: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|protocol| protocol.schemes.contains(&scheme))
 }

@@ -31,7 +31,6 @@ impl<'a> Report<'a> {
     /// The version of the JSON.
     pub const VERSION: u32 = 1;
 
-    /// A report of these connections.
     pub fn new(target: &'a str, connections: &'a [Connection], not_listed: u64, refused: u64) -> Self {
         let traffic = connections.iter().fold(Traffic::default(), |sum, one| sum.plus(one.traffic));
         let version = Self::VERSION;

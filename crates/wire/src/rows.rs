@@ -401,7 +401,6 @@ impl Rows {
         }
     }
 
-    /// Whether the rows have an order.
     pub fn are_ordered(&self) -> bool {
         self.order != Ordered::Not
     }

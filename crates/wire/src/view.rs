@@ -21,7 +21,6 @@ pub(crate) const WAITING: usize = 16 << 20;
 /// Why the rest of a connection is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// TLS begins.
     Encrypted,
     Unreadable(&'static str),
 }
@@ -58,10 +57,8 @@ pub(crate) trait ReadExchanges: Send {
         events.push(Event::Client(Vec::new()));
     }
 
-    /// Reads what the client sent next.
     fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop>;
 
-    /// Reads what the server sent next.
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop>;
 
     /// See [`Conversation::watch`].
@@ -73,7 +70,6 @@ pub(crate) trait ReadExchanges: Send {
     /// See [`Conversation::let_in`].
     fn let_in(&mut self, _capabilities: u32) {}
 
-    /// It cannot read on.
     fn stopped(&mut self, _events: &mut Vec<Event>) {}
 
     /// See [`Conversation::closed`].
@@ -94,7 +90,6 @@ impl Conversation {
         Self { reader: Some(Box::new(reader)), start: None }
     }
 
-    /// Reads what the client sent next.
     pub fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
         let Some(reader) = &mut self.reader else { return };
         let read = if let Some(start) = &mut self.start {
@@ -109,7 +104,6 @@ impl Conversation {
         self.end_where_it_stops(read, events);
     }
 
-    /// Reads what the server sent next.
     pub fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
         let Some(reader) = &mut self.reader else { return };
         let read = reader.received(bytes, now, events);
@@ -163,7 +157,6 @@ impl Conversation {
     }
 }
 
-/// One thing that was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The client has begun: name and value of what it said about itself, such as `user`.
@@ -172,7 +165,6 @@ pub enum Event {
     Exchange(Box<Exchange>),
     /// Bulk data of the client, part of its oldest request without an answer, whose text is `of`.
     Data {
-        /// The data.
         bytes: Vec<u8>,
         /// The statement.
         of: String,
@@ -187,7 +179,6 @@ pub enum Event {
     Unreadable(Stop),
 }
 
-/// How a request was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Step {
     /// As a text that is executed at once.
@@ -228,7 +219,6 @@ impl Transaction {
 pub struct Exchange {
     /// The text of a statement; of any other call, whose parts say what it is, a text for people.
     pub text: String,
-    /// How it was sent.
     pub step: Step,
     /// The parameters of an execution, or the parts of a call that is no statement.
     pub parameters: Vec<Parameter>,
@@ -249,7 +239,6 @@ pub struct Exchange {
     pub began: Option<Instant>,
     /// When its answer was complete; `None` if it never was.
     pub ended: Option<Instant>,
-    /// Rows of the answer.
     pub rows: u64,
     /// Rows that the server says were changed or copied.
     pub affected: u64,
@@ -303,7 +292,6 @@ impl<T> Waiting<T> {
         self.requests.is_empty()
     }
 
-    /// The oldest.
     pub(crate) fn first(&self) -> Option<&Exchange> {
         self.requests.front().map(|(_, request)| request)
     }

@@ -19,7 +19,6 @@ pub(crate) fn are_translated(language: Language) -> bool {
     matches!(language, Language::Redis | Language::Memcached | Language::Documents)
 }
 
-/// A request as a statement.
 pub(crate) fn translate(call: Option<&Call<'_>>, request: &Request) -> Translated {
     let call =
         call.filter(|_| !request.cut && request.parameters.iter().all(|one| one.value != Bytes::Dropped));

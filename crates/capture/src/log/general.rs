@@ -71,7 +71,6 @@ struct Session {
     executes: bool,
 }
 
-/// A line that begins an entry.
 pub(super) struct Line<'a> {
     /// Its time; without one it is that of the line before.
     time: Option<u64>,

@@ -104,7 +104,6 @@ pub fn record(
     }
 }
 
-/// The capture that is written.
 struct Written {
     tape: Tape,
     began: Instant,

@@ -80,7 +80,6 @@ struct Reading {
     working: u64,
 }
 
-/// How statements were sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) as_text: u64,

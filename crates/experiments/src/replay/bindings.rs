@@ -22,7 +22,6 @@ const WAYS: usize = 256;
 /// The most texts of rows without an order whose orders are tried.
 const ORDERED: usize = 4;
 
-/// What was bound so far.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     is_used: AtomicBool,

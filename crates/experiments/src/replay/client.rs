@@ -25,7 +25,6 @@ const NOT_SET: [&str; 9] = [
 ];
 const READ_ONLY: &str = "default_transaction_read_only";
 
-/// One connection of a replay.
 pub(super) struct Client<'a> {
     traffic: &'a Traffic,
     view: Conversation,

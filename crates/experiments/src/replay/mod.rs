@@ -101,7 +101,6 @@ struct Kept {
     #[serde(default)]
     known: Known,
     requests: u64,
-    /// Whether the recorder ended in order.
     complete: bool,
     connections: usize,
     /// The largest number of connections that are open at the same time.
@@ -243,7 +242,6 @@ pub struct Reported {
     pub calls: u64,
 }
 
-/// What replays of a capture report.
 pub struct Reports {
     /// The metrics with the mean time of all requests, and of each [half](Around::halves).
     pub mean: &'static str,

@@ -24,9 +24,6 @@ const LEAST_HELD: u64 = 256 << 20;
 const HELD: u64 = 50;
 
 /// Reads a capture.
-///
-/// # Errors
-/// If it cannot be read, or cannot be replayed.
 pub(super) fn read(path: &Path) -> Result<Traffic> {
     let mut reading = Reading { most: file::most_kept(path), ..Reading::default() };
     let mut known = None;

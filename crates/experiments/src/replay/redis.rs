@@ -51,7 +51,6 @@ pub(super) fn writes(command: &Command<'_>) -> Option<String> {
     (!reads).then(|| format!("{} with these arguments may change keys", shown()))
 }
 
-/// Appends a request.
 pub(super) fn push(out: &mut Vec<u8>, command: &Command<'_>) -> Result<()> {
     resp::push(out, &sent(command)?);
     Ok(())

@@ -15,11 +15,9 @@ use kurabe_protocol::http::Request;
 use kurabe_wire::statement::GAP;
 use std::collections::{BTreeSet, HashSet};
 
-/// The requests of a capture.
 #[derive(Debug)]
 pub(super) struct Traffic {
     pub(super) about: About,
-    /// Whether the recorder ended in order.
     pub(super) complete: bool,
     pub(super) language: Language,
     pub(super) templates: Vec<Template>,
@@ -63,7 +61,6 @@ pub(super) struct Template {
     pub(super) is_setup: bool,
     /// Whether time or chance makes the values of columns of its answers, and it is known of which.
     pub(super) has_volatile_columns: bool,
-    /// Tables that it names.
     pub(super) tables: Vec<String>,
     /// The protocol: parameters of commands may be keys.
     pub(super) language: Language,

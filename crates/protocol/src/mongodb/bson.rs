@@ -66,7 +66,6 @@ impl<'a> Element<'a> {
     }
 }
 
-/// Whether a type is known.
 pub fn is_kind(kind: u8) -> bool {
     fixed(kind).is_some() || counted(kind).is_some() || kind == REGEX
 }
@@ -153,7 +152,6 @@ pub fn element<'a>(document: &'a [u8], name: &str) -> Option<Element<'a>> {
     elements(document).find(|element| element.name == name.as_bytes())
 }
 
-/// Appends an element.
 pub fn push(out: &mut Vec<u8>, kind: u8, name: &[u8], value: &[u8]) {
     out.push(kind);
     out.extend_from_slice(name);
@@ -161,7 +159,6 @@ pub fn push(out: &mut Vec<u8>, kind: u8, name: &[u8], value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Appends a text.
 pub fn push_text(out: &mut Vec<u8>, name: &[u8], text: &[u8]) {
     push(out, TEXT, name, &(text.len() as u32 + 1).to_le_bytes());
     out.extend_from_slice(text);

@@ -37,7 +37,6 @@ const NOT_MONGODB: &str = "the client does not speak MongoDB's protocol";
 /// Why requests of older drivers are not recorded.
 const TOO_OLD: &str = "it sends messages of MongoDB before 3.6, which are not recorded";
 
-/// The view.
 #[derive(Default)]
 pub(crate) struct Mongodb {
     client: Frames<Message, KEPT>,
@@ -46,7 +45,6 @@ pub(crate) struct Mongodb {
     /// With what the answer to each needs.
     waiting: Waiting<Pending>,
     server: Frames<Message, KEPT>,
-    /// The answer that arrives.
     answer: Option<Answer>,
     /// Whether answers follow that no request asks for any more.
     streams: bool,
@@ -61,7 +59,6 @@ enum Documents {
     /// All that there are, in any order.
     #[default]
     All,
-    /// In an order.
     Ordered,
     /// Some of them, or others each time.
     Some,
@@ -134,7 +131,6 @@ impl ReadExchanges for Mongodb {
 }
 
 impl Mongodb {
-    /// Reads the requests that have arrived.
     fn requests(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         loop {
             self.began = self.began.or_else(|| self.client.begins().map(|_| now));
@@ -175,7 +171,6 @@ impl Mongodb {
         self.request(asked, Exchange { text, parameters, at, began, ..Exchange::default() })
     }
 
-    /// An `OP_MSG`.
     fn command(
         &mut self,
         message: &Framed<Message>,
@@ -324,7 +319,6 @@ impl Pending {
     }
 }
 
-/// Name of a document's command.
 fn name(document: &[u8]) -> Option<&[u8]> {
     bson::elements(document).next().map(|first| first.name)
 }

@@ -27,7 +27,6 @@ const ANSWER: usize = 512;
 const LONG: usize = 8 << 20;
 const MOST_LONG: usize = 1_000;
 
-/// The view.
 #[derive(Default)]
 pub(crate) struct Mysql {
     client: Frames<Packet, KEPT>,
@@ -68,7 +67,6 @@ struct Statement {
     columns: Columns,
 }
 
-/// The types and names of columns.
 type Columns = (Vec<u8>, Vec<String>);
 
 /// A command: its code, and the statement that it names.

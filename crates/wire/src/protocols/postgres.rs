@@ -16,15 +16,12 @@ use std::time::Instant;
 
 /// The part of a server's message that is kept, in bytes; rows are read as they arrive.
 const ANSWER: usize = 4_096;
-/// Why a stream cannot be read.
 const NOT_POSTGRES: &str = "the client does not speak PostgreSQL's protocol";
-/// Why a server's stream cannot be read.
 const NO_SERVER: &str = "the server does not speak PostgreSQL's protocol";
 const NO_REQUEST: &str = "an answer has no request";
 /// The text of a call of a function.
 const FUNCTION_CALL: &str = "a function call";
 
-/// The view.
 #[derive(Default)]
 pub(crate) struct Postgres {
     /// What the client sends before the first message that has a tag, and after it.
@@ -179,7 +176,6 @@ impl ReadExchanges for Postgres {
 }
 
 impl Postgres {
-    /// Reads the first message.
     fn start(&mut self, first: &Framed<Start>, events: &mut Vec<Event>) -> Result<(), Stop> {
         // The server may agree to a code that is no version: what follows is not read.
         if first.header.code >> 16 != VERSION >> 16 {
@@ -301,7 +297,6 @@ impl Postgres {
         (name.to_vec(), self.statements.get(&name.to_vec()).cloned())
     }
 
-    /// Enters a request.
     fn ask(&mut self, exchange: Exchange, now: Instant) -> Result<(), Stop> {
         self.enter(Expected::Request, exchange, now)
     }

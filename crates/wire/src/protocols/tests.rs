@@ -284,7 +284,6 @@ fn corpus_has_the_conversations() {
     }
 }
 
-/// The conversations of the views.
 fn conversations() -> [(&'static str, Vec<Said>); 6] {
     use super::{http, memcached, mongodb, mysql, postgres, redis};
     [

@@ -23,7 +23,6 @@ pub(super) fn begins(line: &str) -> bool {
     Part::of(line).is_some_and(|part| SEVERITIES.contains(&part.name))
 }
 
-/// The next entry.
 pub(super) fn next(lines: &mut Lines) -> Result<Read> {
     let Some(text) = lines.take()? else { return Ok(Read::End) };
     let Some(first) = Part::of(&text).filter(|part| SEVERITIES.contains(&part.name)) else {
@@ -129,7 +128,6 @@ impl<'a> Part<'a> {
         bracketed().or_else(|| words().find(is_session)).or_else(|| words().find(is_number))
     }
 
-    /// The value of `name=value`.
     fn named(&self, names: &[&str]) -> Option<&'a str> {
         self.prefix.into_iter().flat_map(|part| part.split([' ', ',', ';'])).find_map(|word| {
             let (name, value) = word.split_once('=')?;
