@@ -12,10 +12,10 @@ use kurabe_capture::units::Node;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_protocol::call::{Call, Language};
 use kurabe_protocol::http::Request;
-use kurabe_wire::statement::GAP;
+use kurabe_wire::statement::filled;
 use std::collections::{BTreeSet, HashSet};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Traffic {
     pub(super) about: About,
     pub(super) complete: bool,
@@ -77,15 +77,7 @@ impl Template {
 
     /// The text with the literals of a request.
     pub(super) fn filled(&self, request: &record::Request) -> String {
-        let mut literals = request.literals.iter();
-        let mut text = String::new();
-        let mut parts = self.text.split(GAP);
-        text.push_str(parts.next().unwrap_or_default());
-        for part in parts {
-            text.push_str(literals.next().map_or("", String::as_str));
-            text.push_str(part);
-        }
-        text
+        filled(&self.text, request.literals.iter().map(String::as_str))
     }
 }
 

@@ -430,6 +430,9 @@ mod tests {
             (D::POSTGRES, "'it''s' 'a\\' b", "T'it''s'|T'a\\'|Wb"),
             (D::MYSQL, "'it\\'s' \"a\\\"b\" `c``d`", "T'it\\'s'|T\"a\\\"b\"|N`c``d`"),
             (D::MYSQL_PLAIN, "'a\\' b", "T'a\\'|Wb"),
+            (D::MYSQL.under("sql_mode", "ANSI_QUOTES"), "\"a\" 'b'", "N\"a\"|T'b'"),
+            (D::POSTGRES.under("standard_conforming_strings", "off"), "'a\\' b'", "T'a\\' b'"),
+            (D::POSTGRES.under("standard_conforming_strings", "on"), "'a\\' b", "T'a\\'|Wb"),
             (D::POSTGRES, "E'a\\'b' xe'c\\' x'ff'", "TE'a\\'b'|Wxe|T'c\\'|Tx'ff'"),
             // What follows a line end goes on with the text before it.
             (D::POSTGRES, "E'a'\n'\\'b' c", "TE'a'|T'\\'b'|Wc"),
