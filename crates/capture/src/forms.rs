@@ -2,6 +2,7 @@
 
 use crate::record::{Parameter, Request, Value as Bytes};
 use crate::rows::Plain;
+use kurabe_protocol::bytes::integer;
 use kurabe_protocol::call::Call;
 use kurabe_protocol::mongodb::bson::{self, Element};
 use kurabe_protocol::sql::{Dialect, Kind, Token, columns_of_values, tokens};
@@ -211,7 +212,7 @@ fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
     match (kind, bytes.as_slice(), parameter.binary) {
         (18 | 19 | 25 | 1042 | 1043, _, _) => text(bytes),
         (16, [truth], true) => Value::Text(if *truth == 0 { "f" } else { "t" }.into()),
-        (20 | 21 | 23 | 26, _, true) => big_endian(bytes).map_or(Value::Unknown, Value::Int),
+        (20 | 21 | 23 | 26, _, true) => integer(bytes, false).map_or(Value::Unknown, Value::Int),
         (_, _, true) => Value::Unknown,
         (_, _, false) => match text(bytes) {
             Value::Text(text) => number(text),
@@ -254,19 +255,10 @@ fn number(text: Box<str>) -> Value {
     }
 }
 
-fn big_endian(bytes: &[u8]) -> Option<i64> {
-    let negative = *bytes.first()? >= 0x80;
-    let start = if negative { -1 } else { 0 };
-    (bytes.len() <= 8).then(|| bytes.iter().fold(start, |sum: i64, byte| sum << 8 | i64::from(*byte)))
-}
-
+/// A number of MySQL or MongoDB.
 fn little_endian(bytes: &[u8], unsigned: bool) -> Option<i64> {
-    let mut reversed: Vec<u8> = bytes.iter().rev().copied().collect();
-    if unsigned && reversed.len() < 8 {
-        reversed.insert(0, 0);
-    }
-    let number = big_endian(&reversed)?;
-    (!unsigned || number >= 0).then_some(number)
+    let padding: &[u8] = if unsigned && bytes.len() < 8 { &[0] } else { &[] };
+    integer(&[bytes, padding].concat(), true).filter(|number| !unsigned || *number >= 0)
 }
 
 #[cfg(test)]
