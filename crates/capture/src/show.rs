@@ -9,6 +9,7 @@ mod terminal;
 pub(crate) mod work;
 
 use crate::file::{About, Ending, Known};
+use crate::units::Node;
 use crate::variables::plan;
 use kurabe_core::Result;
 use kurabe_core::units::count;
@@ -103,7 +104,8 @@ pub struct Unit {
     pub share: f64,
     total_ns: u64,
     pub transaction: bool,
-    pub steps: Vec<Part>,
+    /// Its statements are named by their places in the list.
+    pub steps: Vec<Node>,
     /// How parameters are drawn, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub draws: BTreeMap<String, String>,
@@ -112,7 +114,7 @@ pub struct Unit {
 }
 
 /// A loop of reads behind another statement, spread over several connections.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SpreadLoop {
     /// The statement that gave the rows, and the one that reads once for each, by their places in the list.
     pub after: usize,
@@ -122,26 +124,6 @@ pub struct SpreadLoop {
     pub is_estimated: bool,
     /// How often it repeats at least and at most.
     pub times: [u64; 2],
-}
-
-/// A part of a unit of work.
-#[derive(Clone, Debug, Serialize)]
-pub struct Part {
-    /// How often at least, and at most.
-    times: [u64; 2],
-    /// The statement, by its place in the list.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    statement: Option<usize>,
-    /// What a loop of several statements repeats.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    repeats: Vec<Part>,
-}
-
-impl Part {
-    /// Whether it has a statement.
-    fn has(&self, place: usize) -> bool {
-        self.statement == Some(place) || self.repeats.iter().any(|part| part.has(place))
-    }
 }
 
 /// Says how many requests a replay leaves out since values are missing.
@@ -173,8 +155,7 @@ impl Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::Blocks;
-    use crate::record::{Parameter, Record, Request, Writer};
+    use crate::record::{Parameter, Record, Request};
     use kurabe_protocol::command;
     use kurabe_stats::Rng;
     use kurabe_wire::view::{Step, Transaction};
@@ -185,13 +166,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("reads.capture");
         let about = About { protocol: "postgres".to_owned(), ..About::default() };
-        let mut blocks = Blocks::create(&path, &about).unwrap();
-        let mut block = Writer::default();
-        for connection in 0..8 {
-            block.push(&Record::Open { connection, at: connection, said: Vec::new() });
-        }
+        let open = |connection| Record::Open { connection, at: connection, said: Vec::new() };
+        let mut records: Vec<Record> = (0..8).map(open).collect();
         let template = "SELECT abalance FROM pgbench_accounts WHERE aid = $1;".to_owned();
-        block.push(&Record::Statement { number: 0, template });
+        records.push(Record::Statement { number: 0, template });
         let (mut rng, mut at) = (Rng::new(1), 0);
         for number in 0..REQUESTS {
             at += 5_000 + rng.below(20_000);
@@ -208,13 +186,10 @@ mod tests {
                 transaction: Transaction::None,
                 ..Request::default()
             };
-            block.push(&Record::Request(Box::new(request)));
-            if block.bytes.len() > 256 << 10 {
-                blocks.push(&std::mem::take(&mut block).bytes).unwrap();
-            }
+            records.push(Record::Request(Box::new(request)));
         }
-        block.push(&Record::End { requests: REQUESTS });
-        blocks.push(&block.bytes).unwrap();
+        records.push(Record::End { requests: REQUESTS });
+        crate::file::write(&path, &about, &records).unwrap();
         let shown = show(&path).unwrap();
         let size = std::fs::metadata(&path).unwrap().len();
         assert_eq!((shown.requests, shown.units.first().map(|unit| unit.calls)), (REQUESTS, Some(REQUESTS)));

@@ -1,5 +1,7 @@
 //! Units of work: what an application did at a time, with its loops folded.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
 /// The longest sequence of different statements that is found to repeat.
 const PERIOD: usize = 16;
 
@@ -17,6 +19,19 @@ pub struct Node {
 pub enum What {
     Statement(usize),
     Loop(Vec<Node>),
+}
+
+/// Its repetitions at least and at most, and its statement or what it repeats.
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("times", &[self.least, self.most])?;
+        match &self.what {
+            What::Statement(place) => map.serialize_entry("statement", place)?,
+            What::Loop(body) => map.serialize_entry("repeats", body)?,
+        }
+        map.end()
+    }
 }
 
 impl Node {
