@@ -87,7 +87,19 @@ impl ReadExchanges for Mongodb {
 
     fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         self.client.push(bytes);
-        self.requests(now, events)
+        loop {
+            self.began = self.began.or_else(|| self.client.begins().map(|_| now));
+            let Some(Piece::Message(message)) = self.client.next(NOT_MONGODB, |_, _| false)? else {
+                return Ok(());
+            };
+            let began = self.began.take().unwrap_or(now);
+            match message.header.opcode {
+                OP_MSG => self.command(&message, [began, now], events)?,
+                OP_QUERY => self.old(&message, began, events)?,
+                OP_COMPRESSED => return Err(COMPRESSED.into()),
+                _ => return Err(TOO_OLD.into()),
+            }
+        }
     }
 
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
@@ -131,24 +143,6 @@ impl ReadExchanges for Mongodb {
 }
 
 impl Mongodb {
-    fn requests(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
-        loop {
-            self.began = self.began.or_else(|| self.client.begins().map(|_| now));
-            match self.client.next(NOT_MONGODB, |_, _| false)? {
-                Some(Piece::Message(message)) => {
-                    let began = self.began.take().unwrap_or(now);
-                    match message.header.opcode {
-                        OP_MSG => self.command(&message, [began, now], events)?,
-                        OP_QUERY => self.old(&message, began, events)?,
-                        OP_COMPRESSED => return Err(COMPRESSED.into()),
-                        _ => return Err(TOO_OLD.into()),
-                    }
-                }
-                _ => return Ok(()),
-            }
-        }
-    }
-
     /// An `OP_QUERY`, by which older drivers begin.
     fn old(
         &mut self,

@@ -4,7 +4,7 @@
 
 use crate::bounded::{Size, Texts};
 use crate::frames::{Framed, Frames, Piece};
-use crate::rows::{About, Layout};
+use crate::rows::Layout;
 use crate::view::{
     Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Stop, Transaction, UNKNOWN, Waiting,
     Watch, push_data,
@@ -198,14 +198,8 @@ fn digest(
     (dialect, watch): (Option<Dialect>, Option<Watch>),
 ) -> Digest {
     let is_binary = matches!(asked.code, command::STMT_EXECUTE | command::STMT_FETCH);
-    Digest::of(About {
-        text: &request.text,
-        dialect: dialect.unwrap_or(Dialect::MYSQL),
-        layout: if is_binary { Layout::MysqlBinary(kinds.clone()) } else { Layout::MysqlText },
-        columns,
-        spans: watch.map(|watch| watch.spans(request.began)).unwrap_or_default(),
-        keeps_rows: watch.is_some_and(|watch| watch.keeps_rows),
-    })
+    let layout = if is_binary { Layout::MysqlBinary(kinds.clone()) } else { Layout::MysqlText };
+    Digest::for_answer(request, dialect.unwrap_or(Dialect::MYSQL), layout, columns, watch)
 }
 
 impl Mysql {
@@ -282,8 +276,8 @@ impl Mysql {
                 self.end_cursor(id, events);
                 exchange.text = name(command::STMT_RESET);
             }
-            Command::InitDb(name) => exchange.text = init_db(name),
-            Command::FieldList(table) => exchange.text = field_list(table),
+            Command::InitDb(name) => exchange.text = format!("COM_INIT_DB {}", text(name)),
+            Command::FieldList(table) => exchange.text = format!("COM_FIELD_LIST {}", text(table)),
             Command::Query(statement) => {
                 exchange.cut |= statement.is_none();
                 exchange.text = text(statement.unwrap_or_default());
@@ -540,16 +534,6 @@ impl Mysql {
         };
         events.push(Event::Exchange(Box::new(exchange)));
     }
-}
-
-/// The text of a command that chooses a database.
-fn init_db(name: &[u8]) -> String {
-    format!("COM_INIT_DB {}", String::from_utf8_lossy(name))
-}
-
-/// The text of a command that asks for the columns of a table.
-fn field_list(table: &[u8]) -> String {
-    format!("COM_FIELD_LIST {}", String::from_utf8_lossy(table))
 }
 
 /// The name of a command without a statement.

@@ -2,7 +2,7 @@
 
 use crate::bounded::{Size, Texts};
 use crate::frames::{Framed, Frames, Piece};
-use crate::rows::{About, Layout};
+use crate::rows::Layout;
 use crate::view::{
     Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Stop, Transaction, UNKNOWN, Waiting,
     Watch, push_data,
@@ -125,33 +125,27 @@ impl ReadExchanges for Postgres {
         self.server.push(bytes);
         let is_row = |header: Tagged, _| matches!(header.tag, backend::DATA_ROW | backend::COPY_DATA);
         while let Some(piece) = self.server.next(NO_SERVER, is_row)? {
-            if let Piece::Message(message) = piece {
-                self.answer(message.header.tag, &message.body, now, events)?;
-                continue;
-            }
+            let (tag, row) = match piece {
+                Piece::Message(message) => {
+                    self.answer(message.header.tag, &message.body, now, events)?;
+                    continue;
+                }
+                Piece::Part(header, row) => (header.tag, Some(row)),
+                Piece::PartsEnd(header) => (header.tag, None),
+            };
             // A row of an answer, or data that is copied out.
             let Some((Expected::Request, request)) = self.waiting.first_mut() else { continue };
-            let tag = match &piece {
-                Piece::Part(header, _) | Piece::PartsEnd(header) => header.tag,
-                Piece::Message(message) => message.header.tag,
-            };
             let digest = self.digest.get_or_insert_with(|| {
-                Digest::of(About {
-                    text: &request.text,
-                    dialect: self.dialect.unwrap_or(Dialect::POSTGRES),
-                    layout: if tag == backend::DATA_ROW { Layout::Postgres } else { Layout::Whole },
-                    columns: self.columns.get(&request.text.as_bytes().to_vec()).map_or(&[], Vec::as_slice),
-                    spans: self.watch.map(|watch| watch.spans(request.began)).unwrap_or_default(),
-                    keeps_rows: self.watch.is_some_and(|watch| watch.keeps_rows),
-                })
+                let dialect = self.dialect.unwrap_or(Dialect::POSTGRES);
+                let layout = if tag == backend::DATA_ROW { Layout::Postgres } else { Layout::Whole };
+                let columns = self.columns.get(&request.text.as_bytes().to_vec());
+                Digest::for_answer(request, dialect, layout, columns.map_or(&[], Vec::as_slice), self.watch)
             });
-            match piece {
-                Piece::Part(_, bytes) => digest.push(bytes),
-                Piece::PartsEnd(header) => {
-                    digest.end_row();
-                    request.rows += u64::from(header.tag == backend::DATA_ROW);
-                }
-                Piece::Message(_) => {}
+            if let Some(row) = row {
+                digest.push(row);
+            } else {
+                digest.end_row();
+                request.rows += u64::from(tag == backend::DATA_ROW);
             }
         }
         Ok(())
@@ -193,7 +187,7 @@ impl Postgres {
         match Request::read(message.header.tag, &message.body).ok_or(NOT_POSTGRES)? {
             Request::Query(text) => {
                 let text = String::from_utf8_lossy(text).into_owned();
-                self.ask(Exchange { text, cut, ..Exchange::default() }, now)
+                self.enter(Expected::Request, Exchange { text, cut, ..Exchange::default() }, now)
             }
             Request::Parse { name, text, types } => {
                 let text = String::from_utf8_lossy(text).into_owned();
@@ -226,7 +220,7 @@ impl Postgres {
                 if limit > 0 && !exchange.goes_on {
                     self.portals.insert(portal, Exchange { goes_on: true, ..exchange.clone() });
                 }
-                self.ask(exchange, now)
+                self.enter(Expected::Request, exchange, now)
             }
             Request::Close(target) => {
                 let before = match target {
@@ -243,7 +237,8 @@ impl Postgres {
                 self.expect(Expected::Short(before))
             }
             Request::FunctionCall(_) => {
-                self.ask(Exchange { text: FUNCTION_CALL.to_owned(), ..Exchange::default() }, now)
+                let exchange = Exchange { text: FUNCTION_CALL.to_owned(), ..Exchange::default() };
+                self.enter(Expected::Request, exchange, now)
             }
             Request::Sync => {
                 self.began = None;
@@ -295,10 +290,6 @@ impl Postgres {
     /// A statement of this name as it is now.
     fn before(&self, name: &[u8]) -> Before {
         (name.to_vec(), self.statements.get(&name.to_vec()).cloned())
-    }
-
-    fn ask(&mut self, exchange: Exchange, now: Instant) -> Result<(), Stop> {
-        self.enter(Expected::Request, exchange, now)
     }
 
     fn enter(&mut self, expected: Expected, mut exchange: Exchange, now: Instant) -> Result<(), Stop> {
