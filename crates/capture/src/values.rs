@@ -98,7 +98,7 @@ impl Hasher {
                         &[&[*a, *b, *c, *d, *kind], &bytes[..]].concat(),
                     );
                 }
-                (kind, value) if bson::is_fixed(kind) => {
+                (kind, value) if bson::fixed(kind).is_some() => {
                     push(&mut out, kind, field.name, &self.parameter(value, true));
                 }
                 _ => return None,

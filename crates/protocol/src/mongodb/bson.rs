@@ -70,11 +70,6 @@ pub fn is_kind(kind: u8) -> bool {
     fixed(kind).is_some() || counted(kind).is_some() || kind == REGEX
 }
 
-/// Whether all values of a type have the same length.
-pub fn is_fixed(kind: u8) -> bool {
-    fixed(kind).is_some()
-}
-
 /// The length of a value of this type at the front of these bytes; `None` if the type is unknown, or no value begins so. It may
 /// exceed the bytes.
 pub fn length(kind: u8, bytes: &[u8]) -> Option<usize> {
@@ -91,8 +86,8 @@ pub fn length(kind: u8, bytes: &[u8]) -> Option<usize> {
     usize::try_from(rest).ok()?.checked_add(4)
 }
 
-/// The length of each value of this type.
-fn fixed(kind: u8) -> Option<usize> {
+/// The length of each value of this type, if all have the same.
+pub fn fixed(kind: u8) -> Option<usize> {
     Some(match kind {
         DOUBLE | DATE_TIME | TIMESTAMP | INT64 => 8,
         UNDEFINED | NULL | MAX_KEY | MIN_KEY => 0,

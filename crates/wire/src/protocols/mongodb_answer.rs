@@ -233,6 +233,6 @@ fn entered(role: Role, name: &[u8], kind: u8) -> Option<Role> {
 fn tells_length(kind: u8, bytes: &[u8]) -> bool {
     match kind {
         REGEX => bytes.iter().filter(|byte| **byte == 0).nth(1).is_some(),
-        _ => bson::is_fixed(kind) || bytes.len() >= 4,
+        _ => bson::fixed(kind).is_some() || bytes.len() >= 4,
     }
 }
