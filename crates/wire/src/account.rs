@@ -4,7 +4,7 @@ use crate::registry::Protocol;
 use crate::statement::shown;
 use crate::tls::TlsRefusal;
 use crate::view::{Conversation, Event, Exchange, Step, Stop};
-use kurabe_core::text::printable;
+use kurabe_core::text::{cut, printable};
 use kurabe_protocol::call::Language;
 pub use kurabe_relay::End;
 use serde::Serialize;
@@ -308,12 +308,7 @@ impl Account {
 /// A text in one line, of limited length.
 fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut line = printable(&line).into_owned();
-    if let Some((at, _)) = line.char_indices().nth(LONGEST) {
-        line.truncate(at);
-        line.push('…');
-    }
-    line
+    cut(&printable(&line), LONGEST).into_owned()
 }
 
 #[cfg(test)]

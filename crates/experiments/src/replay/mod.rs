@@ -36,6 +36,7 @@ use kurabe_core::driver::Access;
 use kurabe_core::raw::RawPiece;
 use kurabe_core::run::Setup;
 use kurabe_core::sort;
+use kurabe_core::text::cut;
 use kurabe_protocol::call::Language;
 use metrics::{CACHED, HALVES, HITS, LEFT_OUT, MEAN, P99, VARIES};
 use serde::{Deserialize, Serialize};
@@ -277,9 +278,7 @@ pub fn reports(source: &CustomWorkload) -> Result<Reports> {
 
 /// The name of the metric of a statement or a transaction.
 fn metric_name(sign: &str, n: usize, text: &str) -> String {
-    let shown: String = text.chars().take(NAME).collect();
-    let more = if shown.len() < text.len() { "…" } else { "" };
-    format!("{sign}{} {shown}{more}", n + 1)
+    format!("{sign}{} {}", n + 1, cut(text, NAME))
 }
 
 fn kept(source: &CustomWorkload) -> Result<(&str, Kept)> {
