@@ -319,6 +319,29 @@ const MEMCACHED_WORDS: &[&str] = &[
     "quit\r\n", "get a\r\n", "END\r\n", "VA 2\r\nab\r\n",
 ];
 
+const HTTP_WORDS: &[&str] = &[
+    "GET /a HTTP/1.1\r\n",
+    "HEAD / HTTP/1.1\r\n",
+    "PUT /db/1?a=%",
+    " HTTP/1.1\r\n",
+    "\r\n",
+    "HTTP/1.1 200 OK\r\n",
+    "HTTP/1.1 100 Continue\r\n\r\n",
+    "HTTP/1.0 404 \r\n",
+    "Content-Length: ",
+    "3\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "0\r\n\r\n",
+    "2\r\n{}\r\n",
+    "Expect: 100-continue\r\n",
+    "Upgrade: x\r\n",
+    "{\"rows\":[",
+    "18446744073709551615\r\n",
+    "ffffffffffffffff\r\n",
+    "é\u{0}",
+    "x",
+];
+
 proptest! {
     #[test]
     fn what_is_seen_does_not_depend_on_pieces(piece in 1_usize..40) {
@@ -352,7 +375,9 @@ proptest! {
         words in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 1..40), 1..20),
         piece in 1_usize..40,
     ) {
-        for (scheme, of) in [("redis", REDIS_WORDS), ("memcached", MEMCACHED_WORDS)] {
+        for (scheme, of) in [
+            ("redis", REDIS_WORDS), ("memcached", MEMCACHED_WORDS), ("couchdb", HTTP_WORDS), ("http", HTTP_WORDS),
+        ] {
             let said = words.iter().map(|said| said.iter().flat_map(|word| word.get(of).as_bytes().to_vec()));
             let conversation: Vec<Said> = said.enumerate().map(|(turn, said)| (turn % 2 == 0, said.collect())).collect();
             survives_pieces(scheme, &conversation, piece);
