@@ -288,7 +288,7 @@ impl Taped {
                 Event::Client(said) => {
                     let named = |name: &str| said.iter().find(|(known, _)| known == name);
                     // PostgreSQL's database has the user's name, unless it is named. A client of MySQL without one has none.
-                    let is_postgres = self.shared.language.sql().is_some_and(Dialect::is_postgres);
+                    let is_postgres = self.shared.language.is_postgres();
                     let user = || named("user").filter(|_| is_postgres);
                     if let Some((_, database)) = named("database").or_else(user) {
                         self.secrets.is_in(database);

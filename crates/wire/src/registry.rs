@@ -11,8 +11,8 @@ use crate::protocols::postgres_tls::{PostgresStart, PostgresTls};
 use crate::protocols::redis::Redis;
 use crate::tls::{DirectStart, TlsRefusal, TlsStart};
 use crate::view::Conversation;
-use std::fmt;
 
+#[derive(Debug)]
 pub struct Protocol {
     /// The schemes of URLs of its servers.
     pub schemes: &'static [&'static str],
@@ -24,12 +24,6 @@ pub struct Protocol {
     pub start: fn() -> Box<dyn TlsStart>,
     /// The variables by which its programs are told their server.
     pub variables: Variables,
-}
-
-impl fmt::Debug for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Protocol({:?})", self.schemes)
-    }
 }
 
 #[rustfmt::skip]
