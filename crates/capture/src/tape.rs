@@ -63,7 +63,7 @@ pub(crate) struct Shared {
     /// The language of its calls, with the way in which sessions read SQL.
     language: Language,
     tables: Tables,
-    view: fn() -> Conversation,
+    view: fn(Dialect) -> Conversation,
     state: Mutex<State>,
     connections: AtomicU64,
 }
@@ -418,10 +418,7 @@ impl Taped {
 impl Shared {
     pub(crate) fn connection(self: &Arc<Self>, number: u64) -> Taped {
         self.connections.fetch_add(1, Ordering::SeqCst);
-        let mut view = (self.view)();
-        if let Some(dialect) = self.language.sql() {
-            view.read_under(dialect);
-        }
+        let mut view = (self.view)(self.language.dialect());
         view.watch(Watch { began: (self.began, self.began_us), recorded: None, keeps_rows: false });
         Taped {
             number,

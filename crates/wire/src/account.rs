@@ -134,8 +134,10 @@ impl Account {
         until: Option<String>,
     ) -> Self {
         let connection = Connection { number, ..Connection::default() };
-        let conversation = protocol
-            .and_then(|protocol| Some(((protocol.view)(), Language::from_scheme(protocol.schemes.first()?))));
+        let conversation = protocol.and_then(|protocol| {
+            let language = Language::from_scheme(protocol.schemes.first()?);
+            Some(((protocol.view)(language.dialect()), language))
+        });
         Self {
             connection,
             conversation,

@@ -7,7 +7,6 @@ pub use crate::rows::{COMPLETE, Rows, are_all, uuid};
 use crate::tls::begins_with_tls;
 use kurabe_protocol::call::QUIET;
 pub use kurabe_protocol::call::{Parameter, Value};
-use kurabe_protocol::sql::Dialect;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -64,9 +63,6 @@ pub(crate) trait ReadExchanges: Send {
     /// See [`Conversation::watch`].
     fn watch(&mut self, _watch: Watch) {}
 
-    /// See [`Conversation::read_under`].
-    fn read_under(&mut self, _dialect: Dialect) {}
-
     /// See [`Conversation::let_in`].
     fn let_in(&mut self, _capabilities: u32) {}
 
@@ -114,13 +110,6 @@ impl Conversation {
     pub fn watch(&mut self, watch: Watch) {
         if let Some(reader) = &mut self.reader {
             reader.watch(watch);
-        }
-    }
-
-    /// Says how the session reads SQL, if its settings differ from those of most: whether an answer has an order depends on it.
-    pub fn read_under(&mut self, dialect: Dialect) {
-        if let Some(reader) = &mut self.reader {
-            reader.read_under(dialect);
         }
     }
 

@@ -51,11 +51,8 @@ impl<'a> Client<'a> {
         let protocol = of_scheme(&traffic.about.protocol);
         let protocol =
             protocol.ok_or_else(|| Error::new(ErrorKind::Internal, "a capture without a protocol"))?;
-        let mut view = (protocol.view)();
+        let mut view = (protocol.view)(traffic.language.dialect());
         view.let_in(messages.flags());
-        if let Some(dialect) = traffic.language.sql() {
-            view.read_under(dialect);
-        }
         let database = messages.database().unwrap_or_default().to_owned();
         let (prepared, portals, out, events) = Default::default();
         Ok(Self { traffic, view, prepared, portals, cursors, database, number: 0, out, events, kept: None })

@@ -53,8 +53,8 @@ pub(crate) struct Mysql {
     columns: Columns,
     digest: Option<Digest>,
     watch: Option<Watch>,
-    /// How the session reads SQL, if that is known.
-    dialect: Option<Dialect>,
+    /// How the session reads SQL.
+    dialect: Dialect,
 }
 
 #[derive(Clone, Default)]
@@ -173,10 +173,6 @@ impl ReadExchanges for Mysql {
         self.watch = Some(watch);
     }
 
-    fn read_under(&mut self, dialect: Dialect) {
-        self.dialect = Some(dialect);
-    }
-
     fn let_in(&mut self, capabilities: u32) {
         self.agreed = Some(capabilities);
         (self.has_greeted, self.has_started) = (true, true);
@@ -195,14 +191,18 @@ fn digest(
     request: &Exchange,
     asked: Asked,
     (kinds, columns): &Columns,
-    (dialect, watch): (Option<Dialect>, Option<Watch>),
+    (dialect, watch): (Dialect, Option<Watch>),
 ) -> Digest {
     let is_binary = matches!(asked.code, command::STMT_EXECUTE | command::STMT_FETCH);
     let layout = if is_binary { Layout::MysqlBinary(kinds.clone()) } else { Layout::MysqlText };
-    Digest::for_answer(request, dialect.unwrap_or(Dialect::MYSQL), layout, columns, watch)
+    Digest::for_answer(request, dialect, layout, columns, watch)
 }
 
 impl Mysql {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self { dialect, ..Self::default() }
+    }
+
     /// A packet of the server that is no row.
     fn packet(
         &mut self,

@@ -40,8 +40,8 @@ pub(crate) struct Postgres {
     done: Option<Box<Exchange>>,
     digest: Option<Digest>,
     watch: Option<Watch>,
-    /// How the session reads SQL, if that is known.
-    dialect: Option<Dialect>,
+    /// How the session reads SQL.
+    dialect: Dialect,
     /// The names of the columns of answers that have an order, by statement.
     columns: Texts<Vec<u8>, Vec<String>>,
     /// Whether the client has sent all data of a COPY whose answer has not begun.
@@ -136,10 +136,15 @@ impl ReadExchanges for Postgres {
             // A row of an answer, or data that is copied out.
             let Some((Expected::Request, request)) = self.waiting.first_mut() else { continue };
             let digest = self.digest.get_or_insert_with(|| {
-                let dialect = self.dialect.unwrap_or(Dialect::POSTGRES);
                 let layout = if tag == backend::DATA_ROW { Layout::Postgres } else { Layout::Whole };
                 let columns = self.columns.get(&request.text.as_bytes().to_vec());
-                Digest::for_answer(request, dialect, layout, columns.map_or(&[], Vec::as_slice), self.watch)
+                Digest::for_answer(
+                    request,
+                    self.dialect,
+                    layout,
+                    columns.map_or(&[], Vec::as_slice),
+                    self.watch,
+                )
             });
             if let Some(row) = row {
                 digest.push(row);
@@ -155,10 +160,6 @@ impl ReadExchanges for Postgres {
         self.watch = Some(watch);
     }
 
-    fn read_under(&mut self, dialect: Dialect) {
-        self.dialect = Some(dialect);
-    }
-
     fn let_in(&mut self, _: u32) {
         self.has_started = true;
     }
@@ -170,6 +171,10 @@ impl ReadExchanges for Postgres {
 }
 
 impl Postgres {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self { dialect, ..Self::default() }
+    }
+
     fn start(&mut self, first: &Framed<Start>, events: &mut Vec<Event>) -> Result<(), Stop> {
         // The server may agree to a code that is no version: what follows is not read.
         if first.header.code >> 16 != VERSION >> 16 {
@@ -383,8 +388,7 @@ impl Postgres {
             Some(name) => self.statements.get(&name).map(|statement| statement.text.clone()),
             None => self.waiting.oldest(Expected::is_request).map(|request| request.text.clone()),
         };
-        let dialect = self.dialect.unwrap_or(Dialect::POSTGRES);
-        if let Some(text) = text.filter(|text| matches!(order(text, dialect), Order::By(_))) {
+        if let Some(text) = text.filter(|text| matches!(order(text, self.dialect), Order::By(_))) {
             let name = |bytes| String::from_utf8_lossy(bytes).into_owned();
             let names: Vec<String> = message::columns(body).map(name).collect();
             self.columns.insert(text.into_bytes(), names);

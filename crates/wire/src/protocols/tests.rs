@@ -298,7 +298,8 @@ fn conversations() -> [(&'static str, Vec<Said>); 6] {
 
 /// What a view sees of a conversation, in pieces of at most this size.
 fn viewed(scheme: &str, conversation: &[Said], piece: usize) -> Vec<Event> {
-    seen_by((registry::of_scheme(scheme).unwrap().view)(), conversation, piece)
+    let view = registry::of_scheme(scheme).unwrap().view;
+    seen_by(view(Language::from_scheme(scheme).dialect()), conversation, piece)
 }
 
 /// Checks that the same is seen of a conversation in pieces of this size, and that it says once where it stops.

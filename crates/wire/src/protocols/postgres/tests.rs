@@ -53,7 +53,7 @@ pub(crate) fn conversation() -> Vec<(bool, Vec<u8>)> {
 }
 
 fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
-    seen_of(Postgres::default(), conversation, piece)
+    seen_of(Postgres::new(Dialect::POSTGRES), conversation, piece)
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn answers_without_a_sync_are_given_as_they_come_but_for_the_last() {
     ];
     let done = [message(b'1', b""), message(b'2', b""), message(b'C', b"SELECT 1\0")];
     let (now, mut events) = (std::time::Instant::now(), Vec::new());
-    let mut view = Postgres::default();
+    let mut view = Postgres::new(Dialect::POSTGRES);
     view.let_in(0);
     for n in 0..1_000 {
         view.sent(&execute.concat(), now, &mut events).unwrap();
