@@ -104,7 +104,7 @@ pub struct Unit {
     pub share: f64,
     total_ns: u64,
     pub transaction: bool,
-    /// Its statements are named by their places in the list.
+    /// Statements are named by their places in the list.
     pub steps: Vec<Node>,
     /// How parameters are drawn, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -21,7 +21,7 @@ pub enum What {
     Loop(Vec<Node>),
 }
 
-/// Its repetitions at least and at most, and its statement or what it repeats.
+/// A node is written with the least and the most repetitions, and with the statement or what repeats.
 impl Serialize for Node {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
