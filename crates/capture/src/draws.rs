@@ -28,7 +28,6 @@ pub(crate) struct Seen<'a> {
     pub(crate) value: &'a Value,
 }
 
-/// How values are drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Draw {
     Constant(Value),
@@ -56,7 +55,6 @@ pub(crate) enum Order {
     Scattered,
 }
 
-/// Finds how values were drawn.
 pub(crate) fn fit(seen: &[Seen<'_>]) -> Draw {
     let mut counts: HashMap<&Value, u64> = HashMap::new();
     for one in seen {

@@ -22,12 +22,10 @@ const TEXTS: &[u8] = b"kurabe capture 2\n";
 /// First line of the first version, which has other checksums of rows too, and none of the values that a server made.
 const OLD: &[u8] = b"kurabe capture 1\n";
 const KIND: &[u8] = b"kurabe capture ";
-/// The size of a block's header.
 const HEADER: usize = 20;
 /// The maximum size of a block's records: a few of the largest requests.
 const LARGEST: u32 = 32 << 20;
 
-/// What a capture is of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The scheme of its protocol.
@@ -119,7 +117,6 @@ pub fn write(path: &Path, about: &About, records: &[Record]) -> Result<()> {
 /// Records of a block.
 const PART: usize = 1_000;
 
-/// Appends blocks to a file.
 pub(crate) struct Blocks {
     file: File,
     number: u32,
@@ -144,7 +141,6 @@ impl Blocks {
         Ok(blocks)
     }
 
-    /// Appends a block.
     pub(crate) fn push(&mut self, records: &[u8]) -> std::io::Result<()> {
         let packed = zstd::bulk::compress(records, 1)?;
         let mut block = Vec::with_capacity(HEADER + packed.len());
@@ -163,7 +159,6 @@ impl Blocks {
     }
 }
 
-/// How a file ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Ending {
     /// Whether the recorder ended in order.

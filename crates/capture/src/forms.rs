@@ -2,13 +2,13 @@
 
 use crate::record::{Parameter, Request, Value as Bytes};
 use crate::rows::Plain;
+use kurabe_protocol::bytes::integer;
 use kurabe_protocol::call::Call;
 use kurabe_protocol::mongodb::bson::{self, Element};
 use kurabe_protocol::sql::{Dialect, Kind, Token, columns_of_values, tokens};
 use kurabe_wire::statement::GAP;
 use std::borrow::Cow;
 
-/// A value that an application sent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Value {
     Null,
@@ -20,7 +20,6 @@ pub(crate) enum Value {
     Unknown,
 }
 
-/// A statement's form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) pieces: Vec<Piece>,
@@ -128,12 +127,10 @@ impl Form {
         tokens(template, self.dialect).filter(|token| !token.is_blank()).collect()
     }
 
-    /// Whether it is an INSERT.
     pub(crate) fn inserts(&self) -> bool {
         self.tokens(&self.template()).first().is_some_and(|first| first.is("insert"))
     }
 
-    /// How many values it has.
     pub(crate) fn values_in_it(&self) -> usize {
         self.slots.len()
     }
@@ -215,7 +212,7 @@ fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
     match (kind, bytes.as_slice(), parameter.binary) {
         (18 | 19 | 25 | 1042 | 1043, _, _) => text(bytes),
         (16, [truth], true) => Value::Text(if *truth == 0 { "f" } else { "t" }.into()),
-        (20 | 21 | 23 | 26, _, true) => big_endian(bytes).map_or(Value::Unknown, Value::Int),
+        (20 | 21 | 23 | 26, _, true) => integer(bytes, false).map_or(Value::Unknown, Value::Int),
         (_, _, true) => Value::Unknown,
         (_, _, false) => match text(bytes) {
             Value::Text(text) => number(text),
@@ -224,7 +221,6 @@ fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
     }
 }
 
-/// A value of MongoDB.
 pub(crate) fn from_element(element: &Element<'_>) -> Value {
     let bytes = element.value;
     match (element.kind, bytes) {
@@ -259,19 +255,10 @@ fn number(text: Box<str>) -> Value {
     }
 }
 
-fn big_endian(bytes: &[u8]) -> Option<i64> {
-    let negative = *bytes.first()? >= 0x80;
-    let start = if negative { -1 } else { 0 };
-    (bytes.len() <= 8).then(|| bytes.iter().fold(start, |sum: i64, byte| sum << 8 | i64::from(*byte)))
-}
-
+/// A number of MySQL or MongoDB.
 fn little_endian(bytes: &[u8], unsigned: bool) -> Option<i64> {
-    let mut reversed: Vec<u8> = bytes.iter().rev().copied().collect();
-    if unsigned && reversed.len() < 8 {
-        reversed.insert(0, 0);
-    }
-    let number = big_endian(&reversed)?;
-    (!unsigned || number >= 0).then_some(number)
+    let padding: &[u8] = if unsigned && bytes.len() < 8 { &[0] } else { &[] };
+    integer(&[bytes, padding].concat(), true).filter(|number| !unsigned || *number >= 0)
 }
 
 #[cfg(test)]

@@ -33,9 +33,6 @@ impl Input {
     }
 
     /// Whether it begins as one of these.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub(crate) fn begins_with(&mut self, any: impl IntoIterator<Item = [u8; 4]>) -> Result<bool> {
         let start = self.file.fill_buf();
         let start = start

@@ -6,10 +6,9 @@ use kurabe_protocol::call::Language;
 use kurabe_protocol::mongodb::bson::DOCUMENT;
 use kurabe_protocol::mongodb::command::{is_setup, plain};
 use kurabe_protocol::{command, http};
-use kurabe_wire::statement::{GAP, fingerprint};
+use kurabe_wire::statement::{filled, fingerprint};
 use std::collections::HashMap;
 
-/// The texts of a capture.
 pub(crate) struct Texts {
     language: Language,
     by_number: HashMap<u64, String>,
@@ -34,12 +33,8 @@ impl Texts {
             Record::Request(request) => {
                 let text = self.by_number.get(&request.statement).map_or("", String::as_str);
                 let mut parts = if is_http {
-                    let mut literals = std::mem::take(&mut request.literals).into_iter();
-                    let filled = |(at, part): (usize, &str)| {
-                        let literal = if at > 0 { literals.next() } else { None };
-                        literal.unwrap_or_default() + part
-                    };
-                    let filled: String = text.split(GAP).enumerate().map(filled).collect();
+                    let literals = std::mem::take(&mut request.literals);
+                    let filled = filled(text, literals.iter().map(String::as_str));
                     let (method, target) = filled.split_once(' ').unwrap_or((&filled, ""));
                     http::parts(method, target, self.language == Language::Couchdb)
                 } else if self.language == Language::Documents {

@@ -134,7 +134,6 @@ impl Rest<'_> {
         }
     }
 
-    /// A column that is read.
     fn column(&mut self) -> Option<String> {
         let column = plain(&self.word()?);
         self.alias();

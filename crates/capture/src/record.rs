@@ -5,7 +5,6 @@ use kurabe_wire::view::{Step, Transaction};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A connection has begun.
     Open {
         /// Its number, from 0 in the order of opening.
         connection: u64,
@@ -20,18 +19,19 @@ pub enum Record {
         /// Its text, with gaps for values.
         template: String,
     },
-    /// A request with its answer's shape.
     Request(Box<Request>),
     /// Bulk data of the client, part of the connection's next request.
     Data {
         connection: u64,
-        /// The number of bytes.
         length: u64,
         /// The bytes, if they are kept.
         bytes: Vec<u8>,
     },
     /// Values that the server made, part of the answer to the connection's next request.
-    Made { connection: u64, values: Vec<Vec<u8>> },
+    Made {
+        connection: u64,
+        values: Vec<Vec<u8>>,
+    },
     /// A connection has ended, or the rest of it is not read.
     Close {
         connection: u64,
@@ -42,12 +42,10 @@ pub enum Record {
     },
     /// The recorder has ended in order.
     End {
-        /// The number of requests.
         requests: u64,
     },
 }
 
-/// A request with its answer's shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The connection, from 0 in the order of opening.
@@ -60,9 +58,7 @@ pub struct Request {
     pub statement: u64,
     /// What fills the gaps of the template; nothing if values are dropped.
     pub literals: Vec<String>,
-    /// How it was sent.
     pub step: Step,
-    /// The parameters of an execution.
     pub parameters: Vec<Parameter>,
     /// The formats of the columns that an execution asks for, where not all are text: whether each is binary, or all if
     /// there is one.
@@ -75,15 +71,12 @@ pub struct Request {
     pub cut: bool,
     /// Whether it was sent before an earlier request was answered.
     pub pipelined: bool,
-    /// Rows of the answer.
     pub rows: u64,
     /// Rows that were changed or copied.
     pub affected: u64,
-    /// The code of the error.
     pub error: Option<String>,
     /// The checksum of the rows.
     pub digest: u64,
-    /// The transaction afterwards.
     pub transaction: Transaction,
 }
 

@@ -79,7 +79,6 @@ impl Recorder {
         Ok(Self { relay, tape })
     }
 
-    /// Where it listens.
     pub fn at(&self) -> &At {
         self.relay.at()
     }
@@ -108,7 +107,6 @@ impl Recorder {
 struct Ended {
     ending: Ending,
     start: fn() -> Box<dyn TlsStart>,
-    /// What was told.
     told: Mutex<HashSet<String>>,
 }
 
@@ -125,7 +123,6 @@ impl Ended {
     }
 }
 
-/// A connection that is recorded.
 struct Connection {
     shared: Arc<Shared>,
     live: Mutex<Live>,

@@ -11,7 +11,6 @@ pub(crate) struct Plain {
     pub(crate) table: String,
     /// The columns that are read; none: all but the key.
     pub(crate) columns: Vec<String>,
-    /// The columns that are written.
     pub(crate) sets: Vec<(String, Expr)>,
     /// The columns that are compared, with their slots.
     pub(crate) by: Vec<(String, usize)>,

@@ -30,7 +30,6 @@ const RANDOM: f64 = 4.3;
 /// The tables of a database that a server's catalogue has.
 #[derive(Debug, Default)]
 pub struct Catalogue {
-    /// Names of the database.
     databases: Vec<String>,
     /// Whether tables have a column of secrets, by database, schema and name. Without a schema: whether any of that name has one.
     seen: HashMap<[String; 3], bool>,
@@ -42,7 +41,6 @@ impl Catalogue {
         Self { databases, seen: HashMap::new() }
     }
 
-    /// Adds a name of the database.
     pub fn names(&mut self, database: &str) {
         if !self.databases.iter().any(|known| known == database) {
             self.databases.push(database.to_owned());
@@ -122,7 +120,6 @@ fn is_of_accounts(table: &str) -> bool {
     is_key || OF_ACCOUNTS.contains(&one)
 }
 
-/// The secrets of a connection.
 #[derive(Default)]
 pub(crate) struct Secrets {
     tables: Tables,

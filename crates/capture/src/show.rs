@@ -9,6 +9,7 @@ mod terminal;
 pub(crate) mod work;
 
 use crate::file::{About, Ending, Known};
+use crate::units::Node;
 use crate::variables::plan;
 use kurabe_core::Result;
 use kurabe_core::units::count;
@@ -22,7 +23,6 @@ pub(crate) use reading::{Analysis, analyse};
 pub use terminal::steps;
 pub(crate) use work::{Kind, Occurrence, Sample};
 
-/// What a capture shows.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Shown {
     pub about: About,
@@ -75,7 +75,6 @@ pub(crate) struct Connections {
     unreadable: BTreeMap<String, u64>,
 }
 
-/// A kind of statement.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Statement {
     pub text: String,
@@ -105,7 +104,8 @@ pub struct Unit {
     pub share: f64,
     total_ns: u64,
     pub transaction: bool,
-    pub steps: Vec<Part>,
+    /// Statements are named by their places in the list.
+    pub steps: Vec<Node>,
     /// How parameters are drawn, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub draws: BTreeMap<String, String>,
@@ -114,7 +114,7 @@ pub struct Unit {
 }
 
 /// A loop of reads behind another statement, spread over several connections.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SpreadLoop {
     /// The statement that gave the rows, and the one that reads once for each, by their places in the list.
     pub after: usize,
@@ -126,26 +126,6 @@ pub struct SpreadLoop {
     pub times: [u64; 2],
 }
 
-/// A part of a unit of work.
-#[derive(Clone, Debug, Serialize)]
-pub struct Part {
-    /// How often at least, and at most.
-    times: [u64; 2],
-    /// The statement, by its place in the list.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    statement: Option<usize>,
-    /// What a loop of several statements repeats.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    repeats: Vec<Part>,
-}
-
-impl Part {
-    /// Whether it has a statement.
-    fn has(&self, place: usize) -> bool {
-        self.statement == Some(place) || self.repeats.iter().any(|part| part.has(place))
-    }
-}
-
 /// Says how many requests a replay leaves out since values are missing.
 pub fn left_out(cut: u64, requests: u64) -> String {
     let share = 100.0 * cut as f64 / requests.max(1) as f64;
@@ -154,9 +134,6 @@ pub fn left_out(cut: u64, requests: u64) -> String {
 }
 
 /// Reads a capture.
-///
-/// # Errors
-/// If it is none, or damaged.
 pub fn show(path: &Path) -> Result<Shown> {
     let Analysis { mut shown, kinds, forms, .. } = analyse(path, false)?;
     if shown.about.known == Known::Requests {
@@ -178,8 +155,7 @@ impl Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::Blocks;
-    use crate::record::{Parameter, Record, Request, Writer};
+    use crate::record::{Parameter, Record, Request};
     use kurabe_protocol::command;
     use kurabe_stats::Rng;
     use kurabe_wire::view::{Step, Transaction};
@@ -190,13 +166,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("reads.capture");
         let about = About { protocol: "postgres".to_owned(), ..About::default() };
-        let mut blocks = Blocks::create(&path, &about).unwrap();
-        let mut block = Writer::default();
-        for connection in 0..8 {
-            block.push(&Record::Open { connection, at: connection, said: Vec::new() });
-        }
+        let open = |connection| Record::Open { connection, at: connection, said: Vec::new() };
+        let mut records: Vec<Record> = (0..8).map(open).collect();
         let template = "SELECT abalance FROM pgbench_accounts WHERE aid = $1;".to_owned();
-        block.push(&Record::Statement { number: 0, template });
+        records.push(Record::Statement { number: 0, template });
         let (mut rng, mut at) = (Rng::new(1), 0);
         for number in 0..REQUESTS {
             at += 5_000 + rng.below(20_000);
@@ -213,13 +186,10 @@ mod tests {
                 transaction: Transaction::None,
                 ..Request::default()
             };
-            block.push(&Record::Request(Box::new(request)));
-            if block.bytes.len() > 256 << 10 {
-                blocks.push(&std::mem::take(&mut block).bytes).unwrap();
-            }
+            records.push(Record::Request(Box::new(request)));
         }
-        block.push(&Record::End { requests: REQUESTS });
-        blocks.push(&block.bytes).unwrap();
+        records.push(Record::End { requests: REQUESTS });
+        crate::file::write(&path, &about, &records).unwrap();
         let shown = show(&path).unwrap();
         let size = std::fs::metadata(&path).unwrap().len();
         assert_eq!((shown.requests, shown.units.first().map(|unit| unit.calls)), (REQUESTS, Some(REQUESTS)));

@@ -11,7 +11,6 @@ use std::path::Path;
 /// The calls from which a value that never differs is taken for a constant.
 const MANY: usize = 20;
 
-/// The statements of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Statements {
     /// Their language, with the way in which new sessions read SQL.
@@ -21,7 +20,6 @@ pub struct Statements {
     pub loops: Vec<Loop>,
 }
 
-/// A kind of statement.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     /// Its text as shown, by which a replay knows it too.
@@ -47,9 +45,6 @@ pub struct Loop {
 }
 
 /// Reads the statements of a capture.
-///
-/// # Errors
-/// If it is none, or damaged.
 pub fn statements(path: &Path) -> Result<Statements> {
     let Analysis { shown, kinds, forms, .. } = analyse(path, false)?;
     let constants = constants(&kinds, &forms);

@@ -33,7 +33,6 @@ const LATEST: Duration = Duration::from_millis(500);
 /// The maximum size of all templates that are remembered, in bytes. Then those that come again get new numbers.
 const TEMPLATES: usize = 16 << 20;
 
-/// What was recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     pub connections: u64,
@@ -50,7 +49,6 @@ pub struct Totals {
     pub unreachable: Option<String>,
 }
 
-/// A file that is written.
 pub(crate) struct Tape {
     pub(crate) shared: Arc<Shared>,
     writes: Option<JoinHandle<Option<std::io::Error>>>,
@@ -64,9 +62,8 @@ pub(crate) struct Shared {
     hasher: Hasher,
     /// The language of its calls, with the way in which sessions read SQL.
     language: Language,
-    /// Tables with secrets.
     tables: Tables,
-    view: fn() -> Conversation,
+    view: fn(Dialect) -> Conversation,
     state: Mutex<State>,
     connections: AtomicU64,
 }
@@ -85,9 +82,6 @@ pub(crate) struct State {
 
 impl Tape {
     /// Begins the file.
-    ///
-    /// # Errors
-    /// If the file exists.
     pub(crate) fn begin(protocol: &Protocol, path: &Path, about: &About, tables: Tables) -> Result<Self> {
         let (full, blocks) = sync_channel(QUEUED);
         let state = State { full: Some(full), ..State::default() };
@@ -118,9 +112,6 @@ impl Tape {
     }
 
     /// Completes the file.
-    ///
-    /// # Errors
-    /// If it could not be written.
     pub(crate) fn finish(mut self, path: &Path) -> Result<Totals> {
         let mut totals = {
             let mut state = lock(&self.shared.state);
@@ -197,7 +188,6 @@ impl State {
         }
     }
 
-    /// The number of a template.
     fn template(&mut self, template: String) -> u64 {
         if let Some(number) = self.templates.get(&template) {
             return *number;
@@ -215,7 +205,6 @@ impl State {
     }
 }
 
-/// A connection that is recorded.
 pub(crate) struct Taped {
     number: u64,
     shared: Arc<Shared>,
@@ -228,13 +217,11 @@ pub(crate) struct Taped {
 }
 
 impl Taped {
-    /// The client sent this.
     pub(crate) fn sent(&mut self, bytes: &[u8], now: Instant) {
         self.view.sent(bytes, now, &mut self.events);
         self.record(now);
     }
 
-    /// The server sent this.
     pub(crate) fn received(&mut self, bytes: &[u8], now: Instant) {
         self.view.received(bytes, now, &mut self.events);
         self.record(now);
@@ -301,7 +288,7 @@ impl Taped {
                 Event::Client(said) => {
                     let named = |name: &str| said.iter().find(|(known, _)| known == name);
                     // PostgreSQL's database has the user's name, unless it is named. A client of MySQL without one has none.
-                    let is_postgres = self.shared.language.sql().is_some_and(Dialect::is_postgres);
+                    let is_postgres = self.shared.language.is_postgres();
                     let user = || named("user").filter(|_| is_postgres);
                     if let Some((_, database)) = named("database").or_else(user) {
                         self.secrets.is_in(database);
@@ -429,13 +416,9 @@ impl Taped {
 }
 
 impl Shared {
-    /// A new connection.
     pub(crate) fn connection(self: &Arc<Self>, number: u64) -> Taped {
         self.connections.fetch_add(1, Ordering::SeqCst);
-        let mut view = (self.view)();
-        if let Some(dialect) = self.language.sql() {
-            view.read_under(dialect);
-        }
+        let mut view = (self.view)(self.language.dialect());
         view.watch(Watch { began: (self.began, self.began_us), recorded: None, keeps_rows: false });
         Taped {
             number,
@@ -448,7 +431,6 @@ impl Shared {
         }
     }
 
-    /// When it began.
     pub(crate) fn began(&self) -> Instant {
         self.began
     }

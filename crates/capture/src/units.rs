@@ -1,5 +1,7 @@
 //! Units of work: what an application did at a time, with its loops folded.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
 /// The longest sequence of different statements that is found to repeat.
 const PERIOD: usize = 16;
 
@@ -13,13 +15,23 @@ pub struct Node {
     pub most: u64,
 }
 
-/// What a node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A statement, by its number.
     Statement(usize),
-    /// What repeats.
     Loop(Vec<Node>),
+}
+
+/// A node is written with the least and the most repetitions, and with the statement or what repeats.
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("times", &[self.least, self.most])?;
+        match &self.what {
+            What::Statement(place) => map.serialize_entry("statement", place)?,
+            What::Loop(body) => map.serialize_entry("repeats", body)?,
+        }
+        map.end()
+    }
 }
 
 impl Node {
@@ -59,7 +71,6 @@ pub fn alike(one: &[Node], two: &[Node]) -> bool {
     one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.is_like(two))
 }
 
-/// Folds the loops of a sequence.
 pub fn folded(statements: &[usize]) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     for statement in statements {

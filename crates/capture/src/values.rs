@@ -6,7 +6,6 @@ use kurabe_wire::statement;
 use serde::{Deserialize, Serialize};
 use std::hash::{BuildHasher, RandomState};
 
-/// What is kept of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Values {
@@ -99,7 +98,7 @@ impl Hasher {
                         &[&[*a, *b, *c, *d, *kind], &bytes[..]].concat(),
                     );
                 }
-                (kind, value) if bson::is_fixed(kind) => {
+                (kind, value) if bson::fixed(kind).is_some() => {
                     push(&mut out, kind, field.name, &self.parameter(value, true));
                 }
                 _ => return None,

@@ -4,6 +4,7 @@ use crate::draws::{Draw, Order, Seen, fit};
 use crate::forms::{Form, Piece, Value};
 use crate::show::work::{Kind, Occurrence};
 use crate::units::{Leaf, leaves};
+use kurabe_core::text::{cut, printable};
 use kurabe_core::units::count;
 use std::collections::{BTreeMap, HashMap};
 
@@ -260,16 +261,11 @@ pub(crate) fn plain(name: &str) -> String {
 }
 
 impl Value {
-    /// For people.
     fn shown(&self) -> String {
         match self {
             Self::Null => "NULL".to_owned(),
             Self::Int(number) => number.to_string(),
-            Self::Text(text) | Self::Verbatim(text) => {
-                let text = kurabe_core::text::printable(text);
-                let short: String = text.chars().take(40).collect();
-                if short.len() < text.len() { format!("{short}…") } else { short }
-            }
+            Self::Text(text) | Self::Verbatim(text) => cut(&printable(text), 40).into_owned(),
             Self::Unknown => "unknown".to_owned(),
         }
     }

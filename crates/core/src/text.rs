@@ -19,6 +19,14 @@ pub fn of_panic(payload: &(dyn Any + Send)) -> &str {
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
+/// The first characters of a text, and an ellipsis in place of the others.
+pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => Cow::Owned(format!("{}…", text.get(..at).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// The text with each non-displayable character escaped as in Rust: `
 /// `, `\u{1b}`. These are control characters (C0, DEL, C1), line and paragraph separators, and bidirectional formatting characters.
 pub fn printable(text: &str) -> Cow<'_, str> {

@@ -12,6 +12,7 @@ use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::driver::Access;
 use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::raw::{RawPiece, RawStatement};
+use kurabe_core::text::cut;
 use kurabe_protocol::sql::{self, Dialect, Statement as Sql};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -208,7 +209,7 @@ impl Answered {
         let (mine, others) = (sorted(self), sorted(other));
         if mine == others {
             let at = self.rows.iter().zip(&other.rows).position(|(a, b)| a != b).filter(|_| in_order)?;
-            let [a, b] = [&self.rows[at], &other.rows[at]].map(|row| cut(row));
+            let [a, b] = [&self.rows[at], &other.rows[at]].map(|row| cut(row, SHOWN));
             return Some(format!("row {} is ({a}), and not ({b}): the rows are in another order", at + 1));
         }
         let counts = match (self.rows.len(), other.rows.len()) {
@@ -219,10 +220,10 @@ impl Answered {
         let at = at.unwrap_or_else(|| mine.len().min(others.len()));
         Some(match (mine.get(at), others.get(at)) {
             (Some(row), Some(missing)) if row < missing => {
-                format!("{counts}only it has the row ({})", cut(row))
+                format!("{counts}only it has the row ({})", cut(row, SHOWN))
             }
-            (_, Some(missing)) => format!("{counts}it lacks the row ({})", cut(missing)),
-            (Some(row), None) => format!("{counts}only it has the row ({})", cut(row)),
+            (_, Some(missing)) => format!("{counts}it lacks the row ({})", cut(missing, SHOWN)),
+            (Some(row), None) => format!("{counts}only it has the row ({})", cut(row, SHOWN)),
             (None, None) => counts,
         })
     }
@@ -232,11 +233,6 @@ impl Answered {
         let sum = self.rows.iter().fold(0_u64, |sum, row| sum.wrapping_add(hash(row.as_bytes())));
         (self.rows.len() as u64, sum, self.changed)
     }
-}
-
-fn cut(row: &str) -> String {
-    let shown: String = row.chars().take(SHOWN).collect();
-    if shown.len() < row.len() { format!("{shown}…") } else { shown }
 }
 
 /// A row as text. A decimal number has no zeros at its end: `AVG` and a quotient may differ in them.

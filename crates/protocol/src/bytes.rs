@@ -16,6 +16,15 @@ pub(crate) fn word_be(bytes: &[u8], at: usize) -> u32 {
     chunk(bytes, at).map_or(0, u32::from_be_bytes)
 }
 
+/// Up to eight bytes as a number with a sign.
+pub fn integer(bytes: &[u8], is_little: bool) -> Option<i64> {
+    let highest = if is_little { bytes.last() } else { bytes.first() };
+    let sign = if *highest? < 0x80 { 0 } else { -1 };
+    let add = |number: i64, byte: &u8| number << 8 | i64::from(*byte);
+    let number = if is_little { bytes.iter().rfold(sign, add) } else { bytes.iter().fold(sign, add) };
+    (bytes.len() <= 8).then_some(number)
+}
+
 /// The bytes from `at` on, if all of them are there.
 #[inline]
 pub(crate) fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {

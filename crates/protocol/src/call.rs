@@ -20,7 +20,6 @@ pub struct Parameter {
     pub value: Value,
 }
 
-/// A parameter's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Value {
     #[default]
@@ -152,7 +151,6 @@ impl Language {
     }
 }
 
-/// A request of a client.
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'a> {
     Sql(&'a str, sql::Dialect),

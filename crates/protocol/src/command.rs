@@ -9,7 +9,6 @@ const SETUP: [&str; 25] = [
     "stats", "verbosity", "version", "watch",
 ];
 
-/// A command.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<'a> {
     parts: &'a [Parameter],
@@ -34,12 +33,10 @@ impl<'a> Command<'a> {
         Some(Self { parts })
     }
 
-    /// The first word of its name.
     pub fn name(self) -> &'a str {
         self.names().next().unwrap_or_default()
     }
 
-    /// The words of its name.
     pub fn names(self) -> impl Iterator<Item = &'a str> {
         self.parts.iter().filter(|one| one.kind == NAME).map(Parameter::text)
     }

@@ -10,7 +10,6 @@ pub const FIELDS: [&str; 10] = [
     "If-None-Match", "Prefer", "Range", "X-Couch-Full-Commit",
 ];
 
-/// The kind of the body.
 pub const BODY: u32 = 0;
 /// The kind of the id which a server chose for a document, as its answer has it in JSON.
 pub const CHOSEN_ID: u32 = 1 + FIELDS.len() as u32;
@@ -118,7 +117,6 @@ fn is_identifier(part: &str) -> bool {
         || (part.len() >= LONG && digits > 0)
 }
 
-/// A request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     parts: &'a [Parameter],
@@ -164,7 +162,6 @@ impl<'a> Request<'a> {
         self.parts.iter().filter_map(move |one| Some((name(one)?, one)))
     }
 
-    /// The part with its body.
     pub fn body(self) -> Option<&'a Parameter> {
         self.parts.iter().find(|one| one.kind == BODY)
     }
@@ -194,7 +191,6 @@ impl<'a> Request<'a> {
         target
     }
 
-    /// Path without the query.
     pub fn path_text(self) -> String {
         self.path().map(Parameter::text).collect::<Vec<_>>().join("/")
     }

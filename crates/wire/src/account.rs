@@ -4,7 +4,7 @@ use crate::registry::Protocol;
 use crate::statement::shown;
 use crate::tls::TlsRefusal;
 use crate::view::{Conversation, Event, Exchange, Step, Stop};
-use kurabe_core::text::printable;
+use kurabe_core::text::{cut, printable};
 use kurabe_protocol::call::Language;
 pub use kurabe_relay::End;
 use serde::Serialize;
@@ -15,7 +15,6 @@ use std::time::Instant;
 const LISTED: usize = 1_000;
 /// The maximum length of a listed statement, in characters.
 const LONGEST: usize = 2_000;
-/// The maximum number of notes.
 const NOTES: usize = 20;
 /// The maximum number of pieces of the client's stream whose place is remembered until their requests are answered.
 const PIECES: usize = 10_000;
@@ -23,15 +22,12 @@ const PIECES: usize = 10_000;
 const CLIENT: [&str; 3] = ["application_name", "program_name", "driver"];
 const SAID: [&str; 4] = ["user", "database", "found_rows", "multi_statements"];
 
-/// Bytes and round trips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
     /// How often the client waited for the server: it had sent something, or expected the server's greeting, and the server
     /// answered. Requests that are sent together are one round trip.
     pub round_trips: u64,
-    /// Bytes that the client sent.
     pub sent_bytes: u64,
-    /// Bytes that the client received.
     pub received_bytes: u64,
 }
 
@@ -47,7 +43,6 @@ impl Traffic {
     }
 }
 
-/// Whether a connection is encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encryption {
@@ -90,7 +85,6 @@ pub struct Connecting {
     pub traffic: Traffic,
     /// The statements in order.
     pub statements: Vec<Statement>,
-    /// The first own statement.
     pub first_own: String,
 }
 
@@ -98,9 +92,7 @@ pub struct Connecting {
 pub struct Connection {
     /// Its number, from 1, in the order of opening.
     pub number: u64,
-    /// What the client calls itself.
     pub client: Option<String>,
-    /// Whether it is encrypted.
     pub encryption: Encryption,
     /// Why its statements, or those from some point on, could not be read.
     pub unreadable: Option<String>,
@@ -113,7 +105,6 @@ pub struct Connection {
     pub statements: Vec<Statement>,
     /// The number of requests whose statements are not listed, because there are too many different ones.
     pub not_listed: u64,
-    /// How it ended.
     pub end: End,
 }
 
@@ -143,8 +134,10 @@ impl Account {
         until: Option<String>,
     ) -> Self {
         let connection = Connection { number, ..Connection::default() };
-        let conversation = protocol
-            .and_then(|protocol| Some(((protocol.view)(), Language::from_scheme(protocol.schemes.first()?))));
+        let conversation = protocol.and_then(|protocol| {
+            let language = Language::from_scheme(protocol.schemes.first()?);
+            Some(((protocol.view)(language.dialect()), language))
+        });
         Self {
             connection,
             conversation,
@@ -202,7 +195,6 @@ impl Account {
         self.pieces = VecDeque::new();
     }
 
-    /// The connection so far.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -318,12 +310,7 @@ impl Account {
 /// A text in one line, of limited length.
 fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut line = printable(&line).into_owned();
-    if let Some((at, _)) = line.char_indices().nth(LONGEST) {
-        line.truncate(at);
-        line.push('…');
-    }
-    line
+    cut(&printable(&line), LONGEST).into_owned()
 }
 
 #[cfg(test)]

@@ -3,14 +3,11 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// The maximum number of texts.
 const COUNT: usize = 10_000;
 /// The maximum size of all texts, in bytes.
 const SIZE: usize = 8 << 20;
 
-/// What takes memory.
 pub(crate) trait Size {
-    /// Its size in bytes.
     fn size(&self) -> usize;
 }
 
@@ -44,7 +41,6 @@ impl<K: Eq + Hash, V: Size> Texts<K, V> {
         }
     }
 
-    /// Forgets a text.
     pub(crate) fn remove(&mut self, name: &K) {
         if let Some(text) = self.texts.remove(name) {
             self.size -= text.size();

@@ -23,7 +23,7 @@ pub struct Variables {
     /// The variable that names the file of trusted authorities.
     authority: &'static str,
     /// What else has to be set, if TLS ends at the relay.
-    ended: &'static [(&'static str, &'static str)],
+    pub ended: &'static [(&'static str, &'static str)],
     /// The options of a URL by which a client uses TLS and trusts an authority; no value: the authority's file.
     trust: &'static [(&'static str, Option<&'static str>)],
 }
@@ -57,10 +57,6 @@ impl Variables {
         trust: &[("ssl-ca", None)],
         ..Self::NONE
     };
-    /// Names and values that a program needs besides, if TLS ends at the relay.
-    pub fn ended(&self) -> &'static [(&'static str, &'static str)] {
-        self.ended
-    }
 
     /// libpq's.
     pub(crate) const POSTGRES: Self = Self {
@@ -108,7 +104,6 @@ pub struct Environment {
     /// Names and values. Only variables for passwords have passwords: `KURABE_PASSWORD`, and the protocol's own; or URLs, where
     /// the protocol's programs know no other.
     pub set: Vec<(&'static str, String)>,
-    /// Names.
     pub removed: Vec<&'static str>,
 }
 

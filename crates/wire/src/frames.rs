@@ -17,19 +17,16 @@ impl<H, const MAX: usize> Default for Frames<H, MAX> {
     }
 }
 
-/// The message that arrives.
 #[derive(Debug)]
 struct Arriving<H> {
     message: Framed<H>,
     /// The bytes of its frame that have not arrived.
     left: u64,
-    /// Whether another frame continues it.
     continues: bool,
     /// Whether its body is passed on in parts, and not kept.
     is_passed_on: Option<bool>,
 }
 
-/// A message.
 #[derive(Debug)]
 pub(crate) struct Framed<H> {
     /// The position of its first byte in the stream.
@@ -42,7 +39,6 @@ pub(crate) struct Framed<H> {
     pub(crate) is_cut: bool,
 }
 
-/// What follows in the stream.
 pub(crate) enum Piece<'a, H> {
     /// A part of a message that is passed on.
     Part(H, &'a [u8]),

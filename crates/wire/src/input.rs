@@ -50,7 +50,6 @@ impl Input {
         self.buffer.extend_from_slice(&bytes[skipped..]);
     }
 
-    /// The bytes that were not taken.
     pub(crate) fn waiting(&self) -> &[u8] {
         self.buffer.get(self.taken..).unwrap_or_default()
     }

@@ -14,13 +14,11 @@ pub mod environment;
 mod frames;
 mod input;
 mod moment;
-/// Answers of MongoDB.
 pub mod mongodb {
     pub use crate::protocols::mongodb::cursor;
 }
 mod protocols;
 pub mod registry;
-/// Answers of Redis.
 pub mod redis {
     pub use crate::protocols::redis::lists_without_rows;
 }

@@ -50,7 +50,6 @@ pub struct Watch {
     pub began: (Instant, i64),
     /// The span of the recording to which answers are compared.
     pub recorded: Option<[i64; 2]>,
-    /// Whether rows of answers are kept.
     pub keeps_rows: bool,
 }
 

@@ -11,13 +11,14 @@ use crate::protocols::postgres_tls::{PostgresStart, PostgresTls};
 use crate::protocols::redis::Redis;
 use crate::tls::{DirectStart, TlsRefusal, TlsStart};
 use crate::view::Conversation;
-use std::fmt;
+use kurabe_protocol::sql::Dialect;
 
+#[derive(Debug)]
 pub struct Protocol {
     /// The schemes of URLs of its servers.
     pub schemes: &'static [&'static str],
-    /// Begins to read a connection.
-    pub view: fn() -> Conversation,
+    /// Begins to read a connection whose session reads SQL so.
+    pub view: fn(Dialect) -> Conversation,
     /// Makes what refuses TLS on a connection, where TLS is a choice of the client's.
     pub refusal: Option<fn() -> Box<dyn TlsRefusal>>,
     /// Makes what finds the beginning of TLS on a connection.
@@ -26,29 +27,21 @@ pub struct Protocol {
     pub variables: Variables,
 }
 
-impl fmt::Debug for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Protocol({:?})", self.schemes)
-    }
-}
-
-/// All of them.
 #[rustfmt::skip]
 pub static PROTOCOLS: &[Protocol] = &[
-    Protocol { schemes: &["mysql", "mariadb"], view: || Conversation::after_greeting(Mysql::default()), refusal: Some(|| Box::<MysqlTls>::default()), start: || Box::<MysqlStart>::default(), variables: Variables::MYSQL },
-    Protocol { schemes: &["postgres", "postgresql"], view: || Conversation::new(Postgres::default()), refusal: Some(|| Box::<PostgresTls>::default()), start: || Box::<PostgresStart>::default(), variables: Variables::POSTGRES },
-    Protocol { schemes: &["redis", "valkey"], view: || Conversation::new(Redis::default()), refusal: None, start: direct_tls, variables: Variables::REDIS },
-    Protocol { schemes: &["memcached"], view: || Conversation::new(Memcached::default()), refusal: None, start: direct_tls, variables: Variables::MEMCACHED },
-    Protocol { schemes: &["mongodb"], view: || Conversation::new(Mongodb::default()), refusal: None, start: direct_tls, variables: Variables::MONGODB },
-    Protocol { schemes: &["couchdb"], view: || Conversation::new(Http::couchdb()), refusal: None, start: direct_tls, variables: Variables::COUCHDB },
-    Protocol { schemes: &["http"], view: || Conversation::new(Http::default()), refusal: None, start: direct_tls, variables: Variables::NONE },
+    Protocol { schemes: &["mysql", "mariadb"], view: |dialect| Conversation::after_greeting(Mysql::new(dialect)), refusal: Some(|| Box::<MysqlTls>::default()), start: || Box::<MysqlStart>::default(), variables: Variables::MYSQL },
+    Protocol { schemes: &["postgres", "postgresql"], view: |dialect| Conversation::new(Postgres::new(dialect)), refusal: Some(|| Box::<PostgresTls>::default()), start: || Box::<PostgresStart>::default(), variables: Variables::POSTGRES },
+    Protocol { schemes: &["redis", "valkey"], view: |_| Conversation::new(Redis::default()), refusal: None, start: direct_tls, variables: Variables::REDIS },
+    Protocol { schemes: &["memcached"], view: |_| Conversation::new(Memcached::default()), refusal: None, start: direct_tls, variables: Variables::MEMCACHED },
+    Protocol { schemes: &["mongodb"], view: |_| Conversation::new(Mongodb::default()), refusal: None, start: direct_tls, variables: Variables::MONGODB },
+    Protocol { schemes: &["couchdb"], view: |_| Conversation::new(Http::couchdb()), refusal: None, start: direct_tls, variables: Variables::COUCHDB },
+    Protocol { schemes: &["http"], view: |_| Conversation::new(Http::default()), refusal: None, start: direct_tls, variables: Variables::NONE },
 ];
 
 fn direct_tls() -> Box<dyn TlsStart> {
     Box::<DirectStart>::default()
 }
 
-/// The protocol of a URL's scheme.
 pub fn of_scheme(scheme: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|protocol| protocol.schemes.contains(&scheme))
 }

@@ -22,7 +22,6 @@ const GRACE: Duration = Duration::from_secs(1);
 /// What a relay is told.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen, and for whom.
     pub listen: Listen,
     pub server: Server,
     /// Its protocol; `None` if bytes and round trips are enough.
@@ -46,7 +45,6 @@ struct Accounts {
     not_kept: AtomicU64,
 }
 
-/// A connection.
 struct Live {
     account: Mutex<Account>,
     has_ended: AtomicBool,
@@ -67,18 +65,11 @@ pub fn cannot_listen(at: &At, error: &io::Error) -> Error {
 }
 
 /// Whether a server takes connections. The connection is closed at once.
-///
-/// # Errors
-/// If it does not.
 pub fn check(server: &Server) -> io::Result<()> {
     Socket::connect(server).map(drop)
 }
 
 impl Relay {
-    /// Listens.
-    ///
-    /// # Errors
-    /// As [`kurabe_relay::Relay::start`].
     pub fn start(options: Options) -> io::Result<Self> {
         let accounts = Arc::<Accounts>::default();
         let (opened, listen, server) =
@@ -89,12 +80,10 @@ impl Relay {
         Ok(Self { relay, accounts })
     }
 
-    /// Where it listens.
     pub fn at(&self) -> &At {
         self.relay.at()
     }
 
-    /// As [`kurabe_relay::Relay::address`].
     pub fn address(&self) -> SocketAddr {
         self.relay.address()
     }

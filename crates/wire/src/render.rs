@@ -1,6 +1,7 @@
 //! Accounts as text and Markdown.
 
 use crate::account::{Connecting, Connection, Encryption, End, Statement, Traffic};
+use kurabe_core::text::cut;
 use kurabe_core::units;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -31,7 +32,6 @@ impl<'a> Report<'a> {
     /// The version of the JSON.
     pub const VERSION: u32 = 1;
 
-    /// A report of these connections.
     pub fn new(target: &'a str, connections: &'a [Connection], not_listed: u64, refused: u64) -> Self {
         let traffic = connections.iter().fold(Traffic::default(), |sum, one| sum.plus(one.traffic));
         let version = Self::VERSION;
@@ -103,7 +103,7 @@ pub fn text(connection: &Connection) -> String {
             for statement in statements {
                 let _ = writeln!(out, "    {}", line(statement));
             }
-            let _ = writeln!(out, "  first own statement: {}", cut(first_own));
+            let _ = writeln!(out, "  first own statement: {}", cut(first_own, SHOWN));
         }
         None if connection.encryption == Encryption::Tls => {
             let _ = writeln!(out, "  its statements are encrypted: bytes and round trips were counted");
@@ -132,7 +132,7 @@ fn line(statement: &Statement) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, way)| format!("{} {way}", units::count(*count)))
         .collect();
-    format!("{:<12}  {}", ways.join(", "), cut(&statement.text))
+    format!("{:<12}  {}", ways.join(", "), cut(&statement.text, SHOWN))
 }
 
 /// What is said of connections of other accounts after a total; empty if there were none.
@@ -174,13 +174,6 @@ fn end(end: &End) -> String {
     }
 }
 
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-    }
-}
-
 /// Statements in a cell of a table.
 fn cells(statements: &[Statement]) -> String {
     if statements.is_empty() {
@@ -192,7 +185,7 @@ fn cells(statements: &[Statement]) -> String {
             1 => String::new(),
             n => format!(" ×{n}"),
         };
-        format!("`{}`{times}", cell(&cut(without_comment(&statement.text))).replace('`', "'"))
+        format!("`{}`{times}", cell(&cut(without_comment(&statement.text), SHOWN)).replace('`', "'"))
     });
     shown.collect::<Vec<_>>().join("<br>")
 }

@@ -4,7 +4,7 @@
 //! a statement made (`RETURNING`), are given besides, so that a replay knows its own value of each. What a volatile function gave
 //! has no part in it either.
 
-use crate::moment::Spans;
+use crate::moment::{Spans, Watch};
 use crate::view::Exchange;
 use kurabe_protocol::mysql::message::{number, push_length, value};
 use kurabe_protocol::sql::{Dialect, Order, Statement, Varies, order};
@@ -188,17 +188,6 @@ fn hashed(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
-/// What a protocol says of the rows of an answer.
-pub(crate) struct About<'a> {
-    pub(crate) text: &'a str,
-    pub(crate) dialect: Dialect,
-    pub(crate) layout: Layout,
-    /// The names of the columns, if they are known.
-    pub(crate) columns: &'a [String],
-    pub(crate) spans: Spans,
-    pub(crate) keeps_rows: bool,
-}
-
 impl Default for Digest {
     /// Of rows whose order counts.
     fn default() -> Self {
@@ -226,9 +215,16 @@ impl Digest {
         }
     }
 
-    /// Of a statement's rows.
-    pub(crate) fn of(about: About<'_>) -> Self {
-        let About { text, dialect, layout, columns, spans, keeps_rows } = about;
+    /// Of the rows that answer a statement; `columns`: their names, if they are known.
+    pub(crate) fn for_answer(
+        request: &Exchange,
+        dialect: Dialect,
+        layout: Layout,
+        columns: &[String],
+        watch: Option<Watch>,
+    ) -> Self {
+        let text = &request.text;
+        let spans = watch.map(|watch| watch.spans(request.began)).unwrap_or_default();
         let order = match order(text, dialect) {
             Order::None => Ordered::Not,
             Order::Unknown => Ordered::All,
@@ -242,7 +238,7 @@ impl Digest {
             }
         };
         let (volatile, keys) = made_by(text, dialect);
-        let kept = keeps_rows.then(|| Rows {
+        let kept = watch.filter(|watch| watch.keeps_rows).map(|_| Rows {
             layout: layout.clone(),
             spans,
             order: order.clone(),
@@ -401,7 +397,6 @@ impl Rows {
         }
     }
 
-    /// Whether the rows have an order.
     pub fn are_ordered(&self) -> bool {
         self.order != Ordered::Not
     }
@@ -519,6 +514,7 @@ fn made_by(text: &str, dialect: Dialect) -> (Vec<usize>, Keys) {
 mod tests {
     use super::*;
     use kurabe_protocol::mysql::message::kind;
+    use std::time::{Duration, Instant};
 
     /// A row of PostgreSQL.
     fn row(values: &[&str]) -> Vec<u8> {
@@ -532,14 +528,12 @@ mod tests {
 
     fn digest(text: &str, columns: &[&str], rows: &[&[&str]]) -> Digest {
         let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
-        let mut digest = Digest::of(About {
-            text,
-            dialect: Dialect::POSTGRES,
-            layout: Layout::Postgres,
-            columns: &columns,
-            spans: Spans::new(None, Some([1_795_903_064_000_000, 1_795_903_065_000_000])),
-            keeps_rows: true,
-        });
+        let (began, wall) = (Instant::now(), 1_795_903_064_000_000);
+        let watch = Watch { began: (began, wall), recorded: None, keeps_rows: true };
+        let (text, began) = (text.to_owned(), Some(began + Duration::from_secs(1)));
+        let request = Exchange { text, began, ..Exchange::default() };
+        let mut digest =
+            Digest::for_answer(&request, Dialect::POSTGRES, Layout::Postgres, &columns, Some(watch));
         for values in rows {
             digest.push(&row(values));
             digest.end_row();

@@ -17,7 +17,6 @@ const PIECE: usize = 16 * 1024;
 /// What a client may send before it is known whether it uses TLS, in bytes: more than any request for it and handshake.
 const LONGEST: usize = 128 * 1024;
 
-/// How TLS is ended.
 #[derive(Clone, Debug)]
 pub struct Terminator {
     to_server: Arc<ClientConfig>,

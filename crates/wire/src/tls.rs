@@ -34,7 +34,6 @@ pub enum Act {
     Forward(Way, Vec<u8>),
     /// All that follows is in plain text. It is the last act, as the next one is.
     Plain,
-    /// TLS begins on both sides.
     Encrypt {
         /// What the client is told before, once the server's side is encrypted.
         answer: Vec<u8>,

@@ -7,7 +7,6 @@ pub use crate::rows::{COMPLETE, Rows, are_all, uuid};
 use crate::tls::begins_with_tls;
 use kurabe_protocol::call::QUIET;
 pub use kurabe_protocol::call::{Parameter, Value};
-use kurabe_protocol::sql::Dialect;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -21,7 +20,6 @@ pub(crate) const WAITING: usize = 16 << 20;
 /// Why the rest of a connection is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// TLS begins.
     Encrypted,
     Unreadable(&'static str),
 }
@@ -58,22 +56,16 @@ pub(crate) trait ReadExchanges: Send {
         events.push(Event::Client(Vec::new()));
     }
 
-    /// Reads what the client sent next.
     fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop>;
 
-    /// Reads what the server sent next.
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop>;
 
     /// See [`Conversation::watch`].
     fn watch(&mut self, _watch: Watch) {}
 
-    /// See [`Conversation::read_under`].
-    fn read_under(&mut self, _dialect: Dialect) {}
-
     /// See [`Conversation::let_in`].
     fn let_in(&mut self, _capabilities: u32) {}
 
-    /// It cannot read on.
     fn stopped(&mut self, _events: &mut Vec<Event>) {}
 
     /// See [`Conversation::closed`].
@@ -94,7 +86,6 @@ impl Conversation {
         Self { reader: Some(Box::new(reader)), start: None }
     }
 
-    /// Reads what the client sent next.
     pub fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
         let Some(reader) = &mut self.reader else { return };
         let read = if let Some(start) = &mut self.start {
@@ -109,7 +100,6 @@ impl Conversation {
         self.end_where_it_stops(read, events);
     }
 
-    /// Reads what the server sent next.
     pub fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) {
         let Some(reader) = &mut self.reader else { return };
         let read = reader.received(bytes, now, events);
@@ -120,13 +110,6 @@ impl Conversation {
     pub fn watch(&mut self, watch: Watch) {
         if let Some(reader) = &mut self.reader {
             reader.watch(watch);
-        }
-    }
-
-    /// Says how the session reads SQL, if its settings differ from those of most: whether an answer has an order depends on it.
-    pub fn read_under(&mut self, dialect: Dialect) {
-        if let Some(reader) = &mut self.reader {
-            reader.read_under(dialect);
         }
     }
 
@@ -163,7 +146,6 @@ impl Conversation {
     }
 }
 
-/// One thing that was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The client has begun: name and value of what it said about itself, such as `user`.
@@ -172,7 +154,6 @@ pub enum Event {
     Exchange(Box<Exchange>),
     /// Bulk data of the client, part of its oldest request without an answer, whose text is `of`.
     Data {
-        /// The data.
         bytes: Vec<u8>,
         /// The statement.
         of: String,
@@ -187,7 +168,6 @@ pub enum Event {
     Unreadable(Stop),
 }
 
-/// How a request was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Step {
     /// As a text that is executed at once.
@@ -228,7 +208,6 @@ impl Transaction {
 pub struct Exchange {
     /// The text of a statement; of any other call, whose parts say what it is, a text for people.
     pub text: String,
-    /// How it was sent.
     pub step: Step,
     /// The parameters of an execution, or the parts of a call that is no statement.
     pub parameters: Vec<Parameter>,
@@ -249,7 +228,6 @@ pub struct Exchange {
     pub began: Option<Instant>,
     /// When its answer was complete; `None` if it never was.
     pub ended: Option<Instant>,
-    /// Rows of the answer.
     pub rows: u64,
     /// Rows that the server says were changed or copied.
     pub affected: u64,
@@ -303,7 +281,6 @@ impl<T> Waiting<T> {
         self.requests.is_empty()
     }
 
-    /// The oldest.
     pub(crate) fn first(&self) -> Option<&Exchange> {
         self.requests.front().map(|(_, request)| request)
     }

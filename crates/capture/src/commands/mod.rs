@@ -19,7 +19,6 @@ pub(crate) fn are_translated(language: Language) -> bool {
     matches!(language, Language::Redis | Language::Memcached | Language::Documents)
 }
 
-/// A request as a statement.
 pub(crate) fn translate(call: Option<&Call<'_>>, request: &Request) -> Translated {
     let call =
         call.filter(|_| !request.cut && request.parameters.iter().all(|one| one.value != Bytes::Dropped));
@@ -45,6 +44,7 @@ mod tests {
     use crate::record::Parameter;
     use kurabe_protocol::mongodb::bson;
     use kurabe_protocol::mongodb::command::plain;
+    use kurabe_protocol::sql::Dialect;
     use kurabe_wire::registry::of_scheme;
     use kurabe_wire::view::{Event, Exchange};
 
@@ -53,7 +53,7 @@ mod tests {
 
     /// What a client's bytes are as statements, by the view of the protocol.
     fn all_translated(protocol: &str, sent: &[u8]) -> Vec<Shown> {
-        let mut view = (of_scheme(protocol).unwrap().view)();
+        let mut view = (of_scheme(protocol).unwrap().view)(Dialect::default());
         let mut events = Vec::new();
         view.sent(sent, std::time::Instant::now(), &mut events);
         view.end(&mut events);

@@ -31,7 +31,6 @@ pub(super) enum What {
     Ended,
 }
 
-/// A log of one format.
 pub(super) trait Log {
     /// The next entry; `None` at the end.
     fn next(&mut self) -> Result<Option<Entry>>;

@@ -9,52 +9,16 @@ use kurabe_wire::view::Exchange;
 use std::collections::HashMap;
 
 pub(super) const HINT: &str = "set slow_query_log = ON, long_query_time = 0, log_output = 'FILE', and for codes of errors MySQL's log_slow_extra = ON";
-/// What the log calls commands of the protocol.
+/// What the log calls commands of the protocol, but for the one of group replication.
 const COMMANDS: &[&str] = &[
-    "Sleep",
-    "Quit",
-    "Init DB",
-    "Query",
-    "Field List",
-    "Create DB",
-    "Drop DB",
-    "Refresh",
-    "Shutdown",
-    "Statistics",
-    "Processlist",
-    "Connect",
-    "Kill",
-    "Debug",
-    "Ping",
-    "Time",
-    "Delayed insert",
-    "Change user",
-    "Binlog Dump",
-    "Binlog Dump GTID",
-    "Table Dump",
-    "Connect Out",
-    "Register Slave",
-    "Register Replica",
-    "Prepare",
-    "Execute",
-    "Long Data",
-    "Close stmt",
-    "Reset stmt",
-    "Set option",
-    "Fetch",
-    "Daemon",
-    "Reset Connection",
-    "Reset connection",
-    "clone",
-    "Group Replication Data Stream subscription",
-    "Bulk_execute",
-    "Slave_worker",
-    "Slave_IO",
-    "Slave_SQL",
-    "Com_multi",
-    "Unimpl get tid",
-    "Error",
+    "Sleep", "Quit", "Init DB", "Query", "Field List", "Create DB", "Drop DB", "Refresh", "Shutdown",
+    "Statistics", "Processlist", "Connect", "Kill", "Debug", "Ping", "Time", "Delayed insert", "Change user",
+    "Binlog Dump", "Binlog Dump GTID", "Table Dump", "Connect Out", "Register Slave", "Register Replica",
+    "Prepare", "Execute", "Long Data", "Close stmt", "Reset stmt", "Set option", "Fetch", "Daemon",
+    "Reset Connection", "Reset connection", "clone", "Bulk_execute", "Slave_worker", "Slave_IO", "Slave_SQL",
+    "Com_multi", "Unimpl get tid", "Error",
 ];
+const GROUP: &str = "Group Replication Data Stream subscription";
 
 pub(super) struct General {
     lines: Lines,
@@ -71,7 +35,6 @@ struct Session {
     executes: bool,
 }
 
-/// A line that begins an entry.
 pub(super) struct Line<'a> {
     /// Its time; without one it is that of the line before.
     time: Option<u64>,
@@ -92,7 +55,8 @@ pub(super) fn entry(line: &str) -> Option<Line<'_>> {
         number.split_once(' ').filter(|(thread, _)| thread.len() + rest.len() - number.len() >= 5)?;
     let (command, argument) = rest.split_once('\t').unwrap_or((rest, ""));
     let is_number = thread.bytes().all(|byte| byte.is_ascii_digit());
-    (is_number && COMMANDS.contains(&command)).then_some(Line { time, thread, command, argument })
+    let is_known = COMMANDS.contains(&command) || command == GROUP;
+    (is_number && is_known).then_some(Line { time, thread, command, argument })
 }
 
 /// Whether a server that starts, or begins a new file, says so.

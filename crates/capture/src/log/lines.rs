@@ -37,7 +37,6 @@ impl Lines {
         self.next.as_deref()
     }
 
-    /// Takes the next line.
     pub(super) fn take(&mut self) -> Result<Option<String>> {
         let taken = self.next.take();
         self.is_lossy |= self.is_next_lossy;

@@ -79,8 +79,7 @@ pub fn record(
             break Err(error);
         }
     };
-    let left_out = log.left_out().into_iter().filter(|(_, count)| *count > 0);
-    let mut missing: Vec<String> = left_out.map(|(what, count)| format!("{what}: {count}")).collect();
+    let mut missing = counted(log.left_out());
     let shown = from.display();
     let Some(written) = written else {
         done?;
@@ -92,7 +91,7 @@ pub fn record(
                 .hint(format!("it has {}", others.join(", ")))
         });
     };
-    missing.extend(written.missing());
+    missing.extend(counted(written.missing()));
     match done {
         Ok(()) => Ok((written.end(path)?, missing)),
         Err(error) => {
@@ -104,7 +103,12 @@ pub fn record(
     }
 }
 
-/// The capture that is written.
+/// Facts for the user, without those of which there are none.
+fn counted(facts: Vec<(&'static str, u64)>) -> Vec<String> {
+    let facts = facts.into_iter().filter(|(_, count)| *count > 0);
+    facts.map(|(what, count)| format!("{what}: {count}")).collect()
+}
+
 struct Written {
     tape: Tape,
     began: Instant,
@@ -212,16 +216,14 @@ impl Written {
     }
 
     /// What is missing, or too much, for the user.
-    fn missing(&self) -> Vec<String> {
+    fn missing(&self) -> Vec<(&'static str, u64)> {
         let ends = if self.ended == 0 && self.count > 1 { self.count } else { 0 };
-        let facts = [
+        vec![
             ("requests whose values or data are not in the log", self.cut),
             ("calls of procedures, whose own statements may be in the log too", self.calls),
             ("requests that are out of order", self.disordered),
             ("connections whose end is not in the log", ends),
-        ];
-        let facts = facts.into_iter().filter(|(_, count)| *count > 0);
-        facts.map(|(what, count)| format!("{what}: {count}")).collect()
+        ]
     }
 
     fn end(self, path: &Path) -> Result<Totals> {

@@ -34,9 +34,6 @@ struct Head {
 }
 
 /// A log of either kind.
-///
-/// # Errors
-/// If it is none.
 pub(super) fn open(mut lines: Lines) -> Result<Box<dyn Log>> {
     for _ in 0..LOOKED_AT {
         match lines.peek() {
@@ -59,7 +56,6 @@ pub(super) fn open(mut lines: Lines) -> Result<Box<dyn Log>> {
 }
 
 impl Slow {
-    /// Reads comments up to the statement.
     fn head(&mut self) -> Result<Head> {
         let mut head = Head::default();
         while let Some(line) = self.lines.peek().and_then(|line| line.strip_prefix("# ")) {

@@ -8,7 +8,6 @@ use proptest::prelude::*;
 /// Requests with their connection and text, what is missing, and what the capture is of.
 type Seen = (Vec<(u64, String, Request)>, Vec<String>, About);
 
-/// Makes a capture of a log.
 fn captured(scheme: &str, database: Option<&str>, text: &str) -> Result<Seen> {
     let folder = tempfile::tempdir().unwrap();
     let [from, path] = ["log", "capture"].map(|name| folder.path().join(name));

@@ -8,7 +8,7 @@ use crate::show::Kind;
 use crate::units::Node;
 use crate::variables::{Plan, Source, Use, Variable};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 /// The most repetitions of a loop.
 pub(super) const REPEATS: u64 = 200;
@@ -193,15 +193,10 @@ fn draw(
             vec![("", format!("{{ template = {} }}", quoted(&template(values))))]
         }
         Draw::List(values) | Draw::Recorded(values, _) => {
-            let weights: Vec<u64> = values.iter().map(|(_, count)| *count).collect();
-            let is_even = weights.iter().all(|weight| Some(weight) == weights.first());
-            let weights = if is_even {
-                String::new()
-            } else {
-                format!(", weights = [{}]", weights.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))
-            };
-            let values: Vec<String> = values.iter().map(|(value, _)| toml(value)).collect();
-            vec![("", format!("{{ list = [{}]{weights} }}", values.join(", ")))]
+            let is_even = values.windows(2).all(|pair| pair[0].1 == pair[1].1);
+            let values: Vec<(String, u64)> =
+                values.iter().map(|(value, count)| (toml(value), *count)).collect();
+            vec![("", weighted("list", &values, !is_even))]
         }
     };
     if nulls > 0.0 {
@@ -224,12 +219,18 @@ fn texts(values: &[(Value, u64)]) -> String {
         let length = if let Value::Text(text) = value { text.chars().count() } else { 0 };
         *lengths.entry(length.max(1) as u64).or_default() += count;
     }
-    let (lengths, weights): (Vec<String>, Vec<String>) =
-        few(lengths).into_iter().map(|(length, count)| (length.to_string(), count.to_string())).unzip();
-    match lengths.as_slice() {
-        [one] => format!("{{ text = {one} }}"),
-        _ => format!("{{ text = [{}], weights = [{}] }}", lengths.join(", "), weights.join(", ")),
+    match few(lengths).as_slice() {
+        [(one, _)] => format!("{{ text = {one} }}"),
+        lengths => weighted("text", lengths, true),
     }
+}
+
+/// A draw of one of several values, each with its weight.
+fn weighted(kind: &str, values: &[(impl Display, u64)], has_weights: bool) -> String {
+    let shown: Vec<String> = values.iter().map(|(value, _)| value.to_string()).collect();
+    let weights: Vec<String> = values.iter().map(|(_, weight)| weight.to_string()).collect();
+    let weights = if has_weights { format!(", weights = [{}]", weights.join(", ")) } else { String::new() };
+    format!("{{ {kind} = [{}]{weights} }}", shown.join(", "))
 }
 
 /// A pattern for texts like the first: letters and digits change, the rest stays.
@@ -254,14 +255,7 @@ pub(super) fn repeats(kind: &Kind, nodes: &[Node], first: usize, before: &str) -
         if node.most > 1 {
             let counts = counts(kind, number);
             if counts.len() > 1 {
-                let values: Vec<String> = counts.iter().map(|(count, _)| count.to_string()).collect();
-                let weights: Vec<String> = counts.iter().map(|(_, weight)| weight.to_string()).collect();
-                let _ = writeln!(
-                    out,
-                    "{before}times_{number} = {{ list = [{}], weights = [{}] }}",
-                    values.join(", "),
-                    weights.join(", ")
-                );
+                let _ = writeln!(out, "{before}times_{number} = {}", weighted("list", &counts, true));
             }
         }
         number += node.size();

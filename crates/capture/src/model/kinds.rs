@@ -13,7 +13,6 @@ const RARE_PARTS: usize = 8;
 const RARE: u64 = 1_000;
 const RARE_TIME: f64 = 0.01;
 
-/// The kinds that become transactions.
 pub(super) fn chosen(analysis: &Analysis) -> Vec<Kind> {
     let mut kept = Vec::new();
     let mut alone: BTreeMap<usize, Kind> = BTreeMap::new();

@@ -33,7 +33,6 @@ const PAUSE: f64 = 1e6;
 const WEIGHT: u64 = 1_000_000;
 /// A custom workload, and what to say about it.
 pub struct Model {
-    /// The file.
     pub text: String,
     /// How much it has, and what it lacks.
     pub notes: Vec<String>,

@@ -6,7 +6,6 @@ use crate::show::Kind;
 use kurabe_stats::mix;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Table and column.
 type Column = (String, String);
 /// The mean length of the texts of columns.
 pub(super) type Lengths = BTreeMap<Column, usize>;

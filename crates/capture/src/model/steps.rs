@@ -87,33 +87,19 @@ impl Writer<'_> {
                 format!("{{ get = {name}, key = {}{fields}, rows = [0, 1] }}", key()?)
             }
             Verb::Select if made => {
-                let by: Option<Vec<String>> = simple
-                    .by
-                    .iter()
-                    .map(|(column, slot)| Some(format!("{} = {}", quoted(column), operand(*slot)?)))
-                    .collect();
-                format!("{{ find-equal = {name}, where = {{ {} }}{fields} }}", by?.join(", "))
+                let by = simple.by.iter().map(|(column, slot)| Some((column.clone(), operand(*slot)?)));
+                let by = by.collect::<Option<Vec<_>>>()?;
+                format!("{{ find-equal = {name}, where = {}{fields} }}", inline(&by))
             }
             Verb::Put if table.fields.keys().all(|field| simple.sets.iter().any(|(own, _)| own == field)) => {
-                let values: Vec<String> = written()?
-                    .iter()
-                    .map(|(column, value)| format!("{} = {value}", quoted(column)))
-                    .collect();
-                format!("{{ put = {name}, values = {{ {} }} }}", values.join(", "))
+                format!("{{ put = {name}, values = {} }}", inline(&written()?))
             }
             // What writes some fields only leaves the others.
             Verb::Update | Verb::Put if keyed => {
                 self.adds |= adds && made;
-                let sets: Vec<String> = written()?
-                    .into_iter()
-                    .filter(|(column, _)| !table.key.contains(column))
-                    .map(|(column, value)| format!("{} = {value}", quoted(&column)))
-                    .collect();
-                format!(
-                    "{{ update = {name}, key = {}, set = {{ {} }}, affected = [0, 1] }}",
-                    key()?,
-                    sets.join(", ")
-                )
+                let mut sets = written()?;
+                sets.retain(|(column, _)| !table.key.contains(column));
+                format!("{{ update = {name}, key = {}, set = {}, affected = [0, 1] }}", key()?, inline(&sets))
             }
             Verb::Delete if keyed => format!("{{ delete = {name}, key = {}, affected = [0, 1] }}", key()?),
             // Every field needs a value, and the key one that no other row has.
@@ -131,9 +117,7 @@ impl Writer<'_> {
                 {
                     return None;
                 }
-                let values: Vec<String> =
-                    written.iter().map(|(column, value)| format!("{} = {value}", quoted(column))).collect();
-                format!("{{ insert = {name}, values = {{ {} }} }}", values.join(", "))
+                format!("{{ insert = {name}, values = {} }}", inline(&written))
             }
             _ => return None,
         };
@@ -308,6 +292,12 @@ impl Plan {
             Use::Text(_) => None,
         }
     }
+}
+
+/// Columns with their values, as an inline table of TOML.
+fn inline(values: &[(String, String)]) -> String {
+    let each = values.iter().map(|(column, value)| format!("{} = {value}", quoted(column)));
+    format!("{{ {} }}", each.collect::<Vec<_>>().join(", "))
 }
 
 /// Refuses what the language of workloads would read as a variable or a collection.

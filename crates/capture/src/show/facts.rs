@@ -5,7 +5,6 @@ use crate::file::Known;
 use kurabe_core::units::{count, counted, size, time};
 use std::time::Duration;
 
-/// A time in nanoseconds as text.
 pub fn ns(ns: u64) -> String {
     time(Duration::from_nanos(ns))
 }

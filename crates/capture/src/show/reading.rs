@@ -3,9 +3,9 @@
 
 use super::does::{Does, Transaction as Changes};
 use super::spread::Requests;
-use super::steps::{n_plus_one, steps};
+use super::steps::n_plus_one;
 use super::work::{Kind, Live, Occurrence, Work, cost};
-use super::{COURSE, Course, Shown, SpreadLoop, Statement, Unit};
+use super::{COURSE, Course, Shown, Statement, Unit};
 use crate::Values;
 use crate::commands;
 use crate::file::{self, About};
@@ -80,7 +80,6 @@ struct Reading {
     working: u64,
 }
 
-/// How statements were sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) as_text: u64,
@@ -377,7 +376,7 @@ impl Reading {
             statement.share = statement.total_ns as f64 / all;
             (statement.p50_ns, statement.p99_ns) = (times.quantile(0.5), times.quantile(0.99));
         }
-        let spread = self.outside.loops(&shown.statements, PAUSE);
+        let mut spread = self.outside.loops(&shown.statements, PAUSE);
         // Sorted by time, and units name them by their new places.
         let mut order: Vec<usize> = (0..shown.statements.len()).collect();
         let of = |place: &usize| shown.statements.get(*place).map_or(0, |statement| statement.total_ns);
@@ -407,22 +406,15 @@ impl Reading {
             total_ns: kind.total_ns,
             transaction: kind.transaction,
             n_plus_one: n_plus_one(&kind.nodes, &shown.statements),
-            steps: steps(&kind.nodes),
+            steps: kind.nodes.clone(),
             draws: BTreeMap::new(),
         };
         shown.units = kinds.iter().map(unit).collect();
         let place = |old: usize| places.get(old).copied().unwrap_or(0);
-        let all = spread.into_iter().map(|one| {
-            let [after, statement] = [one.before, one.statement].map(place);
-            SpreadLoop {
-                after,
-                statement,
-                calls: one.calls,
-                is_estimated: one.is_estimated,
-                times: one.times,
-            }
-        });
-        shown.spread_loops = all.collect();
+        for one in &mut spread {
+            [one.after, one.statement] = [one.after, one.statement].map(place);
+        }
+        shown.spread_loops = spread;
         shown.time_ns = self.last.saturating_sub(self.first.unwrap_or(0));
         shown.course =
             course(&self.seconds, self.step, self.last.saturating_sub(self.course_from.unwrap_or(0)));

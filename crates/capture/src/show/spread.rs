@@ -1,8 +1,8 @@
 //! Loops of reads that an application spreads over the connections of a pool. No connection has more than a part of one. A loop is
 //! known by the order in time, and by one read for each row of the statement before.
 
-use super::Statement;
 use super::steps::MANY;
+use super::{SpreadLoop, Statement};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -31,18 +31,6 @@ struct One {
     rows: u64,
 }
 
-/// A loop of reads over several connections, behind another statement.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Spread {
-    pub(crate) before: usize,
-    pub(crate) statement: usize,
-    /// How often, and whether that is estimated, as it is of more than 200,000 requests.
-    pub(crate) calls: u64,
-    pub(crate) is_estimated: bool,
-    /// How often it repeats at least and at most.
-    pub(crate) times: [u64; 2],
-}
-
 /// Work between two moments at which neither statement is under way.
 #[derive(Default)]
 struct Part {
@@ -68,7 +56,7 @@ impl Requests {
     }
 
     /// The loops that no connection has alone. `pause`: the time after which something else begins, in nanoseconds.
-    pub(super) fn loops(mut self, statements: &[Statement], pause: u64) -> Vec<Spread> {
+    pub(super) fn loops(mut self, statements: &[Statement], pause: u64) -> Vec<SpreadLoop> {
         self.looked_at.sort_by_key(|one| one.at);
         let mut pairs: BTreeMap<[usize; 2], usize> = BTreeMap::new();
         for pair in self.looked_at.windows(2) {
@@ -78,7 +66,7 @@ impl Requests {
         let mut pairs: Vec<_> =
             pairs.into_iter().filter(|([before, after], _)| before != after && reads(*after)).collect();
         pairs.sort_by_key(|(_, count)| Reverse(*count));
-        let mut found: Vec<Spread> = Vec::new();
+        let mut found: Vec<SpreadLoop> = Vec::new();
         for (pair, _) in pairs.into_iter().take(PAIRS) {
             if !found.iter().any(|known| known.statement == pair[1]) {
                 found.extend(self.followed(pair, pause));
@@ -91,9 +79,9 @@ impl Requests {
     ///
     /// Several at a time are counted together: from one at which neither is under way to the next, there are as many reads as rows. A
     /// read before the rows are there is none of them. Several calls must have differing numbers of rows: one may fit by chance.
-    fn followed(&self, [before, statement]: [usize; 2], pause: u64) -> Option<Spread> {
+    fn followed(&self, [before, statement]: [usize; 2], pause: u64) -> Option<SpreadLoop> {
         let is_estimated = self.count > self.looked_at.len() as u64;
-        let mut found = Spread { before, statement, calls: 0, is_estimated, times: [u64::MAX, 0] };
+        let mut found = SpreadLoop { after: before, statement, calls: 0, is_estimated, times: [u64::MAX, 0] };
         let (mut part, mut all) = (Part::default(), 0);
         for one in self.looked_at.iter().filter(|one| one.statement == before || one.statement == statement) {
             let is_other = one.statement == before && one.at >= part.end && part.is_right();
@@ -141,7 +129,7 @@ impl Part {
     }
 
     /// Adds its loops, and gives the number of its calls with rows.
-    fn count(self, found: &mut Spread) -> u64 {
+    fn count(self, found: &mut SpreadLoop) -> u64 {
         let calls = self.rows.len() as u64;
         let is_spread = self.left.values().any(|left| *left != 0);
         if self.is_right() && is_spread && self.reads >= MANY * calls {
@@ -165,7 +153,7 @@ mod tests {
     const PAUSE: u64 = 10_000_000;
     const MS: u64 = 1_000_000;
 
-    fn found(all: &[(u64, usize, [u64; 2], u64)]) -> Vec<Spread> {
+    fn found(all: &[(u64, usize, [u64; 2], u64)]) -> Vec<SpreadLoop> {
         let mut requests = Requests::default();
         for (connection, statement, times, rows) in all {
             requests.push(*connection, *statement, *times, *rows);
@@ -204,7 +192,13 @@ mod tests {
             let seen = found(&pages(threads, 1, true));
             assert_eq!(
                 seen,
-                [Spread { before: 0, statement: 1, calls: 10 * threads, is_estimated: false, times: [5, 8] }],
+                [SpreadLoop {
+                    after: 0,
+                    statement: 1,
+                    calls: 10 * threads,
+                    is_estimated: false,
+                    times: [5, 8]
+                }],
                 "{threads}"
             );
             // Threads with connections of their own have units of work.

@@ -1,21 +1,10 @@
-//! The steps of a unit of work as they are shown, and which of them are an N+1.
+//! Which steps of a unit of work are an N+1.
 
-use super::{Part, Statement};
+use super::Statement;
 use crate::units::{Node, What, flatten};
 
 /// A loop of reads with this many repetitions is what "N+1" means.
 pub(super) const MANY: u64 = 5;
-
-pub(super) fn steps(nodes: &[Node]) -> Vec<Part> {
-    let part = |node: &Node| {
-        let (statement, repeats) = match &node.what {
-            What::Statement(number) => (Some(*number), Vec::new()),
-            What::Loop(body) => (None, steps(body)),
-        };
-        Part { times: [node.least, node.most], statement, repeats }
-    };
-    nodes.iter().map(part).collect()
-}
 
 /// Whether a loop of reads follows another statement.
 pub(super) fn n_plus_one(nodes: &[Node], statements: &[Statement]) -> bool {

@@ -1,8 +1,9 @@
 //! What a capture shows, as text for a terminal.
 
 use super::facts::ns;
-use super::{Part, Shown, SpreadLoop, Unit, left_out};
+use super::{Shown, SpreadLoop, Unit, left_out};
 use crate::file::Known;
+use crate::units::{Node, What, flatten};
 use kurabe_core::text::printable;
 use kurabe_core::units::count;
 use std::borrow::Cow;
@@ -75,8 +76,7 @@ impl Shown {
         let unit = self.units.iter().find(|unit| unit.n_plus_one);
         let share = |one: &SpreadLoop| self.statements.get(one.statement).map_or(0.0, |one| one.share);
         // Of a loop that a pool spreads, units that are no transactions have parts.
-        let has =
-            |unit: &Unit, place: usize| !unit.transaction && unit.steps.iter().any(|part| part.has(place));
+        let has = |unit: &Unit, place: usize| !unit.transaction && flatten(&unit.steps).contains(&place);
         let spread = self
             .spread_loops
             .iter()
@@ -87,9 +87,9 @@ impl Shown {
             return Some((calls, format!("({} × {})", times(one.times), text(one.statement))));
         }
         let unit = unit?;
-        let most = unit.steps.iter().skip(1).max_by_key(|part| part.times[1])?;
-        let what = most.statement.or_else(|| most.repeats.first()?.statement);
-        Some((short(unit.calls), format!("({} × {})", times(most.times), what.map_or("", text))))
+        let most = unit.steps.iter().skip(1).max_by_key(|node| node.most)?;
+        let what = flatten(std::slice::from_ref(most)).first().map_or("", |place| text(*place));
+        Some((short(unit.calls), format!("({} × {what})", times([most.least, most.most]))))
     }
 }
 
@@ -98,13 +98,16 @@ fn times([least, most]: [u64; 2]) -> String {
 }
 
 /// The steps of a unit of work: `#2 + 20 × #1`.
-pub fn steps(parts: &[Part]) -> String {
-    let one = |part: &Part| match part.statement {
-        Some(place) if part.times == [1, 1] => format!("#{}", place + 1),
-        Some(place) => format!("{} × #{}", times(part.times), place + 1),
-        None => format!("{} × ({})", times(part.times), steps(&part.repeats)),
+pub fn steps(nodes: &[Node]) -> String {
+    let one = |node: &Node| {
+        let times = times([node.least, node.most]);
+        match &node.what {
+            What::Statement(place) if times == "1" => format!("#{}", place + 1),
+            What::Statement(place) => format!("{times} × #{}", place + 1),
+            What::Loop(body) => format!("{times} × ({})", steps(body)),
+        }
     };
-    parts.iter().map(one).collect::<Vec<_>>().join(" + ")
+    nodes.iter().map(one).collect::<Vec<_>>().join(" + ")
 }
 
 /// A count in few characters.
@@ -154,9 +157,15 @@ mod tests {
 
     #[test]
     fn loop_of_a_unit_is_shown_by_its_repetitions() {
-        let part = |times, statement| Part { times, statement: Some(statement), repeats: Vec::new() };
-        assert_eq!(steps(&[part([2, 9], 0)]), "2-9 × #1");
-        assert_eq!(steps(&[part([1, 1], 1), part([20, 20], 0)]), "#2 + 20 × #1");
+        let node = |[least, most]: [u64; 2], place| Node { what: What::Statement(place), least, most };
+        assert_eq!(steps(&[node([2, 9], 0)]), "2-9 × #1");
+        assert_eq!(steps(&[node([1, 1], 1), node([20, 20], 0)]), "#2 + 20 × #1");
+        let body = vec![node([1, 1], 0), node([3, 3], 1)];
+        let repeated = Node { what: What::Loop(body), least: 5, most: 5 };
+        assert_eq!(steps(std::slice::from_ref(&repeated)), "5 × (#1 + 3 × #2)");
+        let json =
+            r#"{"times":[5,5],"repeats":[{"times":[1,1],"statement":0},{"times":[3,3],"statement":1}]}"#;
+        assert_eq!(serde_json::to_string(&repeated).unwrap(), json);
     }
 
     #[test]

@@ -33,14 +33,12 @@ pub(crate) struct Kind {
     pub(crate) calls: u64,
     pub(crate) total_ns: u64,
     pub(crate) transaction: bool,
-    /// How many were rolled back.
     pub(crate) rolled_back: u64,
     seen: u64,
     /// In the order of time.
     pub(crate) samples: Vec<Sample>,
 }
 
-/// A unit with its values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) connection: u64,
@@ -51,7 +49,6 @@ pub(crate) struct Sample {
     pub(crate) counts: Vec<(usize, u64)>,
 }
 
-/// A statement with its values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Occurrence {
     pub(crate) statement: usize,

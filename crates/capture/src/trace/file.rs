@@ -26,7 +26,6 @@ const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
 
-/// A packet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Packet {
     /// When it was captured, in nanoseconds since 1970.
@@ -36,7 +35,6 @@ pub(super) struct Packet {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The packets of a file.
 pub(super) struct Packets {
     file: BufReader<File>,
     path: PathBuf,
@@ -89,9 +87,6 @@ impl Packets {
     }
 
     /// The next packet; `None` at the end of the file.
-    ///
-    /// # Errors
-    /// If the file is damaged.
     pub(super) fn next(&mut self) -> Result<Option<Packet>> {
         match self.format {
             Format::Pcap(nanoseconds, link) => {

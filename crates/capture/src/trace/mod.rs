@@ -31,9 +31,6 @@ const MISSING: &str = "packets are missing";
 const CUT: &str = "packets are cut off: tcpdump -s 0 keeps them whole";
 
 /// Whether a file begins as one of packets does.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn has_packets(input: &mut Input) -> Result<bool> {
     input.begins_with(file::MAGIC.map(|(magic, _)| magic))
 }
@@ -104,7 +101,6 @@ pub fn record(
     Ok((trace.end(path, now)?, why))
 }
 
-/// The connections of a trace.
 struct Trace {
     tape: Tape,
     began: Instant,

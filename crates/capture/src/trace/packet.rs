@@ -10,7 +10,6 @@ pub(super) const SYN: u8 = 2;
 pub(super) const RST: u8 = 4;
 pub(super) const ACK: u8 = 16;
 
-/// A segment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Segment<'a> {
     pub(super) from: SocketAddr,

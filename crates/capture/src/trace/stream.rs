@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 /// The maximum size of what waits for earlier bytes. What is missing by then was not captured.
 const WAITING: usize = 4 << 20;
 
-/// One direction of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     /// The number of the next byte, once the first one is known.
@@ -75,7 +74,6 @@ impl Stream {
         !self.waiting.is_empty() || self.end.is_some_and(|end| end > self.position)
     }
 
-    /// Whether its end was reached.
     pub(super) fn has_ended(&self) -> bool {
         self.end.is_some_and(|end| end <= self.position)
     }

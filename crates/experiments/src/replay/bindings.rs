@@ -22,7 +22,6 @@ const WAYS: usize = 256;
 /// The most texts of rows without an order whose orders are tried.
 const ORDERED: usize = 4;
 
-/// What was bound so far.
 #[derive(Debug, Default)]
 pub(super) struct Bindings {
     is_used: AtomicBool,
@@ -475,7 +474,7 @@ mod tests {
             message(b'C', b"SELECT 2\0"),
             message(b'Z', b"I"),
         ];
-        let mut view = (kurabe_wire::registry::of_scheme("postgres").unwrap().view)();
+        let mut view = (kurabe_wire::registry::of_scheme("postgres").unwrap().view)(Dialect::POSTGRES);
         let (now, mut events) = (std::time::Instant::now(), Vec::new());
         view.let_in(0);
         view.watch(kurabe_wire::view::Watch { keeps_rows: true, ..kurabe_wire::view::Watch::now() });

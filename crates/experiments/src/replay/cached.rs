@@ -23,7 +23,6 @@ const THROWAWAY: (u64, u64) = (64 << 10, 1 << 10);
 /// The largest answer that is cached, in bytes: memcached takes values of up to 1 MB.
 const LARGEST: usize = 900_000;
 
-/// The cache that a cell needs.
 pub(super) fn need(is_throwaway: bool) -> CacheNeed {
     let capacity = is_throwaway.then_some(THROWAWAY);
     CacheNeed { name: if is_throwaway { "answers" } else { RUNNING }.to_owned(), capacity }

@@ -25,7 +25,6 @@ const NOT_SET: [&str; 9] = [
 ];
 const READ_ONLY: &str = "default_transaction_read_only";
 
-/// One connection of a replay.
 pub(super) struct Client<'a> {
     traffic: &'a Traffic,
     view: Conversation,
@@ -52,17 +51,11 @@ impl<'a> Client<'a> {
         let protocol = of_scheme(&traffic.about.protocol);
         let protocol =
             protocol.ok_or_else(|| Error::new(ErrorKind::Internal, "a capture without a protocol"))?;
-        let view = (protocol.view)();
-        let (prepared, portals, out, events) = (HashMap::new(), HashMap::new(), Vec::new(), Vec::new());
-        let (database, number) = (messages.database().unwrap_or_default().to_owned(), 0);
-        let kept = None;
-        let mut client =
-            Self { traffic, view, prepared, portals, cursors, database, number, out, events, kept };
-        client.view.let_in(messages.flags());
-        if let Some(dialect) = traffic.language.sql() {
-            client.view.read_under(dialect);
-        }
-        Ok(client)
+        let mut view = (protocol.view)(traffic.language.dialect());
+        view.let_in(messages.flags());
+        let database = messages.database().unwrap_or_default().to_owned();
+        let (prepared, portals, out, events) = Default::default();
+        Ok(Self { traffic, view, prepared, portals, cursors, database, number: 0, out, events, kept: None })
     }
 
     /// Says when answers begin, for the times in them.

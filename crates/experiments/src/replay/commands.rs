@@ -9,7 +9,6 @@ use kurabe_protocol::command::Command;
 /// The maximum size of a message with bulk data, in bytes.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// A request as it was recorded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sent {
     pub(super) request: Request,

@@ -33,7 +33,6 @@ const CONFLICTS: &[&str] = &["23505", "23503", "23P01", "1062", "1451", "1452", 
 /// The code of what PostgreSQL refuses since its transaction has failed.
 const ABORTED: &str = "25P02";
 
-/// How answers compare.
 #[derive(Debug, Default)]
 pub(super) struct Compared {
     pub(super) answers: u64,

@@ -70,7 +70,6 @@ struct Shared<'a> {
     wrong: AtomicU64,
     versions: Versions,
     bindings: Bindings,
-    /// When it began.
     watch: Watch,
 }
 

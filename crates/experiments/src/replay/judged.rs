@@ -37,7 +37,6 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// Judges a call of this language.
     pub(super) fn read(call: &Call<'_>, language: Language) -> Self {
         let is_setup = call.is_setup();
         match call {

@@ -46,7 +46,6 @@ pub(super) fn is_malformed(command: &Command<'_>) -> bool {
     command.names().map(str::as_bytes).chain(command.words().take(words)).any(divides)
 }
 
-/// Appends a request.
 pub(super) fn push(out: &mut Vec<u8>, command: &Command<'_>) -> Result<()> {
     let (mut words, name) = (words(command)?, command.name().as_bytes());
     let value = if place_of_size(name).is_some() { words.pop() } else { None };

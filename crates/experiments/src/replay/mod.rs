@@ -36,6 +36,7 @@ use kurabe_core::driver::Access;
 use kurabe_core::raw::RawPiece;
 use kurabe_core::run::Setup;
 use kurabe_core::sort;
+use kurabe_core::text::cut;
 use kurabe_protocol::call::Language;
 use metrics::{CACHED, HALVES, HITS, LEFT_OUT, MEAN, P99, VARIES};
 use serde::{Deserialize, Serialize};
@@ -101,7 +102,6 @@ struct Kept {
     #[serde(default)]
     known: Known,
     requests: u64,
-    /// Whether the recorder ended in order.
     complete: bool,
     connections: usize,
     /// The largest number of connections that are open at the same time.
@@ -243,7 +243,6 @@ pub struct Reported {
     pub calls: u64,
 }
 
-/// What replays of a capture report.
 pub struct Reports {
     /// The metrics with the mean time of all requests, and of each [half](Around::halves).
     pub mean: &'static str,
@@ -279,9 +278,7 @@ pub fn reports(source: &CustomWorkload) -> Result<Reports> {
 
 /// The name of the metric of a statement or a transaction.
 fn metric_name(sign: &str, n: usize, text: &str) -> String {
-    let shown: String = text.chars().take(NAME).collect();
-    let more = if shown.len() < text.len() { "…" } else { "" };
-    format!("{sign}{} {shown}{more}", n + 1)
+    format!("{sign}{} {}", n + 1, cut(text, NAME))
 }
 
 fn kept(source: &CustomWorkload) -> Result<(&str, Kept)> {

@@ -8,7 +8,6 @@ use kurabe_wire::view::Step;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Appends the commands of a request.
 pub(super) fn push(
     out: &mut Vec<u8>,
     text: &str,

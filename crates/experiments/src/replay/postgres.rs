@@ -40,7 +40,6 @@ fn removes_all(text: &str) -> bool {
     matches!(words[..], ["discard" | "deallocate", "all"] | ["deallocate", "prepare", "all"])
 }
 
-/// Appends the messages of a request.
 pub(super) fn push(
     out: &mut Vec<u8>,
     text: &str,

@@ -3,7 +3,6 @@
 use super::commands::{self, Sent};
 use super::commits::{Changes, order};
 use super::judged::{self, Judged};
-use super::stored::Stored;
 use super::traffic::{Connection, Kind, Template, Traffic, Unit};
 use super::{keys, mongodb, postgres, redis, transactions};
 use crate::custom::reads::{has_values_in_gaps, is_value};
@@ -24,16 +23,13 @@ const LEAST_HELD: u64 = 256 << 20;
 const HELD: u64 = 50;
 
 /// Reads a capture.
-///
-/// # Errors
-/// If it cannot be read, or cannot be replayed.
 pub(super) fn read(path: &Path) -> Result<Traffic> {
     let mut reading = Reading { most: file::most_kept(path), ..Reading::default() };
     let mut known = None;
     let (about, ending) = file::read(path, |about, record| {
         let language = || judged::schemes(&about.protocol).map(|_| about.language());
         if let Some(language) = *known.get_or_insert_with(language) {
-            reading.language = language;
+            reading.traffic.language = language;
             reading.take(record);
         }
     })?;
@@ -48,45 +44,38 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
         return Err(wrong(&format!("captures of {} cannot be replayed{why}", about.protocol))
             .hint("'kurabe capture show' says what there is"));
     }
-    let is_mongodb = reading.language == Language::Documents;
+    let is_mongodb = reading.traffic.language == Language::Documents;
     if is_mongodb {
         reading.keep_one_database();
     }
-    if reading.requests == 0 {
+    if reading.traffic.requests == 0 {
         let error = wrong("it has no request with an answer that can be sent again");
-        let is_old = is_mongodb && reading.left_out > 0;
+        let is_old = is_mongodb && reading.traffic.left_out > 0;
         return Err(if is_old {
             error.hint("captures of MongoDB by earlier builds have no commands: capture it again")
         } else {
             error
         });
     }
-    reading.complete = ending.complete;
+    reading.traffic.complete = ending.complete;
     Ok(reading.end(about))
 }
 
 #[derive(Default)]
 struct Reading {
-    complete: bool,
-    language: Language,
-    templates: Vec<Template>,
+    /// What is known so far.
+    traffic: Traffic,
     /// The place of each template, by its number in the file.
     numbers: HashMap<u64, usize>,
-    kinds: Vec<Kind>,
     by_text: HashMap<String, usize>,
-    connections: Vec<Connection>,
     /// The requests of each connection.
     sent: Vec<Vec<Sent>>,
     open: HashMap<u64, Live>,
     /// Cursors of MongoDB.
     cursors: mongodb::Recorded,
-    requests: u64,
-    left_out: u64,
     /// Of how many requests, and of how many bytes of values, each is kept; none if there are more.
     most: u64,
     held: u64,
-    is_counted: bool,
-    stored: Stored,
 }
 
 /// A connection while it is read.
@@ -109,8 +98,13 @@ impl Reading {
     fn take(&mut self, record: Record) {
         match record {
             Record::Open { connection, at, said } => {
-                let place = self.connections.len();
-                self.connections.push(Connection { opened: at, said, closed: at, ..Connection::default() });
+                let place = self.traffic.connections.len();
+                self.traffic.connections.push(Connection {
+                    opened: at,
+                    said,
+                    closed: at,
+                    ..Connection::default()
+                });
                 self.sent.push(Vec::new());
                 self.open.insert(connection, Live { place, ..Live::default() });
             }
@@ -129,7 +123,7 @@ impl Reading {
             Record::Request(request) => self.request(*request),
             Record::Close { connection, at, .. } => {
                 if let Some(live) = self.open.remove(&connection) {
-                    self.connections[live.place].closed = at;
+                    self.traffic.connections[live.place].closed = at;
                 }
             }
             Record::End { .. } => {}
@@ -137,26 +131,26 @@ impl Reading {
     }
 
     fn statement(&mut self, number: u64, template: String) {
-        let sql = self.language.sql();
+        let sql = self.traffic.language.sql();
         let text = if sql.is_some() { fingerprint(&template) } else { template.clone() };
-        let next = self.kinds.len();
+        let next = self.traffic.kinds.len();
         let kind = *self.by_text.entry(text.clone()).or_insert(next);
         if kind == next {
-            self.kinds.push(Kind { text, calls: 0, time: 0 });
+            self.traffic.kinds.push(Kind { text, calls: 0, time: 0 });
         }
-        let mut known = Template { language: self.language, kind, ..Template::default() };
+        let mut known = Template { language: self.traffic.language, kind, ..Template::default() };
         // Requests say what any other call does.
         if let Some(dialect) = sql {
             let shown = template.replace(GAP, " ? ");
-            let judged = Judged::read(&Call::Sql(&shown, dialect), self.language);
+            let judged = Judged::read(&Call::Sql(&shown, dialect), self.traffic.language);
             let statement = sql::Statement::read(&shown, dialect);
             if judged.writes.is_some() {
-                self.stored.learn(&statement);
+                self.traffic.stored.learn(&statement);
             }
             // What SET may change is said by values too.
             known.has_values_in_gaps = !statement.tokens().first().is_some_and(|token| token.is("set"))
                 && has_values_in_gaps(&template, GAP, judged::engine(dialect));
-            known.is_setup = Call::Sql(&self.kinds[kind].text, dialect).is_setup();
+            known.is_setup = Call::Sql(&self.traffic.kinds[kind].text, dialect).is_setup();
             known.has_volatile_columns = statement.varies() == Some(sql::Varies::Values)
                 && statement.volatile_columns().is_some_and(|columns| !columns.is_empty());
             // A number of a sequence is asked for as a row is inserted.
@@ -166,19 +160,19 @@ impl Reading {
             known.writes = judged.writes.filter(|_| known.has_values_in_gaps);
             (known.locks, known.is_left_out) = (judged.locks, judged.is_left_out);
         }
-        self.numbers.insert(number, self.templates.len());
-        self.templates.push(Template { text: template, ..known });
+        self.numbers.insert(number, self.traffic.templates.len());
+        self.traffic.templates.push(Template { text: template, ..known });
     }
 
     fn request(&mut self, mut request: Request) {
         let template = self.numbers.get(&request.statement).copied();
         let filled = template.and_then(|template| self.as_sent(template, &request));
         let (Some(live), Some(template)) = (self.open.get_mut(&request.connection), template) else {
-            self.left_out += 1;
+            self.traffic.left_out += 1;
             return;
         };
-        let language = self.language;
-        let known = &mut self.templates[template];
+        let language = self.traffic.language;
+        let known = &mut self.traffic.templates[template];
         let text = filled.as_deref().unwrap_or(&known.text);
         let is_of_protocol = language.is_postgres() && postgres::is_of_protocol(text, &mut live.names);
         let call = language.call(text, &request.parameters);
@@ -217,7 +211,7 @@ impl Reading {
         let is_prepared = request.step != Step::Execute || live.prepared.contains_key(&key);
         let can_be_sent = !request.cut && !is_cut && !is_unknown && is_prepared && used.is_some();
         let Some(time) = request.time.filter(|_| can_be_sent) else {
-            self.left_out += 1;
+            self.traffic.left_out += 1;
             return;
         };
         if document.is_some() {
@@ -226,22 +220,23 @@ impl Reading {
         if let Some(why) = judged.writes {
             known.writes.get_or_insert(why);
         }
-        let kind = &mut self.kinds[known.kind];
+        let kind = &mut self.traffic.kinds[known.kind];
         (kind.calls, kind.time) = (kind.calls + 1, kind.time.saturating_add(time));
-        self.requests += 1;
-        let connection = &mut self.connections[live.place];
+        self.traffic.requests += 1;
+        let connection = &mut self.traffic.connections[live.place];
         connection.has_requests = true;
         connection.last = connection.last.max(request.at.saturating_add(time));
-        if self.is_counted {
+        if self.traffic.is_counted {
             connection.waited = connection.waited.saturating_add(time);
             return;
         }
         let other = data.len() + made.iter().map(Vec::len).sum::<usize>();
         let known = document.as_ref().map_or(0, mongodb::Asked::size);
         self.held = self.held.saturating_add(held(&request) + (other + known) as u64);
-        if self.requests > self.most || self.held > LEAST_HELD.max(self.most.saturating_mul(HELD)) {
-            self.is_counted = true;
-            for (connection, sent) in self.connections.iter_mut().zip(std::mem::take(&mut self.sent)) {
+        if self.traffic.requests > self.most || self.held > LEAST_HELD.max(self.most.saturating_mul(HELD)) {
+            self.traffic.is_counted = true;
+            for (connection, sent) in self.traffic.connections.iter_mut().zip(std::mem::take(&mut self.sent))
+            {
                 let times = sent.iter().filter_map(|sent| sent.request.time);
                 connection.waited = times.fold(0, u64::saturating_add);
             }
@@ -264,7 +259,7 @@ impl Reading {
 
     /// The text of a statement if its literals are more than values, so that the template does not say all that it does.
     fn as_sent(&self, template: usize, request: &Request) -> Option<String> {
-        let (language, template) = (self.language, &self.templates[template]);
+        let (language, template) = (self.traffic.language, &self.traffic.templates[template]);
         let dialect = language.sql()?;
         let is_plain = template.has_values_in_gaps
             && request.literals.len() == template.text.matches(GAP).count()
@@ -283,8 +278,8 @@ impl Reading {
         let most = databases.into_iter().filter(|(name, _)| own(name));
         let most = most.max_by_key(|(name, count)| (*count, std::cmp::Reverse(name.clone())));
         let most = most.and_then(|(name, _)| name);
-        let Self { sent, kinds, templates, requests, left_out, .. } = self;
-        for sent in sent {
+        let Traffic { kinds, templates, requests, left_out, .. } = &mut self.traffic;
+        for sent in &mut self.sent {
             sent.retain(|sent| {
                 let stays = database(sent) == most;
                 if !stays {
@@ -299,13 +294,16 @@ impl Reading {
     }
 
     fn end(self, about: About) -> Traffic {
-        let Self { complete, language, mut templates, mut connections, sent, is_counted, .. } = self;
-        let names: Vec<String> = self.kinds.iter().map(|kind| kind.text.clone()).collect();
-        keys::find(&sent, &mut templates, &names, language);
+        let Self { traffic, sent, .. } = self;
+        let mut traffic = Traffic { about, ..traffic };
+        let names: Vec<String> = traffic.kinds.iter().map(|kind| kind.text.clone()).collect();
+        keys::find(&sent, &mut traffic.templates, &names, traffic.language);
+        let (language, is_counted) = (traffic.language, traffic.is_counted);
+        let Traffic { templates, connections, kinds, .. } = &mut traffic;
         let mut units: Vec<Unit> = Vec::new();
         let mut commits: Vec<(usize, Vec<String>)> = Vec::new();
         for (connection, mut sent) in connections.iter_mut().zip(sent) {
-            let mut changes = Changes { templates: &templates, is_open: false, tables: None, snapshot: None };
+            let mut changes = Changes { templates, is_open: false, tables: None, snapshot: None };
             let mut last = connection.opened;
             (connection.has_requests, connection.last) = (!sent.is_empty(), 0);
             if language.is_mysql() {
@@ -362,29 +360,10 @@ impl Reading {
             connection.closed = connection.closed.max(connection.last);
         }
         let commits = order(&mut units, commits);
-        let lanes = lanes(&connections);
-        let (inserted, raced_for, fixed) = insertions(&units, &templates);
-        let (kinds, requests, left_out) = (self.kinds, self.requests, self.left_out);
-        let transactions = transactions::find(&mut units, &connections, &templates, &kinds);
-        Traffic {
-            about,
-            complete,
-            language,
-            templates,
-            kinds,
-            transactions,
-            units,
-            connections,
-            lanes,
-            requests,
-            is_counted,
-            left_out,
-            commits,
-            stored: self.stored,
-            inserted,
-            raced_for,
-            fixed,
-        }
+        let lanes = lanes(connections);
+        let (inserted, raced_for, fixed) = insertions(&units, templates);
+        let transactions = transactions::find(&mut units, connections, templates, kinds);
+        Traffic { transactions, units, lanes, commits, inserted, raced_for, fixed, ..traffic }
     }
 }
 
@@ -526,7 +505,11 @@ mod tests {
     #[test]
     fn literal_that_is_more_than_a_value_is_judged_as_it_is_sent() {
         let judged = |template: &str, literals: &[&str], language| {
-            let mut reading = Reading { language, most: 1_000, ..Reading::default() };
+            let mut reading = Reading {
+                traffic: Traffic { language, ..Traffic::default() },
+                most: 1_000,
+                ..Reading::default()
+            };
             reading.take(Record::Open { connection: 0, at: 0, said: Vec::new() });
             let template = template.replace('?', &GAP.to_string());
             reading.take(Record::Statement { number: 0, template });
@@ -593,7 +576,11 @@ mod tests {
         let find = || vec![text(b"find", "items")];
         let more = |cursor| vec![long(b"getMore", cursor), text(b"collection", "items")];
         let opened = Parameter::new(257, true, &5_i64.to_le_bytes()[..]);
-        let mut reading = Reading { language: Language::Documents, most: 1_000, ..Reading::default() };
+        let mut reading = Reading {
+            traffic: Traffic { language: Language::Documents, ..Traffic::default() },
+            most: 1_000,
+            ..Reading::default()
+        };
         for connection in 0..3 {
             reading.take(Record::Open { connection, at: 0, said: Vec::new() });
         }

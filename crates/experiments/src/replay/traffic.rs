@@ -12,14 +12,12 @@ use kurabe_capture::units::Node;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_protocol::call::{Call, Language};
 use kurabe_protocol::http::Request;
-use kurabe_wire::statement::GAP;
+use kurabe_wire::statement::filled;
 use std::collections::{BTreeSet, HashSet};
 
-/// The requests of a capture.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Traffic {
     pub(super) about: About,
-    /// Whether the recorder ended in order.
     pub(super) complete: bool,
     pub(super) language: Language,
     pub(super) templates: Vec<Template>,
@@ -63,7 +61,6 @@ pub(super) struct Template {
     pub(super) is_setup: bool,
     /// Whether time or chance makes the values of columns of its answers, and it is known of which.
     pub(super) has_volatile_columns: bool,
-    /// Tables that it names.
     pub(super) tables: Vec<String>,
     /// The protocol: parameters of commands may be keys.
     pub(super) language: Language,
@@ -80,15 +77,7 @@ impl Template {
 
     /// The text with the literals of a request.
     pub(super) fn filled(&self, request: &record::Request) -> String {
-        let mut literals = request.literals.iter();
-        let mut text = String::new();
-        let mut parts = self.text.split(GAP);
-        text.push_str(parts.next().unwrap_or_default());
-        for part in parts {
-            text.push_str(literals.next().map_or("", String::as_str));
-            text.push_str(part);
-        }
-        text
+        filled(&self.text, request.literals.iter().map(String::as_str))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::traffic::{Connection, Kind, Template, TransactionKind, Unit};
 use kurabe_capture::units::{Node, What, alike, folded};
 use kurabe_core::sort;
+use kurabe_core::text::cut;
 use kurabe_wire::view::{Step, Transaction};
 use std::cmp::Reverse;
 
@@ -75,11 +76,7 @@ fn one(of: &[usize], units: &mut [Unit], templates: &[Template], found: &mut Vec
 fn shown(nodes: &[Node], kinds: &[Kind]) -> String {
     let one = |node: &Node| {
         let what = match &node.what {
-            What::Statement(kind) => {
-                let text = &kinds[*kind].text;
-                let short: String = text.chars().take(SHOWN).collect();
-                if short.len() < text.len() { format!("{short}…") } else { short }
-            }
+            What::Statement(kind) => cut(&kinds[*kind].text, SHOWN).into_owned(),
             What::Loop(nodes) => format!("({})", shown(nodes, kinds)),
         };
         match (node.least, node.most) {

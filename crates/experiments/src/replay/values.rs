@@ -1,6 +1,7 @@
 //! The values of requests and answers that may be followed: where they stand, and the forms that they have.
 
 use kurabe_capture::record::{Parameter, Request};
+use kurabe_protocol::bytes::integer;
 use kurabe_protocol::call::Language;
 use kurabe_wire::view::{Step, moment_like, uuid};
 use std::ops::Range;
@@ -97,16 +98,8 @@ pub(super) fn number(value: &[u8], language: Language) -> Option<i128> {
     if value.len() <= 20 && !value.is_empty() && value.iter().all(u8::is_ascii_digit) {
         return std::str::from_utf8(value).ok()?.parse().ok();
     }
-    let is_little = language.is_mysql();
-    let number: i128 = if let Ok(bytes) = <[u8; 2]>::try_from(value) {
-        if is_little { i16::from_le_bytes(bytes) } else { i16::from_be_bytes(bytes) }.into()
-    } else if let Ok(bytes) = <[u8; 4]>::try_from(value) {
-        if is_little { i32::from_le_bytes(bytes) } else { i32::from_be_bytes(bytes) }.into()
-    } else {
-        let bytes = <[u8; 8]>::try_from(value).ok()?;
-        if is_little { i64::from_le_bytes(bytes) } else { i64::from_be_bytes(bytes) }.into()
-    };
-    language.sql().is_some().then_some(number)
+    let is_number = language.sql().is_some() && matches!(value.len(), 2 | 4 | 8);
+    integer(value, language.is_mysql()).filter(|_| is_number).map(i128::from)
 }
 
 /// A number in the form of another one.
@@ -115,15 +108,13 @@ pub(super) fn number_like(form: &[u8], number: i128, language: Language) -> Opti
         return Some(number.to_string().into_bytes());
     }
     let number = i64::try_from(number).ok()?;
-    let (narrow, short) = (i32::try_from(number).ok(), i16::try_from(number).ok());
-    Some(match (form.len(), language.is_mysql()) {
-        (2, true) => short?.to_le_bytes().to_vec(),
-        (2, false) => short?.to_be_bytes().to_vec(),
-        (4, true) => narrow?.to_le_bytes().to_vec(),
-        (4, false) => narrow?.to_be_bytes().to_vec(),
-        (_, true) => number.to_le_bytes().to_vec(),
-        (_, false) => number.to_be_bytes().to_vec(),
-    })
+    let length = if matches!(form.len(), 2 | 4) { form.len() } else { 8 };
+    let mut bytes = number.to_le_bytes()[..length].to_vec();
+    let fits = integer(&bytes, true) == Some(number);
+    if !language.is_mysql() {
+        bytes.reverse();
+    }
+    fits.then_some(bytes)
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ impl Terminated {
         output.note(&format!(
             "TLS ends here: a client trusts it by the authority in {file} (KURABE_CA), which is removed at the end"
         ));
-        for (name, value) in relayed.protocol.variables.ended() {
+        for (name, value) in relayed.protocol.variables.ended {
             output.note(&format!(
                 "a login that is bound to the server's certificate cannot pass: set {name}={value}, as COMMAND has it"
             ));

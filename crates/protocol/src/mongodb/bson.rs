@@ -66,14 +66,8 @@ impl<'a> Element<'a> {
     }
 }
 
-/// Whether a type is known.
 pub fn is_kind(kind: u8) -> bool {
     fixed(kind).is_some() || counted(kind).is_some() || kind == REGEX
-}
-
-/// Whether all values of a type have the same length.
-pub fn is_fixed(kind: u8) -> bool {
-    fixed(kind).is_some()
 }
 
 /// The length of a value of this type at the front of these bytes; `None` if the type is unknown, or no value begins so. It may
@@ -92,8 +86,8 @@ pub fn length(kind: u8, bytes: &[u8]) -> Option<usize> {
     usize::try_from(rest).ok()?.checked_add(4)
 }
 
-/// The length of each value of this type.
-fn fixed(kind: u8) -> Option<usize> {
+/// The length of each value of this type, if all have the same.
+pub fn fixed(kind: u8) -> Option<usize> {
     Some(match kind {
         DOUBLE | DATE_TIME | TIMESTAMP | INT64 => 8,
         UNDEFINED | NULL | MAX_KEY | MIN_KEY => 0,
@@ -153,7 +147,6 @@ pub fn element<'a>(document: &'a [u8], name: &str) -> Option<Element<'a>> {
     elements(document).find(|element| element.name == name.as_bytes())
 }
 
-/// Appends an element.
 pub fn push(out: &mut Vec<u8>, kind: u8, name: &[u8], value: &[u8]) {
     out.push(kind);
     out.extend_from_slice(name);
@@ -161,7 +154,6 @@ pub fn push(out: &mut Vec<u8>, kind: u8, name: &[u8], value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Appends a text.
 pub fn push_text(out: &mut Vec<u8>, name: &[u8], text: &[u8]) {
     push(out, TEXT, name, &(text.len() as u32 + 1).to_le_bytes());
     out.extend_from_slice(text);

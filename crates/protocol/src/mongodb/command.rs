@@ -14,7 +14,6 @@ use std::fmt::Write as _;
 const DEPTH: usize = 100;
 /// The length from which a text is not written on, in bytes.
 const LONGEST_TEXT: usize = 64 << 10;
-/// The field that names the database.
 const DATABASE: &[u8] = b"$db";
 /// Fields that drivers add by themselves.
 const ADDED: [&[u8]; 4] = [b"lsid", b"$clusterTime", b"txnNumber", b"$readPreference"];
@@ -89,7 +88,6 @@ pub fn plain(command: &[u8], collection: Option<&str>) -> Vec<u8> {
     out
 }
 
-/// A command.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<'a> {
     document: &'a [u8],
@@ -108,7 +106,6 @@ impl<'a> Command<'a> {
         elements(document).next().map(|first| Self { document, first })
     }
 
-    /// Name of the command.
     pub fn name(&self) -> Cow<'a, str> {
         self.first.name()
     }

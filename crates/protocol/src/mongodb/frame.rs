@@ -18,13 +18,11 @@ pub mod flag {
     pub(super) const REQUIRED: u32 = 0xffff;
 }
 
-/// The length of a checksum.
 const CHECKSUM: usize = 4;
 
 /// The longest message of any server: `MaxMessageSizeBytes` in MongoDB's source.
 pub const LONGEST: usize = 48_000_000;
 
-/// The header of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// The length of what follows.

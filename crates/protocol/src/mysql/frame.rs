@@ -6,16 +6,13 @@ use crate::{Found, Header};
 /// The longest payload. Another packet continues one of this length.
 pub const MAX: usize = 0xff_ffff;
 
-/// The header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The length of the payload.
     pub length: usize,
     pub sequence: u8,
 }
 
 impl Packet {
-    /// The header's bytes.
     #[inline]
     pub fn bytes(self) -> [u8; Self::LENGTH] {
         let [a, b, c, ..] = self.length.to_le_bytes();
@@ -70,7 +67,6 @@ pub struct Compressed {
 }
 
 impl Compressed {
-    /// The header's bytes.
     pub fn bytes(self) -> [u8; Self::LENGTH] {
         let (length, content) = (self.length.to_le_bytes(), self.content.to_le_bytes());
         [length[0], length[1], length[2], self.sequence, content[0], content[1], content[2]]

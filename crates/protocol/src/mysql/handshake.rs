@@ -24,7 +24,6 @@ pub struct Greeting<'a> {
 }
 
 impl<'a> Greeting<'a> {
-    /// The version of the protocol.
     pub const VERSION: u8 = 10;
 
     /// Reads a payload: protocol (1), version (up to 0), connection (4), nonce (8), filler (1), capabilities (2), character

@@ -67,7 +67,6 @@ pub mod kind {
 /// MariaDB's number of the statement that was prepared last.
 pub const LAST_STATEMENT: u32 = u32::MAX;
 
-/// A command of the client.
 #[derive(Clone, Copy, Debug)]
 pub enum Command<'a> {
     InitDb(&'a [u8]),
@@ -213,7 +212,6 @@ pub struct PrepareOk {
 }
 
 impl PrepareOk {
-    /// Reads a payload.
     pub fn read(payload: &[u8]) -> Option<Self> {
         let &[answer::OK, a, b, c, d, columns_low, columns_high, low, high] = payload.first_chunk()? else {
             return None;

@@ -60,11 +60,9 @@ pub const GSS_REQUEST: u32 = 80_877_104;
 /// The longest message before the server knows the client, in bytes (`MAX_STARTUP_PACKET_LENGTH`).
 const LONGEST_START: u32 = 10_000;
 
-/// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tagged {
     pub tag: u8,
-    /// The length of the body.
     pub length: usize,
 }
 
@@ -89,7 +87,6 @@ impl Header for Tagged {
     }
 }
 
-/// The header of the first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The version, or the code of a request.

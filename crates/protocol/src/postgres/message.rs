@@ -3,7 +3,6 @@
 use super::frame::frontend;
 use crate::bytes::{chunk, until_zero, word_be};
 
-/// A message of the client.
 #[derive(Debug)]
 pub enum Request<'a> {
     Query(&'a [u8]),
@@ -84,7 +83,6 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Appends the message.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Query(text) => push(out, frontend::QUERY, &[text, b"\0"]),

@@ -94,12 +94,10 @@ impl Dialect {
         }
     }
 
-    /// Whether it is PostgreSQL's.
     pub fn is_postgres(self) -> bool {
         self.postgres
     }
 
-    /// Whether a backslash escapes a quote.
     pub fn has_backslash(self) -> bool {
         self.backslash
     }
@@ -110,7 +108,6 @@ impl Dialect {
     }
 }
 
-/// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Space,
@@ -175,7 +172,6 @@ fn inner(text: &str) -> &str {
     if closes { rest.get(..rest.len() - 1).unwrap_or(rest) } else { rest }
 }
 
-/// The tokens of a text.
 pub fn tokens(text: &str, dialect: Dialect) -> Tokens<'_> {
     Tokens { rest: text, dialect, continues: Continues::No, before: Kind::Space, executed: 0 }
 }
@@ -186,7 +182,6 @@ pub struct Tokens<'a> {
     rest: &'a str,
     dialect: Dialect,
     continues: Continues,
-    /// The token before.
     before: Kind,
     /// The executed comments that have not ended.
     executed: u32,
@@ -435,6 +430,9 @@ mod tests {
             (D::POSTGRES, "'it''s' 'a\\' b", "T'it''s'|T'a\\'|Wb"),
             (D::MYSQL, "'it\\'s' \"a\\\"b\" `c``d`", "T'it\\'s'|T\"a\\\"b\"|N`c``d`"),
             (D::MYSQL_PLAIN, "'a\\' b", "T'a\\'|Wb"),
+            (D::MYSQL.under("sql_mode", "ANSI_QUOTES"), "\"a\" 'b'", "N\"a\"|T'b'"),
+            (D::POSTGRES.under("standard_conforming_strings", "off"), "'a\\' b'", "T'a\\' b'"),
+            (D::POSTGRES.under("standard_conforming_strings", "on"), "'a\\' b", "T'a\\'|Wb"),
             (D::POSTGRES, "E'a\\'b' xe'c\\' x'ff'", "TE'a\\'b'|Wxe|T'c\\'|Tx'ff'"),
             // What follows a line end goes on with the text before it.
             (D::POSTGRES, "E'a'\n'\\'b' c", "TE'a'|T'\\'b'|Wc"),

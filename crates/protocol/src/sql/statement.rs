@@ -135,7 +135,6 @@ impl<'a> Statement<'a> {
         words.iter().enumerate().all(|(n, word)| self.is(at + n, word))
     }
 
-    /// The token before this one.
     pub(super) fn before(&self, at: usize) -> Option<&Token<'a>> {
         self.tokens.get(at.checked_sub(1)?)
     }

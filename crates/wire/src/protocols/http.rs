@@ -16,7 +16,6 @@ use std::time::Instant;
 /// Why it is not known what follows.
 const HELD_BACK: &str = "the server answered before it had a body that the client held back";
 
-/// The view.
 #[derive(Default)]
 pub(crate) struct Http {
     is_couchdb: bool,
@@ -32,7 +31,6 @@ pub(crate) struct Http {
     is_unsure: bool,
 }
 
-/// A request that is being read.
 struct Current {
     request: Exchange,
     body: Vec<u8>,
@@ -92,7 +90,6 @@ impl ReadExchanges for Http {
 }
 
 impl Http {
-    /// For a `CouchDB`.
     pub(crate) fn couchdb() -> Self {
         Self { is_couchdb: true, ..Self::default() }
     }

@@ -5,10 +5,8 @@ use super::http_framing::LARGEST;
 use flate2::write::MultiGzDecoder;
 use std::io::Write as _;
 
-/// Why a connection cannot be read.
 pub(super) const NOT_HTTP: &str = "the server does not speak HTTP/1.1";
 
-/// An answer that is being read.
 #[derive(Default)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -34,7 +32,6 @@ pub(super) enum Gzip {
 }
 
 impl Answer {
-    /// Reads a field, by its line.
     pub(super) fn field(&mut self, line: &str) -> Result<(), &'static str> {
         if line.starts_with([' ', '\t']) {
             return Err("a field of HTTP goes on in another line");
@@ -64,7 +61,6 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes bytes of the body.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if matches!(self.gzip, Gzip::Announced)
             && let Some(body) = self.body.take()

@@ -20,7 +20,6 @@ const ID: usize = 512;
 /// The depth up to which it is known what is an object: that of the names.
 const DEPTH: usize = 8;
 
-/// How a body is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// As bytes, which are one row.
@@ -62,7 +61,6 @@ enum Text {
     #[default]
     Outside,
     Inside,
-    /// It follows a backslash.
     Escaped,
 }
 

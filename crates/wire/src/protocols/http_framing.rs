@@ -22,7 +22,6 @@ pub(super) enum Framing {
     Rest,
 }
 
-/// A part of a body.
 pub(super) enum Part<'a> {
     Bytes(&'a [u8]),
     End,
@@ -30,9 +29,6 @@ pub(super) enum Part<'a> {
 
 impl Framing {
     /// Reads on; `None` if more has to arrive.
-    ///
-    /// # Errors
-    /// With the reason if it cannot be read.
     pub(super) fn next<'a>(&mut self, input: &'a mut Input) -> Result<Option<Part<'a>>, &'static str> {
         loop {
             match self {

@@ -20,24 +20,23 @@ pub(super) struct Requests {
 
 /// What follows in the stream.
 pub(super) enum Next {
-    /// The request's line and its fields.
     Head(Box<Head>),
     /// The next part of its body.
     Body(Vec<u8>),
     /// The request is complete. Whether parts of its body were not kept.
-    End { is_cut: bool },
+    End {
+        is_cut: bool,
+    },
 }
 
 #[derive(Default)]
 enum Part {
-    /// The request's line.
     #[default]
     Start,
     Fields(Box<Head>),
     Body(Framing),
 }
 
-/// A request without its body.
 #[derive(Default)]
 pub(super) struct Head {
     pub(super) at: u64,
@@ -112,7 +111,6 @@ impl Requests {
     }
 }
 
-/// Reads the line of a request.
 fn start(line: &Message) -> Result<Head, &'static str> {
     let text = line.text();
     if text == "PRI * HTTP/2.0" {
@@ -136,7 +134,6 @@ fn start(line: &Message) -> Result<Head, &'static str> {
     })
 }
 
-/// Reads a field.
 fn field(head: &mut Head, line: &str) -> Result<(), &'static str> {
     if line.starts_with([' ', '\t']) {
         return Err("a field of HTTP goes on in another line");

@@ -21,16 +21,13 @@ const QUIET: [&str; 10] = [
 
 /// The first byte of a request of the binary protocol.
 const BINARY: u8 = 0x80;
-/// Why a stream cannot be read.
 const NOT_MEMCACHED: &str = "the client does not speak the protocol of memcached";
-/// Why a server's stream cannot be read.
 const NO_SERVER: &str =
     "the server does not speak the protocol of memcached, or the answer to a command is not known";
 
 /// The value of a request; `None` if it is longer than [`KEPT`], which is not kept.
 type Value = Option<Vec<u8>>;
 
-/// The view.
 #[derive(Default)]
 pub(crate) struct Memcached {
     client: Input,
@@ -188,12 +185,10 @@ impl Memcached {
     }
 }
 
-/// The words of a line.
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| *byte == b' ').filter(|word| !word.is_empty())
 }
 
-/// An answer that is being read.
 #[derive(Default)]
 struct Answer {
     /// Bytes of a value that have not arrived; then the end of its line follows.

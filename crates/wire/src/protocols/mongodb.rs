@@ -37,7 +37,6 @@ const NOT_MONGODB: &str = "the client does not speak MongoDB's protocol";
 /// Why requests of older drivers are not recorded.
 const TOO_OLD: &str = "it sends messages of MongoDB before 3.6, which are not recorded";
 
-/// The view.
 #[derive(Default)]
 pub(crate) struct Mongodb {
     client: Frames<Message, KEPT>,
@@ -46,7 +45,6 @@ pub(crate) struct Mongodb {
     /// With what the answer to each needs.
     waiting: Waiting<Pending>,
     server: Frames<Message, KEPT>,
-    /// The answer that arrives.
     answer: Option<Answer>,
     /// Whether answers follow that no request asks for any more.
     streams: bool,
@@ -61,7 +59,6 @@ enum Documents {
     /// All that there are, in any order.
     #[default]
     All,
-    /// In an order.
     Ordered,
     /// Some of them, or others each time.
     Some,
@@ -90,7 +87,19 @@ impl ReadExchanges for Mongodb {
 
     fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         self.client.push(bytes);
-        self.requests(now, events)
+        loop {
+            self.began = self.began.or_else(|| self.client.begins().map(|_| now));
+            let Some(Piece::Message(message)) = self.client.next(NOT_MONGODB, |_, _| false)? else {
+                return Ok(());
+            };
+            let began = self.began.take().unwrap_or(now);
+            match message.header.opcode {
+                OP_MSG => self.command(&message, [began, now], events)?,
+                OP_QUERY => self.old(&message, began, events)?,
+                OP_COMPRESSED => return Err(COMPRESSED.into()),
+                _ => return Err(TOO_OLD.into()),
+            }
+        }
     }
 
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
@@ -134,25 +143,6 @@ impl ReadExchanges for Mongodb {
 }
 
 impl Mongodb {
-    /// Reads the requests that have arrived.
-    fn requests(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
-        loop {
-            self.began = self.began.or_else(|| self.client.begins().map(|_| now));
-            match self.client.next(NOT_MONGODB, |_, _| false)? {
-                Some(Piece::Message(message)) => {
-                    let began = self.began.take().unwrap_or(now);
-                    match message.header.opcode {
-                        OP_MSG => self.command(&message, [began, now], events)?,
-                        OP_QUERY => self.old(&message, began, events)?,
-                        OP_COMPRESSED => return Err(COMPRESSED.into()),
-                        _ => return Err(TOO_OLD.into()),
-                    }
-                }
-                _ => return Ok(()),
-            }
-        }
-    }
-
     /// An `OP_QUERY`, by which older drivers begin.
     fn old(
         &mut self,
@@ -175,7 +165,6 @@ impl Mongodb {
         self.request(asked, Exchange { text, parameters, at, began, ..Exchange::default() })
     }
 
-    /// An `OP_MSG`.
     fn command(
         &mut self,
         message: &Framed<Message>,
@@ -324,7 +313,6 @@ impl Pending {
     }
 }
 
-/// Name of a document's command.
 fn name(document: &[u8]) -> Option<&[u8]> {
     bson::elements(document).next().map(|first| first.name)
 }

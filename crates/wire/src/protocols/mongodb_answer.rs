@@ -9,7 +9,6 @@ pub(super) const COMPRESSED: &str = "its messages are compressed";
 /// Why an answer cannot be read.
 pub(super) const NO_SERVER: &str = "the server does not speak MongoDB's protocol";
 
-/// What an answer says.
 #[derive(Default)]
 pub(super) struct Answer {
     pub(super) header: Message,
@@ -40,7 +39,6 @@ pub(super) struct Answer {
     end: Option<usize>,
 }
 
-/// What an open document is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Answer,
@@ -63,16 +61,12 @@ impl Answer {
         self.header.opcode == OP_REPLY
     }
 
-    /// The code of the error.
     pub(super) fn error(&self) -> Option<String> {
         let code = if self.failed { Some(self.code.unwrap_or(0)) } else { self.write_code };
         code.map(|code| code.to_string())
     }
 
     /// Reads the next part of the message.
-    ///
-    /// # Errors
-    /// With the reason if it cannot be read.
     pub(super) fn read(&mut self, part: &[u8]) -> Result<(), &'static str> {
         match self.header.opcode {
             OP_REPLY => return Ok(()),
@@ -96,9 +90,6 @@ impl Answer {
     }
 
     /// Ends the message.
-    ///
-    /// # Errors
-    /// With the reason if it is not complete.
     pub(super) fn end(&mut self) -> Result<(), &'static str> {
         self.read(&[])?;
         let is_whole = self.is_old() || self.end.is_some() && self.open.is_empty() && self.kept.is_empty();
@@ -242,6 +233,6 @@ fn entered(role: Role, name: &[u8], kind: u8) -> Option<Role> {
 fn tells_length(kind: u8, bytes: &[u8]) -> bool {
     match kind {
         REGEX => bytes.iter().filter(|byte| **byte == 0).nth(1).is_some(),
-        _ => bson::is_fixed(kind) || bytes.len() >= 4,
+        _ => bson::fixed(kind).is_some() || bytes.len() >= 4,
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::bounded::{Size, Texts};
 use crate::frames::{Framed, Frames, Piece};
-use crate::rows::{About, Layout};
+use crate::rows::Layout;
 use crate::view::{
     Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Stop, Transaction, UNKNOWN, Waiting,
     Watch, push_data,
@@ -27,7 +27,6 @@ const ANSWER: usize = 512;
 const LONG: usize = 8 << 20;
 const MOST_LONG: usize = 1_000;
 
-/// The view.
 #[derive(Default)]
 pub(crate) struct Mysql {
     client: Frames<Packet, KEPT>,
@@ -54,8 +53,8 @@ pub(crate) struct Mysql {
     columns: Columns,
     digest: Option<Digest>,
     watch: Option<Watch>,
-    /// How the session reads SQL, if that is known.
-    dialect: Option<Dialect>,
+    /// How the session reads SQL.
+    dialect: Dialect,
 }
 
 #[derive(Clone, Default)]
@@ -68,7 +67,6 @@ struct Statement {
     columns: Columns,
 }
 
-/// The types and names of columns.
 type Columns = (Vec<u8>, Vec<String>);
 
 /// A command: its code, and the statement that it names.
@@ -175,10 +173,6 @@ impl ReadExchanges for Mysql {
         self.watch = Some(watch);
     }
 
-    fn read_under(&mut self, dialect: Dialect) {
-        self.dialect = Some(dialect);
-    }
-
     fn let_in(&mut self, capabilities: u32) {
         self.agreed = Some(capabilities);
         (self.has_greeted, self.has_started) = (true, true);
@@ -197,20 +191,18 @@ fn digest(
     request: &Exchange,
     asked: Asked,
     (kinds, columns): &Columns,
-    (dialect, watch): (Option<Dialect>, Option<Watch>),
+    (dialect, watch): (Dialect, Option<Watch>),
 ) -> Digest {
     let is_binary = matches!(asked.code, command::STMT_EXECUTE | command::STMT_FETCH);
-    Digest::of(About {
-        text: &request.text,
-        dialect: dialect.unwrap_or(Dialect::MYSQL),
-        layout: if is_binary { Layout::MysqlBinary(kinds.clone()) } else { Layout::MysqlText },
-        columns,
-        spans: watch.map(|watch| watch.spans(request.began)).unwrap_or_default(),
-        keeps_rows: watch.is_some_and(|watch| watch.keeps_rows),
-    })
+    let layout = if is_binary { Layout::MysqlBinary(kinds.clone()) } else { Layout::MysqlText };
+    Digest::for_answer(request, dialect, layout, columns, watch)
 }
 
 impl Mysql {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self { dialect, ..Self::default() }
+    }
+
     /// A packet of the server that is no row.
     fn packet(
         &mut self,
@@ -284,8 +276,8 @@ impl Mysql {
                 self.end_cursor(id, events);
                 exchange.text = name(command::STMT_RESET);
             }
-            Command::InitDb(name) => exchange.text = init_db(name),
-            Command::FieldList(table) => exchange.text = field_list(table),
+            Command::InitDb(name) => exchange.text = format!("COM_INIT_DB {}", text(name)),
+            Command::FieldList(table) => exchange.text = format!("COM_FIELD_LIST {}", text(table)),
             Command::Query(statement) => {
                 exchange.cut |= statement.is_none();
                 exchange.text = text(statement.unwrap_or_default());
@@ -542,16 +534,6 @@ impl Mysql {
         };
         events.push(Event::Exchange(Box::new(exchange)));
     }
-}
-
-/// The text of a command that chooses a database.
-fn init_db(name: &[u8]) -> String {
-    format!("COM_INIT_DB {}", String::from_utf8_lossy(name))
-}
-
-/// The text of a command that asks for the columns of a table.
-fn field_list(table: &[u8]) -> String {
-    format!("COM_FIELD_LIST {}", String::from_utf8_lossy(table))
 }
 
 /// The name of a command without a statement.

@@ -2,7 +2,7 @@
 
 use crate::bounded::{Size, Texts};
 use crate::frames::{Framed, Frames, Piece};
-use crate::rows::{About, Layout};
+use crate::rows::Layout;
 use crate::view::{
     Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Stop, Transaction, UNKNOWN, Waiting,
     Watch, push_data,
@@ -16,15 +16,12 @@ use std::time::Instant;
 
 /// The part of a server's message that is kept, in bytes; rows are read as they arrive.
 const ANSWER: usize = 4_096;
-/// Why a stream cannot be read.
 const NOT_POSTGRES: &str = "the client does not speak PostgreSQL's protocol";
-/// Why a server's stream cannot be read.
 const NO_SERVER: &str = "the server does not speak PostgreSQL's protocol";
 const NO_REQUEST: &str = "an answer has no request";
 /// The text of a call of a function.
 const FUNCTION_CALL: &str = "a function call";
 
-/// The view.
 #[derive(Default)]
 pub(crate) struct Postgres {
     /// What the client sends before the first message that has a tag, and after it.
@@ -43,8 +40,8 @@ pub(crate) struct Postgres {
     done: Option<Box<Exchange>>,
     digest: Option<Digest>,
     watch: Option<Watch>,
-    /// How the session reads SQL, if that is known.
-    dialect: Option<Dialect>,
+    /// How the session reads SQL.
+    dialect: Dialect,
     /// The names of the columns of answers that have an order, by statement.
     columns: Texts<Vec<u8>, Vec<String>>,
     /// Whether the client has sent all data of a COPY whose answer has not begun.
@@ -128,33 +125,32 @@ impl ReadExchanges for Postgres {
         self.server.push(bytes);
         let is_row = |header: Tagged, _| matches!(header.tag, backend::DATA_ROW | backend::COPY_DATA);
         while let Some(piece) = self.server.next(NO_SERVER, is_row)? {
-            if let Piece::Message(message) = piece {
-                self.answer(message.header.tag, &message.body, now, events)?;
-                continue;
-            }
+            let (tag, row) = match piece {
+                Piece::Message(message) => {
+                    self.answer(message.header.tag, &message.body, now, events)?;
+                    continue;
+                }
+                Piece::Part(header, row) => (header.tag, Some(row)),
+                Piece::PartsEnd(header) => (header.tag, None),
+            };
             // A row of an answer, or data that is copied out.
             let Some((Expected::Request, request)) = self.waiting.first_mut() else { continue };
-            let tag = match &piece {
-                Piece::Part(header, _) | Piece::PartsEnd(header) => header.tag,
-                Piece::Message(message) => message.header.tag,
-            };
             let digest = self.digest.get_or_insert_with(|| {
-                Digest::of(About {
-                    text: &request.text,
-                    dialect: self.dialect.unwrap_or(Dialect::POSTGRES),
-                    layout: if tag == backend::DATA_ROW { Layout::Postgres } else { Layout::Whole },
-                    columns: self.columns.get(&request.text.as_bytes().to_vec()).map_or(&[], Vec::as_slice),
-                    spans: self.watch.map(|watch| watch.spans(request.began)).unwrap_or_default(),
-                    keeps_rows: self.watch.is_some_and(|watch| watch.keeps_rows),
-                })
+                let layout = if tag == backend::DATA_ROW { Layout::Postgres } else { Layout::Whole };
+                let columns = self.columns.get(&request.text.as_bytes().to_vec());
+                Digest::for_answer(
+                    request,
+                    self.dialect,
+                    layout,
+                    columns.map_or(&[], Vec::as_slice),
+                    self.watch,
+                )
             });
-            match piece {
-                Piece::Part(_, bytes) => digest.push(bytes),
-                Piece::PartsEnd(header) => {
-                    digest.end_row();
-                    request.rows += u64::from(header.tag == backend::DATA_ROW);
-                }
-                Piece::Message(_) => {}
+            if let Some(row) = row {
+                digest.push(row);
+            } else {
+                digest.end_row();
+                request.rows += u64::from(tag == backend::DATA_ROW);
             }
         }
         Ok(())
@@ -162,10 +158,6 @@ impl ReadExchanges for Postgres {
 
     fn watch(&mut self, watch: Watch) {
         self.watch = Some(watch);
-    }
-
-    fn read_under(&mut self, dialect: Dialect) {
-        self.dialect = Some(dialect);
     }
 
     fn let_in(&mut self, _: u32) {
@@ -179,7 +171,10 @@ impl ReadExchanges for Postgres {
 }
 
 impl Postgres {
-    /// Reads the first message.
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self { dialect, ..Self::default() }
+    }
+
     fn start(&mut self, first: &Framed<Start>, events: &mut Vec<Event>) -> Result<(), Stop> {
         // The server may agree to a code that is no version: what follows is not read.
         if first.header.code >> 16 != VERSION >> 16 {
@@ -197,7 +192,7 @@ impl Postgres {
         match Request::read(message.header.tag, &message.body).ok_or(NOT_POSTGRES)? {
             Request::Query(text) => {
                 let text = String::from_utf8_lossy(text).into_owned();
-                self.ask(Exchange { text, cut, ..Exchange::default() }, now)
+                self.enter(Expected::Request, Exchange { text, cut, ..Exchange::default() }, now)
             }
             Request::Parse { name, text, types } => {
                 let text = String::from_utf8_lossy(text).into_owned();
@@ -230,7 +225,7 @@ impl Postgres {
                 if limit > 0 && !exchange.goes_on {
                     self.portals.insert(portal, Exchange { goes_on: true, ..exchange.clone() });
                 }
-                self.ask(exchange, now)
+                self.enter(Expected::Request, exchange, now)
             }
             Request::Close(target) => {
                 let before = match target {
@@ -247,7 +242,8 @@ impl Postgres {
                 self.expect(Expected::Short(before))
             }
             Request::FunctionCall(_) => {
-                self.ask(Exchange { text: FUNCTION_CALL.to_owned(), ..Exchange::default() }, now)
+                let exchange = Exchange { text: FUNCTION_CALL.to_owned(), ..Exchange::default() };
+                self.enter(Expected::Request, exchange, now)
             }
             Request::Sync => {
                 self.began = None;
@@ -299,11 +295,6 @@ impl Postgres {
     /// A statement of this name as it is now.
     fn before(&self, name: &[u8]) -> Before {
         (name.to_vec(), self.statements.get(&name.to_vec()).cloned())
-    }
-
-    /// Enters a request.
-    fn ask(&mut self, exchange: Exchange, now: Instant) -> Result<(), Stop> {
-        self.enter(Expected::Request, exchange, now)
     }
 
     fn enter(&mut self, expected: Expected, mut exchange: Exchange, now: Instant) -> Result<(), Stop> {
@@ -397,8 +388,7 @@ impl Postgres {
             Some(name) => self.statements.get(&name).map(|statement| statement.text.clone()),
             None => self.waiting.oldest(Expected::is_request).map(|request| request.text.clone()),
         };
-        let dialect = self.dialect.unwrap_or(Dialect::POSTGRES);
-        if let Some(text) = text.filter(|text| matches!(order(text, dialect), Order::By(_))) {
+        if let Some(text) = text.filter(|text| matches!(order(text, self.dialect), Order::By(_))) {
             let name = |bytes| String::from_utf8_lossy(bytes).into_owned();
             let names: Vec<String> = message::columns(body).map(name).collect();
             self.columns.insert(text.into_bytes(), names);

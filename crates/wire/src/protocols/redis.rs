@@ -13,7 +13,6 @@ use std::time::Instant;
 
 /// The maximum number of words of a request that are kept.
 const WORDS: usize = 100_000;
-/// The maximum depth of an answer.
 const DEPTH: usize = 64;
 
 /// The longest text that may be a moment, and its end.
@@ -32,16 +31,12 @@ const SECRET: [&str; 5] = ["AUTH", "ACL", "CONFIG", "MIGRATE", "SENTINEL"];
 const UNORDERED: [&str; 11] =
     ["HGETALL", "HKEYS", "HVALS", "KEYS", "SDIFF", "SINTER", "SMEMBERS", "SPOP", "SSCAN", "SUNION", "SCAN"];
 
-/// Why a stream cannot be read.
 const NOT_REDIS: &str = "the client does not speak the protocol of Redis";
-/// Why a server's stream cannot be read.
 const NO_SERVER: &str = "the server does not speak the protocol of Redis";
 
-/// The view.
 #[derive(Default)]
 pub(crate) struct Redis {
     client: Input,
-    /// The request that is being read.
     arriving: Option<Arriving>,
     waiting: Waiting,
     /// Whether a request of `MULTI` was answered, and not yet what ends it.
@@ -223,7 +218,6 @@ impl Redis {
     }
 }
 
-/// A request that arrives.
 #[derive(Default)]
 struct Arriving {
     at: u64,
@@ -238,7 +232,6 @@ struct Arriving {
     cut: bool,
 }
 
-/// An answer that is being read.
 #[derive(Default)]
 struct Answer {
     /// Bytes of a text that have not arrived, its line end included.

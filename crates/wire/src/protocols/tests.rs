@@ -284,7 +284,6 @@ fn corpus_has_the_conversations() {
     }
 }
 
-/// The conversations of the views.
 fn conversations() -> [(&'static str, Vec<Said>); 6] {
     use super::{http, memcached, mongodb, mysql, postgres, redis};
     [
@@ -299,7 +298,8 @@ fn conversations() -> [(&'static str, Vec<Said>); 6] {
 
 /// What a view sees of a conversation, in pieces of at most this size.
 fn viewed(scheme: &str, conversation: &[Said], piece: usize) -> Vec<Event> {
-    seen_by((registry::of_scheme(scheme).unwrap().view)(), conversation, piece)
+    let view = registry::of_scheme(scheme).unwrap().view;
+    seen_by(view(Language::from_scheme(scheme).dialect()), conversation, piece)
 }
 
 /// Checks that the same is seen of a conversation in pieces of this size, and that it says once where it stops.
@@ -318,6 +318,29 @@ const REDIS_WORDS: &[&str] = &[
 const MEMCACHED_WORDS: &[&str] = &[
     "set", " ", " ", "\r\n", "\r\n", "get", "mg", "VALUE", "2", "-1", "END", "HD", "noreply", "q",
     "quit\r\n", "get a\r\n", "END\r\n", "VA 2\r\nab\r\n",
+];
+
+const HTTP_WORDS: &[&str] = &[
+    "GET /a HTTP/1.1\r\n",
+    "HEAD / HTTP/1.1\r\n",
+    "PUT /db/1?a=%",
+    " HTTP/1.1\r\n",
+    "\r\n",
+    "HTTP/1.1 200 OK\r\n",
+    "HTTP/1.1 100 Continue\r\n\r\n",
+    "HTTP/1.0 404 \r\n",
+    "Content-Length: ",
+    "3\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "0\r\n\r\n",
+    "2\r\n{}\r\n",
+    "Expect: 100-continue\r\n",
+    "Upgrade: x\r\n",
+    "{\"rows\":[",
+    "18446744073709551615\r\n",
+    "ffffffffffffffff\r\n",
+    "é\u{0}",
+    "x",
 ];
 
 proptest! {
@@ -353,7 +376,9 @@ proptest! {
         words in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 1..40), 1..20),
         piece in 1_usize..40,
     ) {
-        for (scheme, of) in [("redis", REDIS_WORDS), ("memcached", MEMCACHED_WORDS)] {
+        for (scheme, of) in [
+            ("redis", REDIS_WORDS), ("memcached", MEMCACHED_WORDS), ("couchdb", HTTP_WORDS), ("http", HTTP_WORDS),
+        ] {
             let said = words.iter().map(|said| said.iter().flat_map(|word| word.get(of).as_bytes().to_vec()));
             let conversation: Vec<Said> = said.enumerate().map(|(turn, said)| (turn % 2 == 0, said.collect())).collect();
             survives_pieces(scheme, &conversation, piece);

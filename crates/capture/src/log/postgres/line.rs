@@ -21,7 +21,6 @@ pub(super) struct Line {
     pub(super) backend_type: String,
 }
 
-/// What is next in a log.
 pub(super) enum Read {
     Line(Box<Line>),
     /// What belongs to no entry.

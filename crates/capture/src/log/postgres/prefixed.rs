@@ -23,7 +23,6 @@ pub(super) fn begins(line: &str) -> bool {
     Part::of(line).is_some_and(|part| SEVERITIES.contains(&part.name))
 }
 
-/// The next entry.
 pub(super) fn next(lines: &mut Lines) -> Result<Read> {
     let Some(text) = lines.take()? else { return Ok(Read::End) };
     let Some(first) = Part::of(&text).filter(|part| SEVERITIES.contains(&part.name)) else {
@@ -129,7 +128,6 @@ impl<'a> Part<'a> {
         bracketed().or_else(|| words().find(is_session)).or_else(|| words().find(is_number))
     }
 
-    /// The value of `name=value`.
     fn named(&self, names: &[&str]) -> Option<&'a str> {
         self.prefix.into_iter().flat_map(|part| part.split([' ', ',', ';'])).find_map(|word| {
             let (name, value) = word.split_once('=')?;
@@ -173,43 +171,22 @@ mod tests {
 
     #[test]
     fn parts_of_a_prefix_are_found_by_their_forms() {
-        for (prefix, time, session, user, database) in [
-            ("2026-11-27 12:00:00.123 UTC [42] ", "2026-11-27 12:00:00.123 UTC", "42", "", ""),
-            (
-                "2026-11-27 12:00:00.123 CET [42] app@shop ",
-                "2026-11-27 12:00:00.123 CET",
-                "42",
-                "app",
-                "shop",
-            ),
-            (
-                "2026-11-27 12:00:00 UTC:10.0.0.7(50112):app@shop:[42]:",
-                "2026-11-27 12:00:00 UTC",
-                "42",
-                "app",
-                "shop",
-            ),
+        for (prefix, expected) in [
+            ("2026-11-27 12:00:00.123 UTC [42] ", "2026-11-27 12:00:00.123 UTC|42||"),
+            ("2026-11-27 12:00:00.123 CET [42] app@shop ", "2026-11-27 12:00:00.123 CET|42|app|shop"),
+            ("2026-11-27 12:00:00 UTC:10.0.0.7(5011):app@shop:[42]:", "2026-11-27 12:00:00 UTC|42|app|shop"),
             (
                 "2026-11-27 12:00:00 +03 [42]: [7-1] user=app,db=shop,app=psql,client=::1 ",
-                "2026-11-27 12:00:00 +03",
-                "42",
-                "app",
-                "shop",
+                "2026-11-27 12:00:00 +03|42|app|shop",
             ),
-            (
-                "[42] 2026-11-27 12:00:00.5 UTC [unknown]@[unknown] ",
-                "2026-11-27 12:00:00.5 UTC",
-                "42",
-                "",
-                "",
-            ),
-            ("2026-11-27 12:00:00.1 UTC 6927e0f0.2a ", "2026-11-27 12:00:00.1 UTC", "6927e0f0.2a", "", ""),
+            ("[42] 2026-11-27 12:00:00.5 UTC [unknown]@[unknown] ", "2026-11-27 12:00:00.5 UTC|42||"),
+            ("2026-11-27 12:00:00.1 UTC 6927e0f0.2a ", "2026-11-27 12:00:00.1 UTC|6927e0f0.2a||"),
         ] {
             let text = format!("{prefix}LOG:  statement: SELECT 'ERROR:  none'");
             let part = Part::of(&text).unwrap_or_else(|| panic!("{text}"));
             let line = part.line();
-            let found = (part.time, line.session_id.as_str(), line.user.as_str(), line.dbname.as_str());
-            assert_eq!(found, (time, session, user, database), "{prefix}");
+            let found = [part.time, &line.session_id, &line.user, &line.dbname].join("|");
+            assert_eq!(found, expected, "{prefix}");
             assert_eq!((part.name, part.text), ("LOG", "statement: SELECT 'ERROR:  none'"));
         }
         // The end of a character of several bytes is no place to cut.

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::view::tests::{asked, exchanges, seen_of, told};
-use proptest::prelude::*;
 
 fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
     seen_of(Http::couchdb(), conversation, piece)
@@ -192,47 +191,6 @@ fn long_body_is_cut_off_and_the_next_request_is_found() {
     let events = seen(&[(true, long), asked("GET /shop/a HTTP/1.1\r\n\r\n")], 1 << 16);
     let all = exchanges(&events);
     assert!(all.len() == 2 && all[0].cut && given(all[0]).is_empty() && !all[1].cut);
-}
-
-const WORDS: [&str; 20] = [
-    "GET /a HTTP/1.1\r\n",
-    "HEAD / HTTP/1.1\r\n",
-    "PUT /db/1?a=%",
-    " HTTP/1.1\r\n",
-    "\r\n",
-    "HTTP/1.1 200 OK\r\n",
-    "HTTP/1.1 100 Continue\r\n\r\n",
-    "HTTP/1.0 404 \r\n",
-    "Content-Length: ",
-    "3\r\n",
-    "Transfer-Encoding: chunked\r\n",
-    "0\r\n\r\n",
-    "2\r\n{}\r\n",
-    "Expect: 100-continue\r\n",
-    "Upgrade: x\r\n",
-    "{\"rows\":[",
-    "18446744073709551615\r\n",
-    "ffffffffffffffff\r\n",
-    "é\u{0}",
-    "x",
-];
-
-proptest! {
-    #[test]
-    fn any_words_are_read_alike_in_pieces_of_any_size(
-        said in prop::collection::vec((any::<bool>(), prop::collection::vec(0..WORDS.len(), 0..8)), 0..8),
-        piece in 1_usize..9,
-    ) {
-        let word = |at: &usize| WORDS[*at].as_bytes().to_vec();
-        let conversation: Vec<_> =
-            said.iter().map(|(is_client, words)| (*is_client, words.iter().flat_map(word).collect())).collect();
-        for make in [Http::couchdb, Http::default] {
-            let whole = seen_of(make(), &conversation, usize::MAX >> 1);
-            prop_assert_eq!(&seen_of(make(), &conversation, piece), &whole);
-            let ends = whole.iter().filter(|event| matches!(event, Event::Unreadable(_))).count();
-            prop_assert!(ends <= 1);
-        }
-    }
 }
 
 #[test]

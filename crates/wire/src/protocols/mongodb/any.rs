@@ -5,7 +5,6 @@ use super::*;
 use crate::view::tests::exchanges;
 use proptest::prelude::*;
 
-/// Any value of a command.
 fn any_value() -> impl Strategy<Value = V> {
     let name = "[a-c$\"\\\\ é{}?\\[\\].]{1,3}";
     let leaf = prop_oneof![

@@ -2,7 +2,6 @@ use super::*;
 use crate::view::tests::{exchanges, seen_of};
 use kurabe_protocol::call::{document, is_quiet};
 
-/// A value of BSON.
 #[derive(Clone, Debug)]
 pub(crate) enum V {
     Int(i32),
@@ -64,7 +63,6 @@ pub(crate) fn bytes(value: &V) -> Vec<u8> {
     out
 }
 
-/// A message.
 fn sent(number: u32, answers: u32, code: u32, rest: &[u8]) -> Vec<u8> {
     let length = rest.len() as u32 + 16;
     let words = [length, number, answers, code].into_iter().flat_map(u32::to_le_bytes);
@@ -96,7 +94,6 @@ fn asks(number: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
     asked(number, &[fields, &[("$db", text("shop"))]].concat())
 }
 
-/// A success.
 pub(crate) fn done(answers: u32, fields: &[(&str, V)]) -> (bool, Vec<u8>) {
     told(answers, &[fields, &[("ok", V::Double(1.0))]].concat())
 }

@@ -50,7 +50,7 @@ pub(crate) fn conversation() -> Vec<(bool, Vec<u8>)> {
 }
 
 fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
-    seen_by(Conversation::after_greeting(Mysql::default()), conversation, piece)
+    seen_by(Conversation::after_greeting(Mysql::new(Dialect::MYSQL)), conversation, piece)
 }
 
 /// After a request for TLS, which the view does not see, numbers of packets are one higher, and passwords may be in clear.

@@ -11,6 +11,10 @@ pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [kind, &length, body].concat()
 }
 
+pub(crate) fn messages(all: &[(u8, &[u8])]) -> Vec<u8> {
+    all.iter().flat_map(|(kind, body)| message(*kind, body)).collect()
+}
+
 fn row(value: &[u8]) -> Vec<u8> {
     message(b'D', &[b"\0\x01\0\0\0\x01", value].concat())
 }
@@ -23,58 +27,33 @@ fn ready(status: u8) -> Vec<u8> {
 pub(crate) fn conversation() -> Vec<(bool, Vec<u8>)> {
     let start = b"\0\x03\0\0user\0bob\0application_name\0shop\0\0";
     let bind = b"\0s\0\0\x01\0\x01\0\x02\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff\0\0";
-    let failed = message(b'E', b"SERROR\0VERROR\0C23505\0Mno\0\0");
+    let failed = b"SERROR\0VERROR\0C23505\0Mno\0\0";
+    let prepare = b"s\0SELECT a FROM t WHERE b = $1 ORDER BY a\0\0\x01\0\0\0\x17";
+    let types = b"\0\x02\0\0\0\x17\0\0\0\x19";
+    let (x, y) = (b"\0\x01\0\0\0\x01x", b"\0\x01\0\0\0\x01y");
+    let one = b"\0\0\0\0\0\x01\0\0\0\x01x\0\0";
+    let all = b"\0\0\0\0\0";
     vec![
         (true, message(0, start)),
-        (false, [message(b'R', b"\0\0\0\0"), message(b'S', b"a\0b\0"), ready(b'I')].concat()),
+        (false, messages(&[(b'R', b"\0\0\0\0"), (b'S', b"a\0b\0"), (b'Z', b"I")])),
         (true, message(b'Q', b"BEGIN\0")),
-        (false, [message(b'C', b"BEGIN\0"), ready(b'T')].concat()),
-        (
-            true,
-            [
-                message(b'P', b"s\0SELECT a FROM t WHERE b = $1 ORDER BY a\0\0\x01\0\0\0\x17"),
-                message(b'D', b"Ss\0"),
-                message(b'S', b""),
-            ]
-            .concat(),
-        ),
-        (
-            false,
-            [
-                message(b'1', b""),
-                message(b't', b"\0\x02\0\0\0\x17\0\0\0\x19"),
-                message(b'T', b"\0\0"),
-                ready(b'T'),
-            ]
-            .concat(),
-        ),
-        (true, [message(b'B', bind), message(b'E', b"\0\0\0\0\0"), message(b'S', b"")].concat()),
-        (
-            false,
-            [message(b'2', b""), row(b"x"), row(b"y"), message(b'C', b"SELECT 2\0"), ready(b'T')].concat(),
-        ),
+        (false, messages(&[(b'C', b"BEGIN\0"), (b'Z', b"T")])),
+        (true, messages(&[(b'P', prepare), (b'D', b"Ss\0"), (b'S', b"")])),
+        (false, messages(&[(b'1', b""), (b't', types), (b'T', b"\0\0"), (b'Z', b"T")])),
+        (true, messages(&[(b'B', bind), (b'E', all), (b'S', b"")])),
+        (false, messages(&[(b'2', b""), (b'D', x), (b'D', y), (b'C', b"SELECT 2\0"), (b'Z', b"T")])),
         (true, message(b'Q', b"COPY t FROM STDIN\0")),
         (false, message(b'G', b"\0\0\x01\0\0")),
-        (true, [message(b'd', b"1\n"), message(b'd', b"2\n"), message(b'c', b"")].concat()),
-        (false, [message(b'C', b"COPY 2\0"), ready(b'T')].concat()),
-        (
-            true,
-            [
-                message(b'P', b"\0INSERT 1\0\0\0"),
-                message(b'B', b"\0\0\0\0\0\x01\0\0\0\x01x\0\0"),
-                message(b'E', b"\0\0\0\0\0"),
-                message(b'E', b"\0\0\0\0\0"),
-                message(b'S', b""),
-            ]
-            .concat(),
-        ),
-        (false, [message(b'1', b""), message(b'2', b""), failed, ready(b'E')].concat()),
+        (true, messages(&[(b'd', b"1\n"), (b'd', b"2\n"), (b'c', b"")])),
+        (false, messages(&[(b'C', b"COPY 2\0"), (b'Z', b"T")])),
+        (true, messages(&[(b'P', b"\0INSERT 1\0\0\0"), (b'B', one), (b'E', all), (b'E', all), (b'S', b"")])),
+        (false, messages(&[(b'1', b""), (b'2', b""), (b'E', failed), (b'Z', b"E")])),
         (true, message(b'Q', b"ROLLBACK\0")),
     ]
 }
 
 fn seen(conversation: &[(bool, Vec<u8>)], piece: usize) -> Vec<Event> {
-    seen_of(Postgres::default(), conversation, piece)
+    seen_of(Postgres::new(Dialect::POSTGRES), conversation, piece)
 }
 
 #[test]
@@ -179,7 +158,7 @@ fn answers_without_a_sync_are_given_as_they_come_but_for_the_last() {
     ];
     let done = [message(b'1', b""), message(b'2', b""), message(b'C', b"SELECT 1\0")];
     let (now, mut events) = (std::time::Instant::now(), Vec::new());
-    let mut view = Postgres::default();
+    let mut view = Postgres::new(Dialect::POSTGRES);
     view.let_in(0);
     for n in 0..1_000 {
         view.sent(&execute.concat(), now, &mut events).unwrap();

@@ -4,6 +4,7 @@ use super::Said;
 use crate::protocols::mongodb::tests::{asked, bytes, int, of, op_msg, text};
 pub(super) use crate::protocols::mysql::tests::packet;
 pub(super) use crate::protocols::postgres::tests::message;
+use crate::protocols::postgres::tests::messages;
 
 pub(super) fn client(bytes: &[&[u8]]) -> Said {
     (true, bytes.concat())
@@ -67,32 +68,22 @@ fn mysql() -> Vec<Said> {
 }
 
 pub(super) fn postgres() -> Vec<Said> {
-    let ready = message(b'Z', b"I");
     let start = b"\0\x03\0\0user\0bob\0application_name\0psql\0DateStyle\0ISO\0\0";
+    let (bind, all) = (b"\0\0\0\0\0\0\0\0", b"\0\0\0\0\0");
     vec![
         client(&[&message(0, &80_877_103_u32.to_be_bytes())]),
         server(&[b"N"]),
         client(&[&message(0, start)]),
         server(&[&message(b'R', &[0, 0, 0, 3])]),
         client(&[&message(b'p', b"hunter2\0")]),
-        server(&[&message(b'R', &[0; 4]), &ready]),
-        client(&[&message(b'Q', b"SET a = 1\0")]),
-        server(&[&ready]),
-        client(&[
-            &message(b'P', b"\0SELECT $1\0\0\0"),
-            &message(b'B', b"\0\0\0\0\0\0\0\0"),
-            &message(b'E', b"\0\0\0\0\0"),
-            &message(b'S', b""),
-        ]),
-        server(&[&message(b'1', b""), &message(b'2', b""), &message(b'C', b"SELECT 0\0"), &ready]),
-        client(&[&message(b'P', b"s1\0SELECT id FROM t\0\0\0"), &message(b'S', b"")]),
-        server(&[&message(b'1', b""), &ready]),
-        client(&[
-            &message(b'B', b"\0s1\0\0\0\0\0\0\0"),
-            &message(b'E', b"\0\0\0\0\0"),
-            &message(b'S', b""),
-            &message(b'X', b""),
-        ]),
+        (false, messages(&[(b'R', &[0; 4]), (b'Z', b"I")])),
+        (true, message(b'Q', b"SET a = 1\0")),
+        (false, message(b'Z', b"I")),
+        (true, messages(&[(b'P', b"\0SELECT $1\0\0\0"), (b'B', bind), (b'E', all), (b'S', b"")])),
+        (false, messages(&[(b'1', b""), (b'2', b""), (b'C', b"SELECT 0\0"), (b'Z', b"I")])),
+        (true, messages(&[(b'P', b"s1\0SELECT id FROM t\0\0\0"), (b'S', b"")])),
+        (false, messages(&[(b'1', b""), (b'Z', b"I")])),
+        (true, messages(&[(b'B', b"\0s1\0\0\0\0\0\0\0"), (b'E', all), (b'S', b""), (b'X', b"")])),
     ]
 }
 
