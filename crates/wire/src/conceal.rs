@@ -28,7 +28,7 @@ pub(crate) fn sql(text: &str) -> String {
 /// Ends of names of which the rest says whose it is. Others go on: `token_count`.
 const ENDS: [&str; 5] = ["token", "passcode", "signingkey", "encryptionkey", "authkey"];
 
-/// Whether a part of a text may be what [`names_secret`] finds.
+/// Whether a part of a text may be what `names_secret` finds.
 pub fn may_name_secret(text: &str) -> bool {
     let one = flat(&text.to_ascii_lowercase());
     FLAT.iter().any(|sign| one.contains(sign)) || NAMES.iter().chain(&ENDS).any(|name| one.contains(name))
