@@ -1,5 +1,7 @@
 //! Formatting of numbers and lists.
 
+use crate::messages::{Language, Message};
+use crate::wording::say;
 use jiff::Timestamp;
 use kurabe_core::metric::Unit;
 use kurabe_core::origin::Origin;
@@ -166,26 +168,36 @@ pub fn timestamp(seconds: u64) -> String {
 }
 
 /// The machine's processor, memory and system.
-pub(crate) fn machine(machine: &MachineFacts) -> String {
+pub(crate) fn machine(machine: &MachineFacts, language: Language) -> String {
     let memory = (machine.memory_bytes > 0).then(|| units::size(machine.memory_bytes));
-    let cpus = units::counted(machine.cpus, "CPU");
-    let facts = [Some(machine.cpu.clone()), Some(cpus), memory, Some(machine.system.clone())];
-    facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let facts =
+        [Some(machine.cpu.clone()), Some(cpus(machine, language)), memory, Some(machine.system.clone())];
+    facts.into_iter().flatten().collect::<Vec<_>>().join(Message::Comma.text(language))
+}
+
+/// The number of the machine's processors.
+pub(crate) fn cpus(machine: &MachineFacts, language: Language) -> String {
+    match language {
+        Language::English => units::counted(machine.cpus, "CPU"),
+        Language::Japanese => format!("CPU {} 個", machine.cpus),
+    }
 }
 
 /// Where a run comes from: `Suite gate, label main, commit 0123456789ab (main, with uncommitted changes).`; `None` if
 /// nothing is known.
-pub(crate) fn origin(origin: &Origin) -> Option<String> {
-    let suite = origin.suite.iter().map(|name| format!("suite {name}"));
-    let labels = origin.labels.iter().map(|label| format!("label {label}"));
+pub(crate) fn origin(origin: &Origin, language: Language) -> Option<String> {
+    let suite = origin.suite.iter().map(|name| say!(language, "suite {name}", "スイート {name}"));
+    let labels = origin.labels.iter().map(|label| say!(language, "label {label}", "ラベル {label}"));
     let git = origin.git.iter().map(|git| {
-        let dirty = git.dirty.then_some("with uncommitted changes");
-        let about: Vec<&str> = git.branch.as_deref().into_iter().chain(dirty).collect();
-        let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
-        format!("commit {}{about}", short_commit(&git.commit))
+        let dirty = say!(language, "with uncommitted changes", "未コミットの変更あり");
+        let about: Vec<String> = git.branch.iter().cloned().chain(git.dirty.then_some(dirty)).collect();
+        let (about, commit) = (about.join(Message::Comma.text(language)), short_commit(&git.commit));
+        let about = if about.is_empty() { about } else { say!(language, " ({about})", "({about})") };
+        say!(language, "commit {commit}{about}", "コミット {commit}{about}")
     });
     let parts: Vec<String> = suite.chain(labels).chain(git).collect();
-    (!parts.is_empty()).then(|| format!("{}.", capital(&parts.join(", "))))
+    let all = capital(&parts.join(Message::Comma.text(language)));
+    (!parts.is_empty()).then(|| say!(language, "{all}.", "{all}。"))
 }
 
 /// The first digits of a commit's hash.
