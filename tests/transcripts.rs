@@ -453,7 +453,7 @@ fn reports_in_japanese_of_runs_on_the_first_page_have_no_english_word() {
         let page = latin::visible(&shown(&["--format", "html", "-o", "-"]));
         for text in [shown(&[]), shown(&["--verbose"]), page] {
             let found = latin::foreign(&text, &names);
-            assert!(found.is_empty(), "{args:?}: {found:#?}");
+            assert!(found.is_empty(), "{experiment} {more:?}: {found:#?}");
         }
     }
 }

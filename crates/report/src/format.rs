@@ -49,14 +49,18 @@ pub(crate) fn nanos(ns: f64) -> String {
     units::time(Duration::from_nanos(ns.round().max(0.0) as u64))
 }
 
-/// Formats a share in per cent: `0.4 %`, `12 %`. Large shares become factors, which are easier to read.
+/// Formats a share in per cent: `0.4 %`, `12 %`.
 pub(crate) fn percent(share: f64) -> String {
-    if share >= 99.0 {
-        "a factor of more than 100".to_owned()
-    } else if share >= 9.0 {
-        format!("a factor of {:.0}", share + 1.0)
-    } else {
-        format!("{} %", percent_number(share))
+    format!("{} %", percent_number(share))
+}
+
+/// Formats by how much two values differ: in per cent, or as a factor, which is easier to read if it is large.
+pub(crate) fn difference(share: f64, language: Language) -> String {
+    let factor = format!("{:.0}", share + 1.0);
+    match share {
+        share if share >= 99.0 => say!(language, "a factor of more than 100", "100 倍超"),
+        share if share >= 9.0 => say!(language, "a factor of {factor}", "{factor} 倍"),
+        share => percent(share),
     }
 }
 
@@ -257,8 +261,10 @@ mod tests {
         assert_eq!(percent(0.004), "0.4 %");
         assert_eq!(percent(0.123), "12 %");
         assert_eq!(percent(8.5), "850 %");
-        assert_eq!(percent(41.2), "a factor of 42");
-        assert_eq!(percent(1e14), "a factor of more than 100");
+        assert_eq!(difference(0.123, Language::English), "12 %");
+        assert_eq!(difference(41.2, Language::English), "a factor of 42");
+        assert_eq!(difference(41.2, Language::Japanese), "42 倍");
+        assert_eq!(difference(1e14, Language::English), "a factor of more than 100");
         assert_eq!(command_line(&["kurabe".into(), "a b".into(), "it's".into()]), "kurabe 'a b' 'it'\\''s'");
     }
 }

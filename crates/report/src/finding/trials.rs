@@ -3,7 +3,7 @@
 use crate::catalogue::translated;
 use crate::cell::{CellResult, FEW_OPERATIONS, Status, Steady};
 use crate::finding::Context;
-use crate::format::percent;
+use crate::format::difference;
 use crate::group::distinct;
 use crate::labels::{Labels, Scope};
 use crate::results::{latest, measured};
@@ -104,7 +104,7 @@ impl Trials {
                 let (word, by) = if fell { ("fell", 1.0 - change) } else { ("rose", change - 1.0) };
                 let noun = if fell { "低下" } else { "上昇" };
                 let (what, by, part) =
-                    (labels.results_of(scope), percent(by), of_cells(*cells, *of, language));
+                    (labels.results_of(scope), difference(by, language), of_cells(*cells, *of, language));
                 say!(
                     language,
                     "{what} marked ~ {word} by up to {by} during a trial. Use a longer --duration.",

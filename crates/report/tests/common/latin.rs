@@ -8,10 +8,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Words of all languages: units, and what the field has no Japanese word for.
-pub const WORDS: [&str; 37] = [
+pub const WORDS: [&str; 39] = [
     "A/A", "API", "B", "CPU", "CPU/op", "Ctrl-C", "HTML", "Kurabe", "Linux", "MB", "PHP", "SQL", "TLS",
-    "URL", "UTC", "binlog", "buffer", "bytes/record", "files", "gate", "hits", "kB", "kurabe", "log", "main",
-    "max", "min", "ms", "ns", "null", "p50", "p95", "p99", "pgbench", "report", "s", "sqlite:FILE",
+    "URL", "UTC", "binlog", "buffer", "bytes/record", "files", "gate", "h", "hits", "kB", "kurabe", "log",
+    "main", "max", "min", "ms", "ns", "null", "p50", "p95", "p99", "pgbench", "report", "s", "sqlite:FILE",
 ];
 
 /// The members of records that are sentences.
@@ -56,7 +56,8 @@ fn is_name(word: &str) -> bool {
 /// The names of a run: of its targets, axes, values, metrics, settings, and what its servers and command line say, without these
 /// members of its records.
 pub fn names(run: &Run, info: &ExperimentInfo, without: &[&str]) -> BTreeSet<String> {
-    let axes = info.axes.iter().map(|axis| axis.name);
+    let axes =
+        info.axes.iter().flat_map(|axis| axis.kind.words.iter().map(|(word, _)| *word).chain([axis.name]));
     let metrics = info.metrics.iter().chain(COMMON).map(|metric| metric.name);
     let counters = Counter::ALL.map(Counter::word);
     let mut said = axes.chain(metrics).chain(counters).collect::<Vec<_>>().join(" ");
@@ -76,8 +77,14 @@ pub fn foreign(text: &str, names: &BTreeSet<String>) -> BTreeSet<String> {
         let is_named = names.contains(&word.to_lowercase()) || text.contains(&format!("--{word}"));
         // A counter for each operation, call or row.
         let of_counter = word.contains('/');
-        let of_path = text[..position(word)].ends_with('/');
-        !(WORDS.contains(word) || is_named || of_counter || of_path || is_name(word))
+        let before = &text[..position(word)];
+        let of_path = before.ends_with('/');
+        // The end of a statement that is too long for its cell.
+        let after = &text[position(word) + word.len()..];
+        let is_end = ["\n", "  "].iter().any(|space| after.starts_with(space));
+        let is_cut = is_end && names.iter().any(|name| name.starts_with(&word.to_lowercase()));
+        let of_option = before.split_whitespace().next_back().is_some_and(|word| word.contains("--"));
+        !(WORDS.contains(word) || is_named || of_counter || of_path || of_option || is_cut || is_name(word))
     });
     let before = |word: &str| {
         let at = position(word);
