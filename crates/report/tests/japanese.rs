@@ -2,8 +2,10 @@
 
 use crate::common::latin::{SENTENCES, WORDS, foreign, latin, names, plain, visible};
 use crate::common::{INFO, Scenario, bottlenecks, of_any_start, open_loop, troubled};
+use kurabe_core::axis::AxisValue;
 use kurabe_core::origin::{GitCommit, Origin};
-use kurabe_core::run::Run;
+use kurabe_core::run::{CellRecord, Run};
+use kurabe_report::finding::{Finding, Rates};
 use kurabe_report::{Language, analyse, html, markdown, terminal};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -55,6 +57,32 @@ fn answers_and_pages_in_japanese_have_no_english_word() {
         }
     }
     assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn one_rate_is_no_value_of_another_axis() {
+    let mut run = open_loop();
+    let five_thousand = AxisValue::Number(5_000);
+    let is_kept = |cell: &CellRecord| cell.axes.get("rate") == Some(&five_thousand);
+    let kept: Vec<usize> = (0..run.header.cells.len()).filter(|at| is_kept(&run.header.cells[*at])).collect();
+    run.header.cells.retain(is_kept);
+    run.trials.retain_mut(|trial| {
+        let at = kept.iter().position(|cell| *cell == trial.cell);
+        trial.cell = at.unwrap_or_default();
+        at.is_some()
+    });
+    run.header.spec.axes.insert("rate".to_owned(), vec![five_thousand.clone()]);
+    for language in [Language::English, Language::Japanese] {
+        let summary = analyse(&run, Some(&INFO)).in_language(language);
+        let of_rates: Vec<String> = summary
+            .findings
+            .iter()
+            .filter(|one| matches!(one.finding, Finding::Rates(Rates::Overloaded { .. })))
+            .map(|one| summary.sentence(one))
+            .collect();
+        let as_size = of_rates.iter().any(|sentence| sentence.contains("5 kB"));
+        assert!(!of_rates.is_empty() && !as_size, "{of_rates:#?}");
+    }
 }
 
 /// The sentences of all findings and messages, as their sources have them: the second text of `say!`, and of a message.

@@ -10,13 +10,16 @@ use std::collections::BTreeSet;
 /// Words of all languages: units, and what the field has no Japanese word for.
 pub const WORDS: [&str; 39] = [
     "A/A", "API", "B", "CPU", "CPU/op", "Ctrl-C", "HTML", "Kurabe", "Linux", "MB", "PHP", "SQL", "TLS",
-    "URL", "UTC", "binlog", "buffer", "bytes/record", "files", "gate", "h", "hits", "kB", "kurabe", "log",
-    "main", "max", "min", "ms", "ns", "null", "p50", "p95", "p99", "pgbench", "report", "s", "sqlite:FILE",
+    "URL", "UTC", "Unix", "binlog", "buffer", "bytes/record", "files", "gate", "h", "hits", "kB", "kurabe",
+    "log", "main", "max", "min", "ms", "ns", "null", "p50", "p95", "p99", "pgbench", "report", "s",
+    "sqlite:FILE",
 ];
 
 /// The members of records that are sentences.
-pub const SENTENCES: [&str; 7] =
-    ["notes", "warnings", "why", "not_sampled", "unavailable", "rerun_reason", "not-observed"];
+pub const SENTENCES: [&str; 8] = [
+    "unavailable_operations", "notes", "warnings", "why", "not_sampled", "unavailable", "rerun_reason",
+    "not-observed",
+];
 
 /// The words of Latin letters in a text.
 pub fn latin(text: &str) -> impl Iterator<Item = &str> {
