@@ -26,12 +26,8 @@ fn told() -> Run {
     header.spec.slo_ns = Some(50_000);
     let git =
         GitCommit { commit: "0123456789abcdef".to_owned(), branch: Some("main".to_owned()), dirty: true };
-    header.origin = Origin {
-        suite: Some("gate".to_owned()),
-        labels: vec!["main".to_owned()],
-        git: Some(git),
-        ..Origin::default()
-    };
+    header.origin =
+        Origin { suite: Some("gate".to_owned()), labels: vec!["main".to_owned()], git: Some(git) };
     run
 }
 

@@ -332,7 +332,7 @@ fn differences(compared: &Compared) -> Table {
     let title = say!(language, "Other differences", "そのほかの違い");
     let mut table = Table { title, rows: vec![Vec::new(); all.len()], ..Table::default() };
     let mut add = |head: Message, text: &dyn Fn(&Difference) -> String| {
-        table.add(head.text(language), false, 0, all.iter().map(|one| text(one)));
+        table.add(head.text(language), false, 0, all.iter().map(text));
     };
     add(Message::What, &|one| one.shown(language));
     add(Message::First, &|one| catalogue::value(&one.first, language));

@@ -32,12 +32,12 @@ pub fn latin(text: &str) -> impl Iterator<Item = &str> {
 /// The texts of a record without these members, and the names of axes.
 fn texts(value: &Value, without: &[&str], all: &mut String) {
     match value {
-        Value::String(text) => *all += &format!(" {text}"),
+        Value::String(text) => all.extend([" ", text]),
         Value::Array(values) => values.iter().for_each(|value| texts(value, without, all)),
         Value::Object(members) => {
             for (name, value) in members {
                 if name == "axes" {
-                    *all += &format!(" {value}");
+                    all.extend([" ", &value.to_string()]);
                 }
                 if !without.contains(&name.as_str()) {
                     texts(value, without, all);
