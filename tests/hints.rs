@@ -1,6 +1,7 @@
 //! Wrong command lines: each is refused, before anything starts, with what to write.
 
 use crate::support::Place;
+use kurabe_testbed::testing;
 
 /// The words of command lines, and what the answer to each must contain.
 type Lines = &'static [(&'static str, &'static [&'static str])];
@@ -239,6 +240,16 @@ fn help_and_list_are_short_and_have_the_rest_on_request() {
     }
     for command in ["up", "wire", "capture"] {
         place.run(&[command, "--help"]).success().out_has("Usage: kurabe");
+    }
+}
+
+#[test]
+fn doctor_examines_a_target_in_thirty_lines() {
+    let servers = ["postgres", "mariadb", "redis"].map(testing::server);
+    let place = Place::new();
+    for url in servers.iter().flatten().map(|server| server.url()).chain(["sqlite:"]) {
+        let lines = place.run(&["doctor", url]).success().out;
+        assert!(lines.lines().count() <= 30, "{lines}");
     }
 }
 

@@ -229,3 +229,29 @@ fn second_run_on_target_in_use_is_rejected() {
     // The lease ended with its process.
     place.run(&["run", "session", &url, "--payload", "1k", "--requests", "10", "--rounds", "1"]).success();
 }
+
+#[test]
+fn report_of_a_run_that_goes_on_says_so() {
+    let place = Place::new();
+    let args = ["run", "point-read", "null:", "--requests", "50", "--rounds", "3", "--no-html"];
+    let (child, _) = place.spawn_to_trial(&args, 2);
+    for format in ["text", "json"] {
+        place.run(&["report", "last", "--format", format]).success().err_has("is still going on");
+    }
+    place.go_on(2);
+    Answer::at_end_of(child).success();
+    assert!(!place.run(&["report", "last"]).success().err.contains("going on"));
+}
+
+#[test]
+fn pages_of_report_and_compare_are_written_where_the_answer_says() {
+    let (place, _) = short();
+    for (command, name) in
+        [(&["report", "last"][..], "report.html"), (&["compare", "last", "last"], "compare.html")]
+    {
+        let page = place.at(name);
+        let answer = place.run(&[command, &["--export-html", &page]].concat()).success();
+        assert!([&answer.out, &answer.err].iter().any(|text| text.contains(&page)), "{answer:?}");
+        assert!(std::fs::read_to_string(&page).unwrap().contains("<html"), "{page}");
+    }
+}

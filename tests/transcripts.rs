@@ -308,8 +308,50 @@ fn pages_in_japanese_have_the_commands_of_those_in_english() {
     assert!(japanese.len() > 1);
     for page in japanese {
         let (own, english) = (commands(&page), commands(&page.replace(".ja.md", ".md")));
-        // The front page in Japanese is shorter.
-        let is_front = page.starts_with("README");
-        assert!(own == english || is_front && own.iter().all(|one| english.contains(one)), "{page}: {own:?}");
+        assert_eq!(own, english, "{page}");
+    }
+    // And the front page has the same pages, in Japanese where there are some.
+    let links = |page: &str| -> Vec<String> {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let ends = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        ends.filter(|link| link.starts_with("docs/")).map(str::to_owned).collect()
+    };
+    let own = links("README.ja.md");
+    for link in links("README.md") {
+        let japanese = link.replace(".md", ".ja.md");
+        let wanted = if root().join(&japanese).exists() { japanese } else { link };
+        assert!(own.contains(&wanted), "{wanted}");
+    }
+}
+
+#[path = "../crates/report/tests/common/latin.rs"]
+mod latin;
+
+#[test]
+fn reports_in_japanese_of_runs_on_the_first_page_have_no_english_word() {
+    let engines = ["postgres", "mariadb", "redis", "memcached"].map(testing::server);
+    let targets =
+        ["sqlite:".to_owned()].into_iter().chain(engines.iter().flatten().map(|one| one.url().to_owned()));
+    let targets: Vec<String> = targets.collect();
+    let short = ["--payload", "1k", "--requests", "60", "--records", "60", "--rounds", "2", "--no-html"];
+    let limit = ["--rate", "300", "--slo", "50ms", "--operation", "request"];
+    for (experiment, more) in [("session", &[][..]), ("session", &limit), ("connect", &[])] {
+        let own = if experiment == "session" { &short[..] } else { &short[2..] };
+        let words = targets.iter().map(String::as_str).chain(own.iter().copied()).chain(more.iter().copied());
+        let args: Vec<&str> = ["run", experiment].into_iter().chain(words).collect();
+        let place = Place::new();
+        place.run(&args).success();
+        let run = kurabe_record::read(&kurabe_record::RunPath::at(&place.run_file()).unwrap()).unwrap().run;
+        let info = kurabe_experiments::registry::of(&run.header.spec).unwrap().info;
+        let shown = |args: &[&str]| {
+            let last = ["report", "last", "--lang", "ja"];
+            place.run(&[&last[..], args].concat()).success().out
+        };
+        let names = latin::names(&run, info, &latin::SENTENCES);
+        let page = latin::visible(&shown(&["--format", "html", "-o", "-"]));
+        for text in [shown(&[]), shown(&["--verbose"]), page] {
+            let found = latin::foreign(&text, &names);
+            assert!(found.is_empty(), "{experiment} {more:?}: {found:#?}");
+        }
     }
 }

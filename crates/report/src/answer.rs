@@ -12,7 +12,7 @@ use crate::metrics::is_speed;
 use crate::summary::Summary;
 use crate::table::{Table, dash, limit, p95, p99, rate};
 use crate::verdict::{Verdict, Why};
-use crate::wording::{class_name, ratio_in_table, with_settings};
+use crate::wording::{class_name, ratio_in_table, say, with_settings};
 use kurabe_core::axis::{AxisValue, Cell};
 use kurabe_core::load::Load;
 use kurabe_core::sort;
@@ -444,20 +444,32 @@ pub(crate) fn threshold_sentence(summary: &Summary) -> Option<String> {
 
 fn of_cell(summary: &Summary, cell: &CellResult, limit_us: f64) -> Threshold {
     let labels = &summary.labels;
-    let values = labels.varying_of(&cell.axes);
-    let at = if values.is_empty() { String::new() } else { format!(" at {}", values.join(", ")) };
+    let language = labels.language;
+    let values = labels.varying_of(&cell.axes).join(Message::Comma.text(language));
+    let at = if values.is_empty() { values } else { Message::At.with(language, &[("values", &values)]) };
     let times = cell.times().filter(|_| cell.status == Status::Ok);
     let (reached, passed) = match times {
-        None => ("no result".to_owned(), false),
-        Some(_) if cell.is_overloaded() => ("the load was not served".to_owned(), false),
-        Some(_) if cell.is_generator_late() => ("the clients were too late to measure it".to_owned(), false),
+        None => (say!(language, "no result", "結果なし"), false),
+        Some(_) if cell.is_overloaded() => {
+            (say!(language, "the load was not served", "負荷に応じきれず"), false)
+        }
+        Some(_) if cell.is_generator_late() => {
+            let late =
+                say!(language, "the clients were too late to measure it", "クライアントの遅れで測れず");
+            (late, false)
+        }
         // A search found the highest rate that keeps the limit.
         Some(times) if Load::of(&cell.axes) == Load::Highest => {
             let rate = cell.ops_per_second.map_or(0.0, |rate| rate.value);
-            (format!("up to {}/s, p99 {}", figure(rate), micros(times.p99)), rate > 0.0)
+            let (per_second, p99) = (figure(rate), micros(times.p99));
+            let most =
+                say!(language, "up to {per_second}/s, p99 {p99}", "最大 {per_second} 回/秒、p99 は {p99}");
+            (most, rate > 0.0)
         }
         Some(times) => (format!("p99 {}", micros(times.p99)), times.p99 <= limit_us),
     };
-    let target = &labels.targets[cell.target.at()];
-    Threshold { text: format!("{target}, {}{at}: {reached}", labels.plural(&cell.operation)), passed }
+    let (target, operation) = (&labels.targets[cell.target.at()], labels.plural(&cell.operation));
+    let text =
+        say!(language, "{target}, {operation}{at}: {reached}", "{target}、{operation}{at}: {reached}",);
+    Threshold { text, passed }
 }

@@ -2,15 +2,16 @@
 //! [`terminal_page`](crate::terminal_page), [`markdown`](crate::markdown) and [`html`](crate::html).
 
 use crate::answer;
+use crate::catalogue::{self, translated};
 use crate::cell::Status;
 use crate::finding::Section;
-use crate::format::{capital, command_line, machine, origin, settings_list, timestamp};
+use crate::format::{capital, command_line, cpus, machine, origin, settings_list, timestamp};
 use crate::messages::{Language, Message};
 use crate::server_statistics;
 use crate::summary::Summary;
 use crate::table::{Table, fixed_axes, lacking, tables};
 use crate::target::TargetSummary;
-use crate::wording::{class_name, promise};
+use crate::wording::{class_name, promise, say};
 use kurabe_core::units;
 
 /// A part of a report.
@@ -153,11 +154,17 @@ fn results(summary: &Summary) -> Vec<Table> {
 /// The origin of the run, and how to repeat it.
 fn made(summary: &Summary) -> Vec<String> {
     let (began, command) = (timestamp(summary.began), command_line(&summary.command));
+    let (language, kurabe, seed) = (summary.labels.language, &summary.kurabe, summary.seed);
+    let machine = machine(&summary.machine, language);
     let made = [
-        format!("Machine: {}.", machine(&summary.machine)),
-        format!("Kurabe {}, {began}, seed {}: {command}", summary.kurabe, summary.seed),
+        say!(language, "Machine: {machine}.", "マシン: {machine}。"),
+        say!(
+            language,
+            "Kurabe {kurabe}, {began}, seed {seed}: {command}",
+            "Kurabe {kurabe}、{began}、乱数の種 {seed}: {command}"
+        ),
     ];
-    made.into_iter().chain(origin(&summary.origin)).collect()
+    made.into_iter().chain(origin(&summary.origin, language)).collect()
 }
 
 /// The facts of each target.
@@ -174,10 +181,11 @@ fn targets(summary: &Summary) -> Vec<Block> {
             (Message::Because.text(language), settings_list(&target.durability_settings)),
             (Message::Settings.text(language), settings_list(&target.settings)),
             (Message::Client.text(language), target.client.clone()),
-            (Message::ReachedBy.text(language), target.transport.clone()),
+            (Message::ReachedBy.text(language), translated(&target.transport, language)),
             ("URL", target.url.clone()),
         ]);
-        let notes = Some(target.notes.clone()).filter(|notes| !notes.is_empty()).map(Block::Facts);
+        let notes: Vec<String> = target.notes.iter().map(|note| catalogue::note(note, language)).collect();
+        let notes = (!notes.is_empty()).then_some(Block::Facts(notes));
         Block::Part(format!("{name} {}", target.version), [terms].into_iter().chain(notes).collect())
     };
     summary.targets.iter().zip(&summary.labels.targets).map(one).collect()
@@ -186,13 +194,22 @@ fn targets(summary: &Summary) -> Vec<Block> {
 /// Axes, machine, command.
 fn setup(summary: &Summary) -> Vec<Block> {
     let (machine, language) = (&summary.machine, summary.labels.language);
-    let cpus = units::counted(machine.cpus, "CPU");
+    let cpus = cpus(machine, language);
     let axes = summary.labels.axes.iter().map(|axis| {
-        let values = axis.values.iter().map(|value| match axis.meaning(value) {
-            Some(meaning) if !meaning.is_empty() => format!("{} ({meaning})", axis.show(value)),
-            _ => axis.show(value),
+        // A meaning that the catalogue lacks is left out, as the question is, but for the text of a query.
+        let is_text = summary.spec.custom.is_some();
+        let meaning = |value| {
+            let meaning = axis.meaning(value)?;
+            catalogue::find(meaning, language).or_else(|| is_text.then(|| meaning.to_owned()))
+        };
+        let values = axis.values.iter().map(|value| match (axis.show(value), meaning(value)) {
+            (value, Some(meaning)) if !meaning.is_empty() => {
+                say!(language, "{value} ({meaning})", "{value}({meaning})")
+            }
+            (value, _) => value,
         });
-        (capital(&axis.name), values.collect::<Vec<_>>().join(", "))
+        let values: Vec<String> = values.collect();
+        (capital(&axis.name), values.join(Message::Comma.text(language)))
     });
     let memory = if machine.memory_bytes > 0 { units::size(machine.memory_bytes) } else { String::new() };
     let processor = Message::ForTheTool.with(language, &[("cpu", &machine.cpu), ("cpus", &cpus)]);

@@ -1,5 +1,7 @@
 //! Formatting of numbers and lists.
 
+use crate::messages::{Language, Message};
+use crate::wording::say;
 use jiff::Timestamp;
 use kurabe_core::metric::Unit;
 use kurabe_core::origin::Origin;
@@ -47,14 +49,18 @@ pub(crate) fn nanos(ns: f64) -> String {
     units::time(Duration::from_nanos(ns.round().max(0.0) as u64))
 }
 
-/// Formats a share in per cent: `0.4 %`, `12 %`. Large shares become factors, which are easier to read.
+/// Formats a share in per cent: `0.4 %`, `12 %`.
 pub(crate) fn percent(share: f64) -> String {
-    if share >= 99.0 {
-        "a factor of more than 100".to_owned()
-    } else if share >= 9.0 {
-        format!("a factor of {:.0}", share + 1.0)
-    } else {
-        format!("{} %", percent_number(share))
+    format!("{} %", percent_number(share))
+}
+
+/// Formats by how much two values differ: in per cent, or as a factor, which is easier to read if it is large.
+pub(crate) fn difference(share: f64, language: Language) -> String {
+    let factor = format!("{:.0}", share + 1.0);
+    match share {
+        share if share >= 99.0 => say!(language, "a factor of more than 100", "100 倍超"),
+        share if share >= 9.0 => say!(language, "a factor of {factor}", "{factor} 倍"),
+        share => percent(share),
     }
 }
 
@@ -166,26 +172,36 @@ pub fn timestamp(seconds: u64) -> String {
 }
 
 /// The machine's processor, memory and system.
-pub(crate) fn machine(machine: &MachineFacts) -> String {
+pub(crate) fn machine(machine: &MachineFacts, language: Language) -> String {
     let memory = (machine.memory_bytes > 0).then(|| units::size(machine.memory_bytes));
-    let cpus = units::counted(machine.cpus, "CPU");
-    let facts = [Some(machine.cpu.clone()), Some(cpus), memory, Some(machine.system.clone())];
-    facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let facts =
+        [Some(machine.cpu.clone()), Some(cpus(machine, language)), memory, Some(machine.system.clone())];
+    facts.into_iter().flatten().collect::<Vec<_>>().join(Message::Comma.text(language))
+}
+
+/// The number of the machine's processors.
+pub(crate) fn cpus(machine: &MachineFacts, language: Language) -> String {
+    match language {
+        Language::English => units::counted(machine.cpus, "CPU"),
+        Language::Japanese => format!("CPU {} 個", machine.cpus),
+    }
 }
 
 /// Where a run comes from: `Suite gate, label main, commit 0123456789ab (main, with uncommitted changes).`; `None` if
 /// nothing is known.
-pub(crate) fn origin(origin: &Origin) -> Option<String> {
-    let suite = origin.suite.iter().map(|name| format!("suite {name}"));
-    let labels = origin.labels.iter().map(|label| format!("label {label}"));
+pub(crate) fn origin(origin: &Origin, language: Language) -> Option<String> {
+    let suite = origin.suite.iter().map(|name| say!(language, "suite {name}", "スイート {name}"));
+    let labels = origin.labels.iter().map(|label| say!(language, "label {label}", "ラベル {label}"));
     let git = origin.git.iter().map(|git| {
-        let dirty = git.dirty.then_some("with uncommitted changes");
-        let about: Vec<&str> = git.branch.as_deref().into_iter().chain(dirty).collect();
-        let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
-        format!("commit {}{about}", short_commit(&git.commit))
+        let dirty = say!(language, "with uncommitted changes", "未コミットの変更あり");
+        let about: Vec<String> = git.branch.iter().cloned().chain(git.dirty.then_some(dirty)).collect();
+        let (about, commit) = (about.join(Message::Comma.text(language)), short_commit(&git.commit));
+        let about = if about.is_empty() { about } else { say!(language, " ({about})", "({about})") };
+        say!(language, "commit {commit}{about}", "コミット {commit}{about}")
     });
     let parts: Vec<String> = suite.chain(labels).chain(git).collect();
-    (!parts.is_empty()).then(|| format!("{}.", capital(&parts.join(", "))))
+    let all = capital(&parts.join(Message::Comma.text(language)));
+    (!parts.is_empty()).then(|| say!(language, "{all}.", "{all}。"))
 }
 
 /// The first digits of a commit's hash.
@@ -245,8 +261,10 @@ mod tests {
         assert_eq!(percent(0.004), "0.4 %");
         assert_eq!(percent(0.123), "12 %");
         assert_eq!(percent(8.5), "850 %");
-        assert_eq!(percent(41.2), "a factor of 42");
-        assert_eq!(percent(1e14), "a factor of more than 100");
+        assert_eq!(difference(0.123, Language::English), "12 %");
+        assert_eq!(difference(41.2, Language::English), "a factor of 42");
+        assert_eq!(difference(41.2, Language::Japanese), "42 倍");
+        assert_eq!(difference(1e14, Language::English), "a factor of more than 100");
         assert_eq!(command_line(&["kurabe".into(), "a b".into(), "it's".into()]), "kurabe 'a b' 'it'\\''s'");
     }
 }

@@ -18,6 +18,7 @@
 
 mod answer;
 pub mod attribution;
+mod catalogue;
 mod cell;
 pub mod claim;
 mod comparison;

@@ -62,18 +62,22 @@ impl Message {
 
     /// The message with its placeholders filled in.
     pub fn with(self, language: Language, values: &[(&str, &str)]) -> String {
-        let mut text = String::new();
-        let mut rest = self.text(language);
-        // A value is not searched for placeholders.
-        while let Some((before, after)) = rest.split_once('{') {
-            let (name, after) = after.split_once('}').unwrap_or((after, ""));
-            let value = values.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value);
-            text += before;
-            text += value;
-            rest = after;
-        }
-        text + rest
+        filled(self.text(language), |name| {
+            values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+        })
     }
+}
+
+/// The text with the values of its placeholders. A value is not searched for placeholders.
+pub(crate) fn filled<'v>(text: &str, value: impl Fn(&str) -> Option<&'v str>) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').unwrap_or((after, ""));
+        out += before;
+        out += value(name).unwrap_or_default();
+        rest = after;
+    }
+    out + rest
 }
 
 messages! {
@@ -107,6 +111,10 @@ messages! {
     NoRatio: "no ratio", "倍率なし";
     ClientFull: "not compared: client CPU full", "比較なし: クライアントの CPU が飽和";
     Overloaded: "overloaded", "過負荷";
+    Invalid: "invalid", "無効";
+    LagP99: "lag p99", "遅れ p99";
+    Backlog: "backlog", "未処理";
+    Dropped: "dropped", "取りやめ";
     ClientsLate: "not compared: clients too late", "比較なし: クライアントの遅れ";
     OtherLoad: "not compared: other load", "比較なし: ほかの負荷";
     // Bottlenecks.
@@ -145,6 +153,7 @@ messages! {
     NotCompared: "not compared", "比較なし";
     UndecidedAt: "undecided: {ratio}", "未決: {ratio}";
     Result: "result", "結果";
+    What: "what", "項目";
     First: "first", "1 番目";
     Second: "second", "2 番目";
     SecondToFirst: "second ÷ first", "2 番目 ÷ 1 番目";
@@ -194,6 +203,8 @@ messages! {
     ChartsBy: "Charts by {axis}", "グラフ(横軸 {axis})";
     ChartLegend: "Axes are logarithmic. Bars: of a rate, the mean's interval; of a time, from the median to the 99th percentile. An arrow at a point: a lower bound.",
         "軸は対数目盛です。棒は、速さでは平均の区間、時間では中央値から 99 パーセンタイルまでを表します。点の矢印は下限です。";
+    Knee: "knee", "屈曲点";
+    Overload: "overload", "過負荷";
     Rate: "Rate", "速さ";
     TimePerOperation: "Time per operation", "1 回の時間";
     RateUnit: "operations per second, log scale", "毎秒の操作数(対数目盛)";
@@ -213,8 +224,6 @@ messages! {
         "サーバー自身の計数で、多くはほかの利用者や裏側の処理も含むサーバー全体のものです。log はリカバリーログ、binlog はレプリケーションログ、files は書き込まれた全バイト数(組み込みデータベース)です。";
     Verdict: "Verdict", "判定";
     Warnings: "Warnings", "注意";
-    SessionWaits: "wait states of sessions", "セッションの待ち";
-    AllStatistics: "all statistics", "すべての統計";
     NotReported: "Not reported", "報告なし";
     Bottlenecks: "Bottlenecks", "ボトルネック";
     NoResults: "No results", "結果なし";
@@ -336,11 +345,8 @@ messages! {
     Share: "share", "割合";
     WaitState: "wait state", "待ちの種類";
     WaitingFor: "waiting for", "待つもの";
-    SessionState: "state", "状態";
     Statement: "statement", "文";
     Calls: "calls", "呼び出し";
-    ServerCpusUsed: "server CPUs", "サーバーの CPU";
-    ClientCpusUsed: "client CPUs", "クライアントの CPU";
     Commit: "commit", "コミット";
     Interval: "interval", "区間";
     ChangedBetter: "{run}: better, {low} to {high}", "{run}: 改善、{low} から {high}";

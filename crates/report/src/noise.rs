@@ -1,7 +1,7 @@
 //! The noise between instances: the difference of two measurements of one cell.
 
 use crate::cell::{CellResult, MetricInfo, Status};
-use crate::format::percent;
+use crate::format::difference;
 use crate::labels::Labels;
 use crate::metrics::{is_speed, paired};
 use crate::target::TargetId;
@@ -147,7 +147,7 @@ pub(crate) fn sentence(largest: f64, each: &[NoiseFloor], labels: &Labels) -> St
     let one = |floor: &NoiseFloor| {
         let (metric, operations) = (&floor.metric, labels.plural(&floor.operation));
         let what = if is_speed(metric) { operations } else { metric_of(metric, &operations, language) };
-        format!("{what} {}", percent(floor.noise_floor))
+        format!("{what} {}", difference(floor.noise_floor, language))
     };
     let of_target = |floors: &[NoiseFloor]| {
         let name = if labels.several_targets() {
@@ -168,7 +168,7 @@ pub(crate) fn sentence(largest: f64, each: &[NoiseFloor], labels: &Labels) -> St
     let targets: Vec<String> = each.chunk_by(|a, b| a.target == b.target).map(of_target).collect();
     let whose = if targets.len() > 1 { "one combination of each target" } else { "one combination" };
     let targets = joined(&targets, "; ", language);
-    let largest = percent(largest);
+    let largest = difference(largest, language);
     say!(
         language,
         "two equal measurements of {whose} may differ by {largest} more than their rounds explain ({targets}). \

@@ -115,7 +115,7 @@ fn wait_states(summary: &Summary, operation: &OperationLabels, cells: &[&CellRes
     table.add(Message::Share.text(language), true, 0, session(&|s| percent(s.share)));
     table.add(Message::WaitState.text(language), false, 0, session(&|s| s.wait_state.word().to_owned()));
     table.add(Message::WaitingFor.text(language), false, 0, session(&|s| or_dash(&s.event)));
-    table.add(Message::SessionState.text(language), false, 3, session(&|s| or_dash(&s.state)));
+    table.add(Message::State.text(language), false, 3, session(&|s| or_dash(&s.state)));
     let cpu = |of: fn(&Observation) -> Option<u64>| -> Vec<String> {
         let mean = |cell: &CellResult| {
             let used: Vec<f64> = cell
@@ -128,8 +128,8 @@ fn wait_states(summary: &Summary, operation: &OperationLabels, cells: &[&CellRes
         rows.iter().map(|(cell, _)| mean(cell).map_or_else(dash, figure)).collect()
     };
     let server = cpu(|seen| seen.server_seen().map(|server| server.cpu_ns));
-    table.add(Message::ServerCpusUsed.text(language), true, 1, server);
-    table.add(Message::ClientCpusUsed.text(language), true, 2, cpu(|seen| Some(seen.client.cpu_ns)));
+    table.add(Message::ServerCpus.text(language), true, 1, server);
+    table.add(Message::ClientCpus.text(language), true, 2, cpu(|seen| Some(seen.client.cpu_ns)));
     let statement = |s: &SessionShare| or_dash(&s.statement.chars().take(70).collect::<String>());
     table.add(Message::Statement.text(language), false, 4, session(&statement));
     Some(table)

@@ -1,6 +1,7 @@
 //! The results as tables of text, for all formats.
 
 use crate::attribution::{Attribution, Bottleneck, Confidence};
+use crate::catalogue::{self, translated};
 use crate::cell::{
     CellResult, FEW_OPERATIONS, Latency, MetricInfo, MetricResult, OpenLoopResult, Status,
     TOO_FEW_OPERATIONS, reported,
@@ -11,7 +12,7 @@ use crate::labels::OperationLabels;
 use crate::messages::{Language, Message};
 use crate::summary::Summary;
 use crate::verdict::ends;
-use crate::wording::{joined, listed};
+use crate::wording::{joined, listed, say};
 use kurabe_core::metric::{Source, Unit};
 use kurabe_core::units;
 use kurabe_stats::Estimate;
@@ -60,8 +61,8 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
         // In an open loop the first columns are response times, and service times have their own column.
         // Times with a backlog grow with the trial, and those of a late generator are invalid.
         let shown = |cell: &CellResult, show: fn(&CellResult, Latency) -> String| match cell.times() {
-            _ if cell.is_overloaded() => "overloaded".to_owned(),
-            _ if cell.is_generator_late() => "invalid".to_owned(),
+            _ if cell.is_overloaded() => text(Message::Overloaded).to_owned(),
+            _ if cell.is_generator_late() => text(Message::Invalid).to_owned(),
             times => times.map_or_else(dash, |times| show(cell, times)),
         };
         add("p50", true, 2, &|cell| shown(cell, |_, times| micros(times.p50)));
@@ -74,9 +75,9 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
             };
             add("service p99", true, 2, &|cell| cell.latency_us.map_or_else(dash, |l| p99(cell, l.p99)));
             let lag = |open: &OpenLoopResult| open.dispatch_lag_p99_us.map_or_else(dash, micros);
-            add("lag p99", true, 4, &|cell| of(cell, &lag));
-            add("backlog", true, 3, &|cell| of(cell, &|open| units::count(open.backlog)));
-            add("dropped", true, 1, &|cell| of(cell, &|open| units::count(open.dropped)));
+            add(text(Message::LagP99), true, 4, &|cell| of(cell, &lag));
+            add(text(Message::Backlog), true, 3, &|cell| of(cell, &|open| units::count(open.backlog)));
+            add(text(Message::Dropped), true, 1, &|cell| of(cell, &|open| units::count(open.dropped)));
         }
         if cells.iter().any(|cell| cell.attribution.is_some()) {
             let shown = |found: &Attribution| limit(found, labels.language);
@@ -108,7 +109,11 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -
     let any = |cell: &&CellResult| metrics.iter().any(|metric| cell.metric(&metric.name).is_some());
     let cells: Vec<&CellResult> = cells.iter().copied().filter(any).collect();
     let about = metrics.iter().filter(|metric| !metric.about.is_empty());
-    let about: Vec<String> = about.map(|metric| format!("{}: {}", metric.name, metric.about)).collect();
+    let about = about.filter_map(|metric| {
+        let about = catalogue::find(&metric.about, labels.language)?;
+        Some(format!("{}: {about}", metric.name))
+    });
+    let about: Vec<String> = about.collect();
     let is_mean = |metric: &&MetricInfo| {
         matches!(metric.unit, Unit::Nanoseconds | Unit::Bytes) && !matches!(metric.source, Source::Slope(_))
     };
@@ -118,7 +123,10 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -
         (false, false) => Message::MoreMetrics.text(labels.language),
     };
     let mut table = Table::of(labels.begun(&operation.plural) + more, summary, &cells);
-    table.legend = (!about.is_empty()).then(|| format!("{}.", about.join("; ")));
+    table.legend = (!about.is_empty()).then(|| {
+        let about = joined(&about, "; ", labels.language);
+        say!(labels.language, "{about}.", "{about}。")
+    });
     for metric in &metrics {
         let show = |of: &dyn Fn(&MetricResult) -> String| -> Vec<String> {
             cells.iter().map(|cell| cell.metric(&metric.name).map_or_else(dash, of)).collect()
@@ -128,7 +136,7 @@ fn more(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -
         table.add(&metric.name, true, spare, show(&|figures| value_of(metric.unit, figures.figure.value)));
         if metric.primary {
             let ends = |found: &MetricResult| ends(found.figure, &|value| value_of(metric.unit, value));
-            table.add("interval", true, spare + 2, show(&ends));
+            table.add(Message::Interval.text(labels.language), true, spare + 2, show(&ends));
         }
     }
     Some(table)
@@ -143,7 +151,7 @@ impl Table {
         let mut table = Self { title, rows, cells: ids, ..Self::default() };
         if labels.several_targets() {
             let names = cells.iter().map(|cell| labels.targets[cell.target.at()].clone());
-            table.add("target", false, 0, names);
+            table.add(Message::Target.text(labels.language), false, 0, names);
         }
         for axis in labels.chart_axis().into_iter().chain(labels.varying()) {
             let right = axis.kind != crate::labels::Kind::Word;
@@ -270,5 +278,6 @@ fn entries(summary: &Summary, group: Vec<&CellResult>) -> Vec<(Status, String)> 
         Status::Ok | Status::Unavailable => Message::NotAvailable,
     };
     let (parts, status) = (joined(&parts, ", ", language), status.text(language));
-    vec![(first.status, format!("{parts}: {status}: {}", first.reason.as_deref().unwrap_or_default()))]
+    let reason = translated(first.reason.as_deref().unwrap_or_default(), language);
+    vec![(first.status, format!("{parts}: {status}: {reason}"))]
 }

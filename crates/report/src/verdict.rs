@@ -1,6 +1,7 @@
 //! The comparison of two cells.
 
 use crate::attribution::{Bottleneck, Confidence};
+use crate::catalogue::translated;
 use crate::cell::{CellResult, MetricInfo};
 use crate::format::list;
 use crate::labels::{Axis, Labels};
@@ -106,9 +107,11 @@ impl Why {
         };
         match self {
             Self::Failed { reason, .. } => {
+                let reason = translated(reason, language);
                 say!(language, "{sides} failed: {reason}", "{sides} が失敗しました: {reason}")
             }
             Self::Unavailable { reason, .. } => {
+                let reason = translated(reason, language);
                 say!(language, "{sides} is not available: {reason}", "{sides} は利用できません: {reason}")
             }
             Self::NotMeasured { .. } => {

@@ -234,21 +234,6 @@ pub(crate) fn subject(metric: &str, operations: &[String], labels: &Labels) -> S
     }
 }
 
-/// Why a trial was disturbed, which run files have as a clause in English.
-pub(crate) fn disturbance(reason: &str, language: Language) -> String {
-    let between = |before: &str, after: &str| reason.strip_prefix(before)?.strip_suffix(after);
-    if language == Language::English {
-        return reason.to_owned();
-    }
-    if let Some(share) = between("other processes used ", " of the machine's CPU") {
-        return format!("ほかのプロセスがマシンの CPU の {share} を使用");
-    }
-    between("the hypervisor gave ", " of its CPU time to others").map_or_else(
-        || reason.to_owned(),
-        |share| format!("ハイパーバイザーが CPU 時間の {share} をほかに割り当て"),
-    )
-}
-
 /// A metric of operations.
 pub(crate) fn metric_of(metric: &str, operations: &str, language: Language) -> String {
     say!(language, "{metric} of {operations}", "{operations} の {metric}")

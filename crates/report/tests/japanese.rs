@@ -1,76 +1,84 @@
 //! Answers in Japanese: no Latin word stands in them that is not a name, an option or a unit.
 
+use crate::common::latin::{SENTENCES, WORDS, foreign, latin, names, plain, visible};
 use crate::common::{INFO, Scenario, bottlenecks, of_any_start, open_loop, troubled};
-use kurabe_core::run::Run;
-use kurabe_core::stats_probe::Counter;
-use kurabe_report::{Language, analyse, html, terminal};
+use kurabe_core::axis::AxisValue;
+use kurabe_core::origin::{GitCommit, Origin};
+use kurabe_core::run::{CellRecord, Run};
+use kurabe_report::finding::{Finding, Rates};
+use kurabe_report::{Language, analyse, html, markdown, terminal};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Words of all languages: units, and what the field has no Japanese word for.
-const WORDS: [&str; 37] = [
-    "A/A", "API", "CPU", "CPU/op", "CPUs", "Ctrl-C", "HTML", "Kurabe", "Linux", "MB", "PHP", "SQL", "TLS",
-    "URL", "UTC", "binlog", "buffer", "bytes/record", "files", "gate", "hits", "kB", "kurabe", "log", "main",
-    "max", "min", "ms", "ns", "null", "p50", "p95", "p99", "pgbench", "report", "s", "sqlite:FILE",
-];
-
-/// The words of Latin letters in a text.
-fn latin(text: &str) -> impl Iterator<Item = &str> {
-    let is_of_word = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
-    let words =
-        text.split(move |c: char| !is_of_word(c)).map(|word| word.trim_matches(['-', '_', '.', '/', ':']));
-    words.filter(|word| word.chars().any(|c| c.is_ascii_alphabetic()))
-}
-
-/// The names that a run has: of its targets, axes, values, metrics, settings, and what its servers and command line say.
-fn names(run: &Run) -> BTreeSet<String> {
-    let record = serde_json::to_string(&run.header).unwrap();
-    let metrics = run.trials.iter().map(|trial| serde_json::to_string(&trial.outcome).unwrap());
-    let info = INFO.axes.iter().map(|axis| axis.name.to_owned());
-    let said = [record].into_iter().chain(metrics).chain(info).collect::<Vec<_>>().join(" ");
-    let counters = Counter::ALL.map(Counter::word).join(" ");
-    latin(&format!("{said} {counters}"))
-        .flat_map(|word| word.split(['.', ':', '/']).chain([word]).map(str::to_lowercase).collect::<Vec<_>>())
-        .collect()
-}
-
-/// The conclusion, headings, heads of columns and terms of a page.
-fn frame(page: &str) -> String {
-    let body = page.split_once("<body").unwrap().1;
-    let tags = ["h2", "h3", "summary", "dt", "th", "li", "label", "legend"];
-    let starts = body.split('<').skip(1).filter_map(|part| {
-        let (tag, text) = part.split_once('>')?;
-        tags.contains(&tag.split(' ').next()?).then_some(text)
-    });
-    let text = starts.collect::<Vec<_>>().join(" ");
-    ["&amp;", "&lt;", "&gt;", "&quot;"].iter().fold(text, |text, sign| text.replace(sign, " "))
+/// A run with notes of drivers, warnings, a limit of times, and an origin.
+fn told() -> Run {
+    let mut run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
+    let header = &mut run.header;
+    header.targets[0].facts.notes = vec!["the database file is temporary, in /tmp".to_owned()];
+    header.targets[1].facts.notes =
+        vec!["fsync is off: a power failure may damage the whole database.".to_owned()];
+    header.warnings = vec![
+        "other processes use 53 % of this machine's CPU: results will be lower and less certain; measure when it is idle".to_owned(),
+        "postgres: the server closes idle connections (idle_session_timeout = 5 s): those of clients that wait longer between \
+         requests are lost, as an application's would be"
+            .to_owned(),
+    ];
+    header.spec.slo_ns = Some(50_000);
+    let git =
+        GitCommit { commit: "0123456789abcdef".to_owned(), branch: Some("main".to_owned()), dirty: true };
+    header.origin =
+        Origin { suite: Some("gate".to_owned()), labels: vec!["main".to_owned()], git: Some(git) };
+    run
 }
 
 #[test]
 fn answers_and_pages_in_japanese_have_no_english_word() {
     let two = || Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() };
     let mut found = BTreeSet::new();
-    for run in [two().run(), troubled(), bottlenecks(), open_loop(), of_any_start(two().run())] {
+    // No driver says what these two runs have of their servers.
+    let made_up = [troubled(), bottlenecks()].into_iter().map(|run| (run, &[][..]));
+    let runs = [two().run(), told(), open_loop(), of_any_start(two().run())];
+    let runs = runs.into_iter().map(|run| (run, &SENTENCES[..])).chain(made_up);
+    for (run, sentences) in runs {
         let summary = analyse(&run, Some(&INFO)).in_language(Language::Japanese);
-        let names = names(&run);
-        let options = terminal::Options { width: 200, ..terminal::Options::default() };
-        let page = html::render(&summary, &html::Options::default());
-        for text in [terminal::render(&summary, &options), frame(&page)] {
-            let words = latin(&text).filter(|word| {
-                let is_named = names.contains(&word.to_lowercase()) || text.contains(&format!("--{word}"));
-                // A counter for each operation, call or row.
-                let of_counter = word.contains('/');
-                !WORDS.contains(word) && !is_named && !of_counter
-            });
-            let beside = |word: &str| {
-                let at = text.find(word).unwrap();
-                let from = text[..at].char_indices().rev().nth(30).map_or(0, |(at, _)| at);
-                text[from..].chars().take(70).collect::<String>()
-            };
-            found.extend(words.map(|word| format!("{word}: {}", beside(word))));
+        let names = names(&run, &INFO, sentences);
+        let shown = |details| {
+            let options = terminal::Options { width: 200, details, ..terminal::Options::default() };
+            terminal::render(&summary, &options)
+        };
+        let page = visible(&html::render(&summary, &html::Options::default()));
+        let markdown = markdown::render(&summary).replace('\\', "");
+        for text in [shown(false), shown(true), plain(&markdown), page] {
+            found.extend(foreign(&text, &names));
         }
     }
     assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn one_rate_is_no_value_of_another_axis() {
+    let mut run = open_loop();
+    let five_thousand = AxisValue::Number(5_000);
+    let is_kept = |cell: &CellRecord| cell.axes.get("rate") == Some(&five_thousand);
+    let kept: Vec<usize> = (0..run.header.cells.len()).filter(|at| is_kept(&run.header.cells[*at])).collect();
+    run.header.cells.retain(is_kept);
+    run.trials.retain_mut(|trial| {
+        let at = kept.iter().position(|cell| *cell == trial.cell);
+        trial.cell = at.unwrap_or_default();
+        at.is_some()
+    });
+    run.header.spec.axes.insert("rate".to_owned(), vec![five_thousand.clone()]);
+    for language in [Language::English, Language::Japanese] {
+        let summary = analyse(&run, Some(&INFO)).in_language(language);
+        let of_rates: Vec<String> = summary
+            .findings
+            .iter()
+            .filter(|one| matches!(one.finding, Finding::Rates(Rates::Overloaded { .. })))
+            .map(|one| summary.sentence(one))
+            .collect();
+        let as_size = of_rates.iter().any(|sentence| sentence.contains("5 kB"));
+        assert!(!of_rates.is_empty() && !as_size, "{of_rates:#?}");
+    }
 }
 
 /// The sentences of all findings and messages, as their sources have them: the second text of `say!`, and of a message.

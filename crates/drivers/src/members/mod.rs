@@ -27,17 +27,16 @@ use std::sync::Arc;
 /// Adds the engines and settings of its members to a target's facts.
 pub fn add_facts(facts: &mut ServerFacts, members: &[Member]) {
     for Member { role, facts: of, .. } in members {
-        let (name, about) = match role {
-            Role::Cache(name) => (format!("cache {name}"), "the cache in front of it".to_owned()),
+        let product = format!("{} {}", of.engine, of.version);
+        let (name, note) = match role {
+            Role::Cache(name) => (format!("cache {name}"), format!("the cache in front of it is {product}")),
             Role::Remote(server) => {
-                (format!("remote {}", server.name()), format!("{} beside it", role.word()))
+                (format!("remote {}", server.name()), format!("{} beside it is {product}", role.word()))
             }
         };
         let settings: Vec<String> =
             of.settings.iter().map(|one| format!("{} = {}", one.name, one.value)).collect();
-        let value = format!("{} {} ({})", of.engine, of.version, settings.join("; "));
-        facts.settings.push(Setting::new(name, value));
-        let note = format!("{about} is {} {}", of.engine, of.version);
+        facts.settings.push(Setting::new(name, format!("{product} ({})", settings.join("; "))));
         if !facts.notes.contains(&note) {
             facts.notes.push(note);
         }

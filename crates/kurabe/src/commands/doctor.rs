@@ -8,7 +8,7 @@ use crate::{places, signals, timeout};
 use anyhow::Result;
 use kurabe_core::driver::Support;
 use kurabe_core::experiment::Dataset;
-use kurabe_core::facts::Limit;
+use kurabe_core::facts::{Limit, Setting};
 use kurabe_core::observation::Endpoint;
 use kurabe_core::units;
 use kurabe_engine::plan::plan_cell;
@@ -102,12 +102,14 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64, verbo
         None => line("durability", "unknown: see the notes"),
         Some(class) => line("durability", &format!("{class}: {}", class.promise())),
     }
-    for setting in &facts.durability_settings {
-        line("", &format!("{} = {}", setting.name, setting.value));
+    let shown = |settings: &[Setting]| {
+        let each = settings.iter().map(|setting| format!("{} = {}", setting.name, setting.value));
+        if verbose { each.collect() } else { folded(each) }
+    };
+    for setting in shown(&facts.durability_settings) {
+        line("", &setting);
     }
-    let settings = facts.settings.iter().map(|setting| format!("{} = {}", setting.name, setting.value));
-    let settings = if verbose { settings.collect() } else { folded(settings) };
-    for (n, setting) in settings.iter().enumerate() {
+    for (n, setting) in shown(&facts.settings).iter().enumerate() {
         line(if n == 0 { "settings" } else { "" }, setting);
     }
     let mut fits = true;

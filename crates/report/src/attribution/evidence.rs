@@ -2,6 +2,7 @@
 
 use crate::attribution::facts::{Facts, Side};
 use crate::attribution::{Bottleneck, Ground, Rule, Sides};
+use crate::catalogue::translated;
 use crate::format::micros;
 use crate::messages::Language;
 use crate::wording::{listed, say};
@@ -259,6 +260,7 @@ fn without_ground(facts: &Facts, bottleneck: Bottleneck, language: Language) -> 
         }
         _ => {
             if let Some(why) = &facts.unseen {
+                let why = translated(why, language);
                 return say!(
                     language,
                     "the server was not observed: {why}; {client}",

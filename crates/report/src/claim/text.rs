@@ -273,7 +273,7 @@ pub fn page(report: &Report, language: Language) -> String {
             h1 { (title) }
             p class="question" { (total(report, language)) }
             p class="meta" {
-                "Kurabe " (report.kurabe) " · " (timestamp(report.made)) " · " (glued(&machine(&report.machine)))
+                "Kurabe " (report.kurabe) " · " (timestamp(report.made)) " · " (glued(&machine(&report.machine, language)))
             }
             @if !report.complete { p class="note" { (say(Message::ClaimsStopped)) } }
         }

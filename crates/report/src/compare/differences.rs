@@ -1,5 +1,7 @@
 //! Differences between two runs besides their results: versions, settings, machine, spec.
 
+use crate::catalogue::translated;
+use crate::messages::Language;
 use crate::summary::Summary;
 use crate::target::TargetSummary;
 use crate::wording::class_name;
@@ -52,6 +54,16 @@ fn changed_texts(run: &Summary, other: &Summary, word: &str) -> String {
 }
 
 impl Difference {
+    /// What differs, in a language.
+    pub(super) fn shown(&self, language: Language) -> String {
+        let of_setting = || {
+            let setting = self.setting.as_deref().filter(|_| language == Language::Japanese)?;
+            let target = self.what.strip_prefix(setting)?.strip_prefix(" of ")?;
+            Some(format!("{target} の {setting}"))
+        };
+        of_setting().unwrap_or_else(|| translated(&self.what, language))
+    }
+
     /// A difference of two values; an empty text is none.
     fn new(what: String, values: [String; 2], is_obstacle: bool) -> Self {
         let [first, second] = values.map(|value| if value.is_empty() { "none".to_owned() } else { value });

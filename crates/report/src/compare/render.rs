@@ -1,5 +1,6 @@
 //! Formats a comparison of two runs as text, Markdown and JSON.
 
+use crate::catalogue;
 use crate::compare::gate::{message, words};
 use crate::compare::{Compared, Difference, FIRST, SECOND};
 use crate::document::{Block, notices};
@@ -15,7 +16,7 @@ use crate::table::{Table, dash};
 use crate::target::TargetId;
 use crate::terminal_page::{Options, Page};
 use crate::verdict::{Verdict, Why, as_ratio, as_result};
-use crate::wording::{amount, ratio, ratio_in_table};
+use crate::wording::{amount, ratio, ratio_in_table, say};
 use kurabe_core::axis::Cell;
 use kurabe_core::metric::{Better, Unit};
 use kurabe_core::sort;
@@ -189,8 +190,11 @@ pub fn pull_request(compared: &Compared) -> String {
 /// A table for each compared metric, and one of other differences.
 pub(super) fn tables(compared: &Compared) -> Vec<Table> {
     let of = |rows: &[&Verdict]| {
-        let unit = if rows[0].unit == Unit::PerSecond { " per second" } else { "" };
-        let title = format!("{}{unit}", capital(&rows[0].pair.metric));
+        let metric = capital(&rows[0].pair.metric);
+        let title = match rows[0].unit {
+            Unit::PerSecond => say!(compared.labels.language, "{metric} per second", "{metric}(毎秒)"),
+            _ => metric,
+        };
         Table { title, ..rows_table(rows, &compared.labels) }
     };
     let mut rows: Vec<&Verdict> = compared.rows.iter().collect();
@@ -324,12 +328,15 @@ pub(super) fn change(row: &Verdict, language: Language) -> String {
 }
 
 fn differences(compared: &Compared) -> Table {
-    let all = &compared.differences;
-    let (title, rows) = ("Other differences".to_owned(), vec![Vec::new(); all.len()]);
-    let mut table = Table { title, rows, ..Table::default() };
-    table.add("what", false, 0, all.iter().map(|one| one.what.clone()));
-    table.add("first", false, 0, all.iter().map(|one| one.first.clone()));
-    table.add("second", false, 0, all.iter().map(|one| one.second.clone()));
+    let (all, language) = (&compared.differences, compared.labels.language);
+    let title = say!(language, "Other differences", "そのほかの違い");
+    let mut table = Table { title, rows: vec![Vec::new(); all.len()], ..Table::default() };
+    let mut add = |head: Message, text: &dyn Fn(&Difference) -> String| {
+        table.add(head.text(language), false, 0, all.iter().map(text));
+    };
+    add(Message::What, &|one| one.shown(language));
+    add(Message::First, &|one| catalogue::value(&one.first, language));
+    add(Message::Second, &|one| catalogue::value(&one.second, language));
     table
 }
 

@@ -3,7 +3,7 @@
 use crate::attribution::{Bottleneck, Confidence};
 use crate::comparison::TARGET;
 use crate::finding::Context;
-use crate::format::percent;
+use crate::format::{difference, percent};
 use crate::group::{distinct, grouped};
 use crate::labels::{Labels, Scope};
 use crate::messages::Language;
@@ -124,7 +124,7 @@ impl Comparison {
                     ""
                 };
                 let noise = noise_floor.map_or_else(String::new, |floor| {
-                    let floor = percent(floor);
+                    let floor = difference(floor, language);
                     say!(
                         language,
                         "; two equal measurements differed by up to {floor}",

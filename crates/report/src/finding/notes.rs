@@ -1,10 +1,10 @@
 //! Notes on a run and its targets that trials do not show.
 
+use crate::catalogue::{self, translated};
 use crate::cell::CellResult;
 use crate::finding::Context;
 use crate::group::{distinct, grouped};
 use crate::labels::{Labels, Scope};
-use crate::messages::Message;
 use crate::target::{TargetId, TargetSummary};
 use crate::wording::{joined, listed, many, ratio, say, with_version};
 use kurabe_core::custom::Language as CustomLanguage;
@@ -57,10 +57,20 @@ impl Note {
     pub(super) fn sentence(&self, labels: &Labels) -> String {
         let language = labels.language;
         match self {
-            // What a server or the machine says is as it says it.
-            Self::Preflight { warning } => format!("{}.", warning.trim_end_matches('.')),
+            Self::Preflight { warning } => {
+                let warning = warning.trim_end_matches('.');
+                // Behind the name of a target.
+                let of_target = || {
+                    let (name, warning) = warning.split_once(": ")?;
+                    Some(format!("{name}: {}", catalogue::find(warning, language)?))
+                };
+                let found = catalogue::find(warning, language).or_else(of_target);
+                let warning = found.unwrap_or_else(|| warning.to_owned());
+                say!(language, "{warning}.", "{warning}。")
+            }
             Self::Resumed { from_trial, changes } => {
-                let (from, changes) = (units::count(*from_trial), listed(changes, language));
+                let changes: Vec<String> = changes.iter().map(|one| translated(one, language)).collect();
+                let (from, changes) = (units::count(*from_trial), listed(&changes, language));
                 say!(
                     language,
                     "trials from number {from} on used {changes}, which may change results.",
@@ -68,7 +78,7 @@ impl Note {
                 )
             }
             Self::TargetNote { target, note } => {
-                let target = labels.target(target);
+                let (target, note) = (labels.target(target), catalogue::note(note, language));
                 say!(language, "note on {target}: {note}", "{target} について: {note}")
             }
             Self::LeftOut { targets, noise_floor_lost } => {
@@ -136,13 +146,9 @@ impl Note {
                 )
             }
             Self::NotReported { target, what, reason } => {
-                let named = |one: &String| match one.as_str() {
-                    SESSIONS => Message::SessionWaits.text(language).to_owned(),
-                    ALL_STATISTICS => Message::AllStatistics.text(language).to_owned(),
-                    _ => one.clone(),
-                };
-                let what: Vec<String> = what.iter().map(named).collect();
+                let what: Vec<String> = what.iter().map(|one| translated(one, language)).collect();
                 let (target, what) = (labels.target(target), joined(&what, ", ", language));
+                let reason = translated(reason, language);
                 say!(
                     language,
                     "not reported by {target}: {what} ({reason}).",

@@ -40,6 +40,12 @@ pub enum Rates {
 impl Rates {
     pub(super) fn sentence(&self, labels: &Labels) -> String {
         let language = labels.language;
+        // Rates are values of the chart axis only if they vary; values of another one are none.
+        let is_of_rates = labels.chart_axis().is_some_and(|axis| axis.name == RATE.name);
+        let placed = |scope: &Scope| {
+            let at = if is_of_rates { scope.at.clone() } else { Vec::new() };
+            Scope { at, ..scope.clone() }
+        };
         match self {
             Self::ResponseTimes { scope, points, bend } => {
                 let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
@@ -70,7 +76,7 @@ impl Rates {
                     let targets = labels.targets_of(&scope.targets);
                     format!(" on {targets} are overloaded from {}/s", units::count(*rate))
                 } else {
-                    let rates = Scope { axes: Cell::default(), ..scope.clone() };
+                    let rates = Scope { axes: Cell::default(), ..placed(scope) };
                     format!(" are overloaded{}", labels.place(&rates))
                 };
                 let count = units::count(*dropped);
@@ -78,7 +84,7 @@ impl Rates {
                     0 => String::new(),
                     _ => say!(language, ", {count} were never started", "{count} 件は始められませんでした。"),
                 };
-                let (results, held) = (labels.results_of(scope), labels.held(scope));
+                let (results, held) = (labels.results_of(&placed(scope)), labels.held(scope));
                 let served = figure(*served_per_second);
                 say!(
                     language,
@@ -87,7 +93,7 @@ impl Rates {
                 )
             }
             Self::GeneratorLate { scope, lag_us, p99_us } => {
-                let (what, lag, p99) = (labels.results_of(scope), micros(*lag_us), micros(*p99_us));
+                let (what, lag, p99) = (labels.results_of(&placed(scope)), micros(*lag_us), micros(*p99_us));
                 say!(
                     language,
                     "response times of {what} are invalid: the load generator was {lag} late (p99), of {p99}.",

@@ -1,5 +1,6 @@
 //! Comparisons of two runs, and the decision of a gate.
 
+use crate::catalogue;
 use crate::comparison::TARGET;
 use crate::format::{figure, micros, percent};
 use crate::labels::{Labels, Scope};
@@ -378,13 +379,20 @@ impl Gates {
                 let reason = why.clause(labels, TARGET);
                 say!(language, "a result is not judged: {reason}.", "判定しない結果があります: {reason}。")
             }
-            Self::Obstacle { what, first, second } => say!(
-                language,
-                "no result is judged: {what} differs: {first} in the first run, {second} in the second.",
-                "どの結果も判定しません。{what} が違います: 1 番目 {first}、2 番目 {second}。",
-            ),
+            Self::Obstacle { what, first, second } => obstacle(what, [first, second], language),
         }
     }
+}
+
+/// That two runs differ in what makes a comparison say nothing.
+fn obstacle(what: &str, values: [&String; 2], language: Language) -> String {
+    let what = catalogue::translated(what, language);
+    let [first, second] = values.map(|value| catalogue::value(value, language));
+    say!(
+        language,
+        "no result is judged: {what} differs: {first} in the first run, {second} in the second.",
+        "どの結果も判定しません。{what} が違います: 1 番目 {first}、2 番目 {second}。",
+    )
 }
 
 impl Gated {

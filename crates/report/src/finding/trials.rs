@@ -1,13 +1,14 @@
 //! Trials: what makes their results invalid or doubtful.
 
+use crate::catalogue::translated;
 use crate::cell::{CellResult, FEW_OPERATIONS, Status, Steady};
 use crate::finding::Context;
-use crate::format::percent;
+use crate::format::difference;
 use crate::group::distinct;
 use crate::labels::{Labels, Scope};
 use crate::results::{latest, measured};
 use crate::target::TargetId;
-use crate::wording::{disturbance, listed, many, of_cells, say};
+use crate::wording::{listed, many, of_cells, say};
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::{sort, units};
 use serde::Serialize;
@@ -47,7 +48,7 @@ impl Trials {
                 let on = labels.targets_of(targets);
                 let on = if labels.several_targets() { format!(" (on {on})") } else { String::new() };
                 let one = if *cells > 1 { "; in one of them " } else { ": " };
-                let (results, reason) = (some(*cells, *of), disturbance(reason, language));
+                let (results, reason) = (some(*cells, *of), translated(reason, language));
                 say!(
                     language,
                     "the machine had other load during {results}{on}{one}{reason}. Repeat the run on an idle machine.",
@@ -56,7 +57,7 @@ impl Trials {
             }
             Self::Rerun { trials, reason } => {
                 let (were, reason) =
-                    (many(*trials, "trial was", "trials were"), disturbance(reason, language));
+                    (many(*trials, "trial was", "trials were"), translated(reason, language));
                 say!(
                     language,
                     "{were} disturbed and repeated ({reason}); the disturbed results do not count.",
@@ -103,7 +104,7 @@ impl Trials {
                 let (word, by) = if fell { ("fell", 1.0 - change) } else { ("rose", change - 1.0) };
                 let noun = if fell { "低下" } else { "上昇" };
                 let (what, by, part) =
-                    (labels.results_of(scope), percent(by), of_cells(*cells, *of, language));
+                    (labels.results_of(scope), difference(by, language), of_cells(*cells, *of, language));
                 say!(
                     language,
                     "{what} marked ~ {word} by up to {by} during a trial. Use a longer --duration.",

@@ -44,7 +44,7 @@ pub(super) fn data(summary: &Summary) -> String {
     let labels = &summary.labels;
     let dimensions = dimensions(summary);
     let named: Vec<Value> =
-        dimensions.iter().map(|(property, levels)| json!([property.name(), levels])).collect();
+        dimensions.iter().map(|(property, levels)| json!([property.name(labels.language), levels])).collect();
     let cells: Map<String, Value> = summary
         .cells
         .iter()
@@ -161,12 +161,15 @@ fn rounds(found: impl Iterator<Item = (u32, Value)>) -> Vec<Value> {
 
 /// `read on SQLite, 10 kB, layout blob`.
 fn name(labels: &Labels, cell: &CellResult) -> String {
-    let target = labels.several_targets().then(|| format!(" on {}", labels.targets[cell.target.at()]));
+    let on = |target: &str| Message::On.with(labels.language, &[("target", target)]);
+    let target = labels.several_targets().then(|| on(&labels.targets[cell.target.at()]));
     let chart = labels.chart_axis().into_iter().filter(|axis| axis.varies());
     let axes = chart.chain(
         labels.varying().filter(|axis| labels.chart_axis().is_none_or(|chart| chart.name != axis.name)),
     );
-    let axes = axes.filter_map(|axis| Some(format!(", {}", axis.name_value(cell.axes.get(&axis.name)?))));
+    let comma = Message::Comma.text(labels.language);
+    let axes =
+        axes.filter_map(|axis| Some(format!("{comma}{}", axis.name_value(cell.axes.get(&axis.name)?))));
     format!("{}{}{}", cell.operation, target.unwrap_or_default(), axes.collect::<String>())
 }
 

@@ -9,6 +9,7 @@ use crate::html::plot::{Log, log_ticks, range};
 use crate::labels::{Axis, Kind};
 use crate::messages::{Language, Message};
 use crate::table;
+use crate::wording::say;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::load::RATE;
 use kurabe_core::units;
@@ -168,14 +169,15 @@ impl<'a> Frame<'a> {
         let knee = self.knees.iter().find(|(target, _)| *target == first.target.at()).map(|(_, rate)| *rate);
         let over = line.points.iter().find(|(_, cell)| cell.is_overloaded());
         let over = over.and_then(|(at, _)| xs.get(*at).copied());
-        let marks = [(knee, "knee", "knee"), (over, "knee over", "overload")];
+        let say = |message: Message| message.text(self.language);
+        let marks = [(knee, "knee", say(Message::Knee)), (over, "knee over", say(Message::Overload))];
         html! {
             g class={ "line c" (line.color % 8) } {
                 @for (rate, class, word) in marks {
                     @if let Some(rate) = rate {
                         @let at = x.at(rate);
                         path class=(class) d={ "M" (Px(at)) " " (TOP) "V" (Px(HEIGHT - BOTTOM)) } {
-                            title { (line.label) ": " (word) " at " (units::count(rate as u64)) "/s" }
+                            title { (line.label) ": " (word) " " (units::count(rate as u64)) "/s" }
                         }
                         text class="unit" x=(Px(at + 3.0)) y=(Px(11.0f64.mul_add((line.color % 8) as f64, TOP + 9.0))) {
                             (word) " " (short_figure(rate)) "/s"
@@ -255,7 +257,7 @@ impl<'a> Frame<'a> {
         });
         html! {
             g class="pt" data-c=(cell.index) {
-                @if self.tips { title { (tip(&line.label, self.axis, cell)) } }
+                @if self.tips { title { (tip(&line.label, self.axis, cell, self.language)) } }
                 path class="bar" d=(bar) {}
                 (marker(line.color, px, py))
                 @if let Some(least) = least { path class="bar least" d=(least) {} }
@@ -455,46 +457,62 @@ fn figure_of(reference: &published::Line, view: View<'_>, (x, rate): (f64, f64))
 }
 
 /// The tooltip of a point, one fact per line.
-fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult) -> String {
-    let mut text = label.to_owned();
-    if let Some(axis) = axis {
-        let value = cell.axes.get(&axis.name).map_or_else(String::new, |value| axis.name_value(value));
-        let _ = write!(text, ", {value}");
-    }
+fn tip(label: &str, axis: Option<&Axis>, cell: &CellResult, language: Language) -> String {
+    let mut lines = Vec::new();
+    let value = axis.map(|axis| cell.axes.get(&axis.name).map_or_else(String::new, |at| axis.name_value(at)));
+    lines.push(
+        [label.to_owned()].into_iter().chain(value).collect::<Vec<_>>().join(Message::Comma.text(language)),
+    );
     if let Some(rate) = cell.ops_per_second {
-        let _ = write!(text, "\n{} ops/s", figure(rate.value));
-        if let (Some(low), Some(high)) = (rate.low, rate.high) {
-            let _ = write!(text, " ({} to {}, {} rounds)", figure(low), figure(high), cell.rounds);
-        }
+        let (value, rounds) = (figure(rate.value), cell.rounds);
+        let ends = rate.ends().map_or_else(String::new, |(low, high)| {
+            let (low, high) = (figure(low), figure(high));
+            say!(language, " ({low} to {high}, {rounds} rounds)", "({low}~{high}、{rounds} ラウンド)")
+        });
+        lines.push(say!(language, "{value} ops/s{ends}", "{value} 回/秒{ends}"));
     }
     if let Some(found) = &cell.attribution {
-        let least = if cell.is_lower_bound() { ", a lower bound" } else { "" };
-        let _ = write!(text, "\nbottleneck: {}{least}", found.bottleneck.word());
+        let (word, is_least) = (found.bottleneck.message().text(language), cell.is_lower_bound());
+        let least = if is_least { say!(language, ", a lower bound", "(下限)") } else { String::new() };
+        lines.push(say!(language, "bottleneck: {word}{least}", "ボトルネック: {word}{least}"));
     }
     if let Some(latency) = cell.times() {
-        let what = if cell.open_loop.is_some() { "response " } else { "" };
+        let response = say!(language, "response ", "応答時間 ");
+        let what = if cell.open_loop.is_some() { response } else { String::new() };
         let [p50, max] = [latency.p50, latency.max].map(micros);
         let (p95, p99) = (table::p95(cell, latency.p95), table::p99(cell, latency.p99));
-        let _ = write!(text, "\n{what}p50 {p50}, p95 {p95}, p99 {p99}, max {max}");
+        lines.push(say!(
+            language,
+            "{what}p50 {p50}, p95 {p95}, p99 {p99}, max {max}",
+            "{what}p50 {p50}、p95 {p95}、p99 {p99}、最大 {max}",
+        ));
     }
     if let Some(open) = cell.open_loop {
         let [backlog, dropped] = [open.backlog, open.dropped].map(units::count);
-        let _ = write!(text, "\nbacklog {backlog}, dropped {dropped}");
+        lines.push(say!(
+            language,
+            "backlog {backlog}, dropped {dropped}",
+            "未処理 {backlog}、取りやめ {dropped}",
+        ));
         if let Some(service) = cell.latency_us {
-            let _ = write!(text, "\nservice p99 {}", table::p99(cell, service.p99));
+            let p99 = table::p99(cell, service.p99);
+            lines.push(say!(language, "service p99 {p99}", "サービス時間 p99 {p99}"));
         }
     }
     if let Some(cpu) = cell.client_cpu_us_per_op {
-        let _ = write!(text, "\nclient CPU {}", micros(cpu));
-        if let Some(share) = cell.verify_share {
-            let _ = write!(text, ", {} of it for checking", percent(share));
-        }
+        let cpu = micros(cpu);
+        let checking = cell.verify_share.map(percent).map_or_else(String::new, |share| {
+            say!(language, ", {share} of it for checking", "(うち照合 {share})")
+        });
+        lines.push(say!(language, "client CPU {cpu}{checking}", "クライアントの CPU {cpu}{checking}"));
     }
     if let Some(cpu) = cell.server_cpu_us_per_op {
-        let _ = write!(text, "\nserver CPU {}", micros(cpu));
+        let cpu = micros(cpu);
+        lines.push(say!(language, "server CPU {cpu}", "サーバーの CPU {cpu}"));
     }
     if let Some(bytes) = cell.stored_bytes {
-        let _ = write!(text, "\nstored {}", units::size(bytes));
+        let bytes = units::size(bytes);
+        lines.push(say!(language, "stored {bytes}", "保存した大きさ {bytes}"));
     }
-    text
+    lines.join("\n")
 }

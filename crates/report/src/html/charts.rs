@@ -2,6 +2,7 @@
 //! are folded.
 
 use super::blocks::items;
+use crate::catalogue;
 use crate::cell::MetricInfo;
 use crate::finding::published::{Line, Published};
 use crate::finding::{Finding, Rates};
@@ -14,7 +15,7 @@ use crate::html::plot::{Log, log_ticks, range};
 use crate::labels::OperationLabels;
 use crate::messages::Message;
 use crate::summary::Summary;
-use crate::wording::metric_of;
+use crate::wording::{metric_of, say};
 use kurabe_core::load::Load;
 use kurabe_core::metric::{Points, Source};
 use maud::{Markup, html};
@@ -179,7 +180,12 @@ fn chart(summary: &Summary, series: &Series<'_>, metric: &MetricInfo) -> Option<
     if drawn.is_empty() {
         return None;
     }
-    let about = if metric.about.is_empty() { String::new() } else { capital(&metric.about) + "." };
+    let language = summary.labels.language;
+    let about = catalogue::find(&metric.about, language).filter(|about| !about.is_empty());
+    let about = about.map_or_else(String::new, |about| {
+        let about = capital(&about);
+        say!(language, "{about}.", "{about}。")
+    });
     let markup = html! {
         p class="soft" { (about) }
         (series.legend)

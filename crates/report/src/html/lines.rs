@@ -7,6 +7,7 @@ use crate::cell::{CellResult, reported};
 use crate::group::grouped;
 use crate::html::palette::{DASHES, LIGHT, Px, marker};
 use crate::labels::{Axis, OperationLabels};
+use crate::messages::{Language, Message};
 use crate::summary::Summary;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::sort;
@@ -41,10 +42,10 @@ impl Property<'_> {
         }
     }
 
-    pub fn name(&self) -> &str {
+    pub fn name(&self, language: Language) -> &str {
         match self {
-            Self::Operation(_) => "operation",
-            Self::Target => "target",
+            Self::Operation(_) => Message::Operation.text(language),
+            Self::Target => Message::Target.text(language),
             Self::Axis(axis) => &axis.name,
         }
     }
@@ -189,7 +190,7 @@ fn legend(summary: &Summary, shares: &Shares<'_>) -> Markup {
 fn entries(summary: &Summary, property: &Property<'_>, sample: &dyn Fn(usize) -> Markup) -> Markup {
     html! {
         ul class="legend" {
-            li class="kind" { (property.name()) }
+            li class="kind" { (property.name(summary.labels.language)) }
             @for (n, level) in property.levels(summary, Axis::show).iter().enumerate() {
                 li { svg viewBox="0 0 34 12" aria-hidden="true" { (sample(n)) } (level) }
             }

@@ -347,7 +347,7 @@ pub fn markdown(table: &SuiteTable) -> String {
         table.kurabe,
         timestamp(table.began),
         units::time(Duration::from_secs_f64(table.seconds.max(0.0))),
-        machine(&table.machine)
+        machine(&table.machine, Language::English)
     );
     let mut blocks = blocks(table, None);
     blocks.extend([Block::Paragraph(made), Block::Command(command_line(&table.command))]);

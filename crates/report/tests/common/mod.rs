@@ -9,6 +9,7 @@
 
 mod bottlenecks;
 mod changed;
+pub mod latin;
 pub mod others;
 
 pub use bottlenecks::{Pattern, bottlenecks, observed};

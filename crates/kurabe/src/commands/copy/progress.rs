@@ -80,6 +80,21 @@ fn pace((began, first): &(Instant, u64), now: u64, all: u64) -> String {
         return String::new();
     }
     let rate = done as f64 / took;
-    let left = Duration::from_secs_f64(all.saturating_sub(now) as f64 / rate);
-    format!(" · {} rows/s · {} left", units::count(rate as u64), units::time(left))
+    let left = all.saturating_sub(now) as f64 / rate;
+    let time = units::time(Duration::from_secs(left as u64));
+    let left = if left < 1.0 { String::new() } else { format!(" · {time} left") };
+    format!(" · {} rows/s{left}", units::count(rate as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_is_told_from_a_second_on() {
+        let began = Instant::now().checked_sub(Duration::from_secs(2)).unwrap();
+        let shown = |now| pace(&(began, 0), now, 100);
+        assert!(shown(10).ends_with(" · 18 s left"), "{}", shown(10));
+        assert!(shown(100).ends_with("rows/s"), "{}", shown(100));
+    }
 }

@@ -1,0 +1,161 @@
+//! Texts that reach a report in English, in another language: notes of drivers, reasons, meanings of values. Run files have them in
+//! English, so that the English text is the key, as in gettext: a catalogue serves runs of earlier versions too.
+
+use crate::messages::{Language, filled};
+use std::sync::LazyLock;
+
+/// English texts with Japanese ones.
+static JAPANESE: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+    let quoted = |line: &'static str, word: &str| line.strip_prefix(word)?.strip_suffix('"');
+    let mut lines = include_str!("ja.po").lines();
+    std::iter::from_fn(|| {
+        let english = lines.find_map(|line| quoted(line, "msgid \""))?;
+        Some((english, quoted(lines.next()?, "msgstr \"")?))
+    })
+    .collect()
+});
+
+/// The text in this language, in Japanese without a full stop; `None` if the catalogue lacks it.
+pub(crate) fn find(text: &str, language: Language) -> Option<String> {
+    if language == Language::English {
+        return Some(text.to_owned());
+    }
+    let text = text.trim_end_matches('.');
+    JAPANESE.iter().find_map(|(english, japanese)| {
+        let values: Vec<String> =
+            values(english, text)?.into_iter().map(|text| value(text, language)).collect();
+        Some(filled(japanese, |name| values.get(name.parse::<usize>().ok()?).map(String::as_str)))
+    })
+}
+
+/// The text in this language; in English if the catalogue lacks it.
+pub(crate) fn translated(text: &str, language: Language) -> String {
+    find(text, language).unwrap_or_else(|| text.to_owned())
+}
+
+/// A value within a text, or one that differs between runs. One word is that of a server, or of a command line.
+pub(crate) fn value(text: &str, language: Language) -> String {
+    if text.contains(' ') { translated(text, language) } else { text.to_owned() }
+}
+
+/// A note as a sentence: in English as it is recorded.
+pub(crate) fn note(text: &str, language: Language) -> String {
+    let japanese = find(text, language).filter(|_| language == Language::Japanese);
+    japanese.map_or_else(|| text.to_owned(), |found| found + "。")
+}
+
+/// The values of a text with this pattern, in which each `{}` is a value.
+fn values<'t>(pattern: &str, text: &'t str) -> Option<Vec<&'t str>> {
+    let mut parts = pattern.split("{}").peekable();
+    let mut rest = text.strip_prefix(parts.next()?)?;
+    let mut values = Vec::new();
+    while let Some(part) = parts.next() {
+        let is_last = parts.peek().is_none();
+        let (value, after) = if is_last { (rest.strip_suffix(part)?, "") } else { rest.split_once(part)? };
+        values.push(value);
+        rest = after;
+    }
+    rest.is_empty().then_some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    /// The sources of all crates, without their tests: literals without line breaks, and values as `{}`.
+    fn sources(folder: &Path, all: &mut Vec<String>) {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                sources(&path, all);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                all.push(normalised(text.split("#[cfg(test)]").next().unwrap()));
+            }
+        }
+    }
+
+    fn normalised(text: &str) -> String {
+        let mut parts = text.split("\\\n");
+        let first = parts.next().unwrap_or_default().to_owned();
+        let joined = parts.fold(first, |all, part| all + part.trim_start());
+        let mut out = String::new();
+        let mut rest = joined.as_str();
+        while let Some((before, after)) = rest.split_once('{') {
+            out += before;
+            let value = after.split_once('}').filter(|(value, _)| !value.contains(['"', '{', ' ', '\n']));
+            out += if value.is_some() { "{}" } else { "{" };
+            rest = value.map_or(after, |(_, after)| after);
+        }
+        out + rest
+    }
+
+    fn crates() -> Vec<String> {
+        let all = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut texts = Vec::new();
+        let crates = fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path().join("src"));
+        crates.filter(|folder| folder.is_dir()).for_each(|folder| sources(&folder, &mut texts));
+        texts
+    }
+
+    #[test]
+    fn each_text_of_the_catalogue_is_one_of_the_program() {
+        let sources = crates();
+        let lacking = |english: &&str| {
+            // Values at its ends may be added elsewhere.
+            let text = english.trim_end_matches(" {}").trim_start_matches("{}");
+            !sources.iter().any(|source| source.contains(text))
+        };
+        let stale: Vec<&str> = JAPANESE.iter().map(|(english, _)| *english).filter(lacking).collect();
+        assert!(JAPANESE.len() > 100 && stale.is_empty(), "{stale:#?}");
+        for (english, japanese) in JAPANESE.iter() {
+            for (at, _) in english.matches("{}").enumerate().filter(|_| !english.contains("those of Kurabe"))
+            {
+                assert!(japanese.contains(&format!("{{{at}}}")), "{english}: {japanese}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_note_that_a_driver_of_the_first_page_pushes_is_in_the_catalogue() {
+        let drivers =
+            ["drivers/src/sqlite", "drivers/src/postgres", "drivers/src/mysql", "drivers/src/redis"];
+        let mut all = Vec::new();
+        for folder in drivers.iter().chain(&["drivers/src/memcached", "targets/src", "engine/src"]) {
+            sources(&Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(folder), &mut all);
+        }
+        let mut notes = Vec::new();
+        for text in &all {
+            for call in ["notes.push(", "note(", "add_unavailable("] {
+                let calls = text.split(call).skip(1);
+                // A literal, perhaps in `format!`.
+                notes.extend(calls.filter_map(|rest| {
+                    let rest = rest.trim_start();
+                    let rest = rest.strip_prefix("format!(").unwrap_or(rest).trim_start();
+                    rest.strip_prefix('"')?.split('"').next()
+                }));
+            }
+        }
+        let lacking: Vec<&&str> =
+            notes.iter().filter(|note| find(note, Language::Japanese).is_none()).collect();
+        assert!(notes.len() > 25 && lacking.is_empty(), "{}: {lacking:#?}", notes.len());
+    }
+
+    #[test]
+    fn values_of_a_text_are_put_into_its_translation() {
+        let japanese = |text| translated(text, Language::Japanese);
+        assert_eq!(
+            japanese("journal_mode=memory: a process that crashes during a write leaves a damaged file."),
+            "journal_mode=memory では、書き込み中にプロセスが異常終了すると、ファイルが壊れます"
+        );
+        let pooler = "PgBouncer stands before the server, in session mode: its time and processor use are part of every result, \
+                      and the server's processes are not observed through it";
+        assert!(
+            japanese(pooler).starts_with("サーバーの手前に PgBouncer(セッションモード)"),
+            "{}",
+            japanese(pooler)
+        );
+        assert_eq!(japanese("what no driver says"), "what no driver says");
+    }
+}
