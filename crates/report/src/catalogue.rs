@@ -17,13 +17,22 @@ static JAPANESE: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
 
 /// The text in this language, in Japanese without a full stop; `None` if the catalogue lacks it.
 pub(crate) fn find(text: &str, language: Language) -> Option<String> {
-    if language == Language::English {
-        return Some(text.to_owned());
+    match language {
+        Language::English => Some(text.to_owned()),
+        Language::Japanese => japanese(text, true),
     }
+}
+
+/// The text in Japanese, with its values in Japanese too if they are `translated`. Those within a value are kept, since a server may
+/// have written it, of any length.
+fn japanese(text: &str, translated: bool) -> Option<String> {
     let text = text.trim_end_matches('.');
+    let value = |value: &str| {
+        let found = if translated && value.contains(' ') { japanese(value, false) } else { None };
+        found.unwrap_or_else(|| value.to_owned())
+    };
     JAPANESE.iter().find_map(|(english, japanese)| {
-        let values: Vec<String> =
-            values(english, text)?.into_iter().map(|text| value(text, language)).collect();
+        let values: Vec<String> = values(english, text)?.into_iter().map(value).collect();
         Some(filled(japanese, |name| values.get(name.parse::<usize>().ok()?).map(String::as_str)))
     })
 }
@@ -40,8 +49,10 @@ pub(crate) fn value(text: &str, language: Language) -> String {
 
 /// A note as a sentence: in English as it is recorded.
 pub(crate) fn note(text: &str, language: Language) -> String {
-    let japanese = find(text, language).filter(|_| language == Language::Japanese);
-    japanese.map_or_else(|| text.to_owned(), |found| found + "。")
+    match language {
+        Language::English => text.to_owned(),
+        Language::Japanese => find(text, language).map_or_else(|| text.to_owned(), |found| found + "。"),
+    }
 }
 
 /// The values of a text with this pattern, in which each `{}` is a value.
@@ -157,5 +168,7 @@ mod tests {
             japanese(pooler)
         );
         assert_eq!(japanese("what no driver says"), "what no driver says");
+        let hostile = "a beside it is ".repeat(200_000);
+        assert!(japanese(&hostile).len() > 200_000, "a long text of a server ends nothing");
     }
 }

@@ -263,6 +263,7 @@ mod tests {
             ("SET @@session.`tx_read_only` = 0", "TX_READ_ONLY"),
             ("SELECT set_config('a', 'b', false)", "SET_CONFIG"),
             ("SET NAMES 'gbk'", "character set"),
+            ("SET NAMES DEFAULT", "character set"),
             ("SET @a = 1, @@SESSION.character_set_client := @b", "character set"),
             ("SET CHARACTER SET ?", "character set"),
             ("SET client_encoding = SJIS", "character set"),

@@ -37,8 +37,9 @@ pub fn are_several(text: &str, dialects: &[Dialect]) -> Option<String> {
 }
 
 /// How the names of character sets begin in which no other character has the byte of a quote or a backslash.
-const PLAIN_SETS: [&str; 11] =
-    ["ascii", "binary", "cp125", "default", "iso", "koi8", "latin", "sql_ascii", "unicode", "utf", "win125"];
+/// That of `DEFAULT` is the server's, and may be another.
+const PLAIN_SETS: [&str; 10] =
+    ["ascii", "binary", "cp125", "iso", "koi8", "latin", "sql_ascii", "unicode", "utf", "win125"];
 
 impl Statement<'_> {
     /// Whether a `;` divides it.
