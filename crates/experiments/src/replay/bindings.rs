@@ -418,8 +418,11 @@ mod tests {
     use super::super::keys::tests::sent;
     use super::*;
     use kurabe_protocol::sql::Dialect;
+    use kurabe_wire::view::Watch;
 
     const LANGUAGE: Language = Language::Sql(Dialect::POSTGRES);
+    /// The clock of the server when it answers.
+    const TIME: &str = "2026-11-29 05:05:05";
 
     #[test]
     fn bound_values_are_sent_in_the_form_of_the_recorded_ones() {
@@ -477,7 +480,11 @@ mod tests {
         let mut view = (kurabe_wire::registry::of_scheme("postgres").unwrap().view)(Dialect::POSTGRES);
         let (now, mut events) = (std::time::Instant::now(), Vec::new());
         view.let_in(0);
-        view.watch(kurabe_wire::view::Watch { keeps_rows: true, ..kurabe_wire::view::Watch::now() });
+        view.watch(Watch {
+            began: (now, moment(TIME.as_bytes()).unwrap()),
+            recorded: None,
+            keeps_rows: true,
+        });
         view.sent(&message(b'Q', &[text.as_bytes(), b"\0"].concat()), now, &mut events);
         view.received(&told.concat(), now, &mut events);
         let found = events.into_iter().find_map(|event| match event {
@@ -512,10 +519,10 @@ mod tests {
             ("DELETE FROM t RETURNING d", [&[&a], &[&b]], [&[&own_b], &[&own_a]]);
         assert_eq!(known(text, &["d"], &recorded, &own, &bound), (Vec::new(), 2));
         // A value of another kind in its place does not make one the only text that is left.
-        let time = "2026-11-29 05:05:05";
-        let other: [&[&str]; 2] = [&[&own_b, time], &[&own_a, time]];
-        let uneven: [&[&str]; 2] = [&[&a, "x"], &[time, "y"]];
-        assert!(known("SELECT d, at FROM t", &["d", "at"], &uneven, &other, &bound).0.is_empty());
+        let other: [&[&str]; 2] = [&[&own_b, TIME], &[&own_a, TIME]];
+        let uneven: [&[&str]; 2] = [&[&a, "x"], &[TIME, "y"]];
+        let same_time = (Vec::from(TIME), Vec::from(TIME));
+        assert_eq!(known("SELECT d, at FROM t", &["d", "at"], &uneven, &other, &bound), (vec![same_time], 0));
         bound.guessed.insert(name(a.as_bytes()), own_b.clone().into());
         let sends = |bound: &Bound| bound.own(a.as_bytes(), None, &Request::default(), LANGUAGE).unwrap();
         assert_eq!(sends(&bound), own_b.as_bytes());
