@@ -163,6 +163,18 @@ fn run_that_has_a_cache_to_itself_adds_no_more_than_fits() {
 }
 
 #[test]
+fn run_adds_no_more_than_fits_to_a_throwaway_server() {
+    if testing::server("memcached").is_none() {
+        return;
+    }
+    // All that clients could add in this time is some times the memory.
+    let args = "run session up:memcached?m=64 --compress none --layout blob --payload 1k,100k --records 100 \
+                --operation write --duration 2s --rounds 3 --clients 2 --no-html";
+    let ended = Place::new().run(&args.split_whitespace().collect::<Vec<_>>()).success();
+    assert!(!ended.out.contains("missing"), "{ended:?}");
+}
+
+#[test]
 fn redis_at_its_limit_keeps_all_keys_of_others() {
     keeps_others("redis");
 }

@@ -120,15 +120,12 @@ fn reserve(memory: &StoreMemory) -> u64 {
     (memory.limit / 10).min(64 << 20)
 }
 
-/// The servers of a target that others may use.
+/// The servers of a target whose memory is limited.
 fn servers(target: &Target) -> Result<Vec<LimitedServer>> {
     if target.skip_reason.is_some() {
         return Ok(Vec::new());
     }
-    let mut servers = target.driver.limited_servers(&ConnectOptions::within(TIMEOUT))?;
-    // A throwaway server has no other users.
-    servers.retain(|server| !server.role.is_empty() || target.restart.is_none());
-    Ok(servers)
+    target.driver.limited_servers(&ConnectOptions::within(TIMEOUT))
 }
 
 /// A target's name, with the role of one of its servers.
@@ -154,7 +151,12 @@ pub fn check(plan: &mut Plan, targets: &[Target]) -> Result<()> {
             let name = name(target, &server);
             let read = server.probe.read(stored.value_bytes).map_err(|error| error.context(&name))?;
             let Some(memory) = read else { continue };
-            let left = fits(&name, &memory, &stored)?;
+            // A throwaway server has no other users; the estimate is generous.
+            let is_own = server.role.is_empty() && target.restart.is_some();
+            let left = match fits(&name, &memory, &stored) {
+                Err(_) if is_own => 0,
+                left => left?,
+            };
             // What a cache in front of the target gets is a part of what is loaded.
             if stored.growing == 0 || !server.role.is_empty() {
                 continue;
