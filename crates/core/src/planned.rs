@@ -367,6 +367,8 @@ pub struct Capacity {
     pub records: u64,
     /// Requests per record: 20 if one request in 20 changes a record.
     pub requests_per_record: u64,
+    /// Whether the server has memory for no more records, which a trial adds.
+    pub of_memory: bool,
 }
 
 impl Capacity {

@@ -66,7 +66,8 @@ fn plan(info: &ExperimentInfo, cell: &Cell, dataset: &Dataset) -> Result<Planned
     if pipeline > 1 && bind != Bind::Once {
         return Err(Error::unsupported("--pipeline needs --statement once"));
     }
-    let capacity = writes.then_some(Capacity { records: store.records, requests_per_record: 1 });
+    let capacity =
+        writes.then_some(Capacity { records: store.records, requests_per_record: 1, of_memory: false });
     let policy = LoopPolicy { pipeline, capacity, ..axes::policy(cell)? };
     let mut needed = Vec::from_iter((bind != Bind::Once).then_some(Capability::PreparedStatements));
     needed.extend((pipeline > 1).then_some(Capability::Pipelining));

@@ -24,7 +24,7 @@ fn validator() -> Validator {
     Validator::new(SCHEMA)
 }
 
-/// A run with disturbed, repeated, unsteady and late trials, on targets with the same name.
+/// A run with disturbed, repeated, unsteady and late trials, and such as filled their server, on targets with the same name.
 fn disturbed() -> Run {
     let targets = vec!["sqlite", "postgres", "memcached"];
     let rate = |at: At<'_>| if at.target == "memcached" { 9_500.0 } else { 10_000.0 };
@@ -36,6 +36,7 @@ fn disturbed() -> Run {
         let mut seen = observed(Pattern::RoundTrip, measured);
         seen.host.cpus[0].steal_ns = 300_000_000;
         measured.observed = Some(Box::new(seen));
+        (measured.exhausted, measured.memory_full) = (falls.then_some(100), falls);
     }
     run.trials[0].rerun_reason = Some("other processes used 40 %".to_owned());
     run

@@ -48,6 +48,9 @@ pub struct Measurement {
     /// and not written, otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exhausted: Option<u64>,
+    /// Whether the server had memory for no more than these; not written if it had.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory_full: bool,
     /// Time to prepare and verify the trial, in nanoseconds.
     pub overhead_ns: u64,
     /// Observations of client, server and machine; `None` without an observer, and of interleaved trials.

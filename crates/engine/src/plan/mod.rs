@@ -397,12 +397,13 @@ impl Plan {
         }
     }
 
-    /// Limits the transactions of writing operations in cells without a limit, to the number that `most` returns.
+    /// Limits the transactions of writing operations in cells without a limit, to the number that `most` returns, for which the
+    /// server has memory.
     pub(crate) fn limit_writes(&mut self, most: impl Fn(&CellRecord, &PlannedCell) -> Option<u64>) {
         for cell in &mut self.cells {
             let Some(planned) = &mut cell.planned else { continue };
             if let Some(records) = most(&cell.record, planned).filter(|_| planned.policy.capacity.is_none()) {
-                planned.policy.capacity = Some(Capacity { records, requests_per_record: 1 });
+                planned.policy.capacity = Some(Capacity { records, requests_per_record: 1, of_memory: true });
             }
         }
     }

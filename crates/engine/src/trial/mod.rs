@@ -639,6 +639,7 @@ impl Trial<'_> {
             verify_ns_per_op: checks.quantile(0.5).unwrap_or_default() as f64,
             verified: Some(verified),
             exhausted: self.capacity().filter(|_| exhausted).map(|capacity| capacity.records),
+            memory_full: exhausted && self.capacity().is_some_and(|capacity| capacity.of_memory),
             observed,
             observed_group: observed_group.map(Box::new),
             windows,

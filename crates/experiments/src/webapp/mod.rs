@@ -52,7 +52,7 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         client_bytes: CLIENT_BYTES,
         ..Demand::default()
     };
-    let capacity = Some(Capacity { records: store.count, requests_per_record: CHANGES });
+    let capacity = Some(Capacity { records: store.count, requests_per_record: CHANGES, of_memory: false });
     let policy = LoopPolicy { capacity, ..axes::policy(cell)? };
     // A connection that lives for one request is not worth four round trips to prepare its statements.
     let bind = match policy.connections {

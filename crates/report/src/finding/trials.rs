@@ -30,6 +30,8 @@ pub enum Trials {
     Failed { cells: u64 },
     /// Trials ended early because each record is changed at most once. `needed` records make them long enough.
     RecordsExhausted { scope: Scope, trials: u64, of: u64, records: u64, needed: u64 },
+    /// Trials ended early because the server has memory for no more records of one.
+    MemoryExhausted { scope: Scope, trials: u64, of: u64, records: u64 },
     /// Replies were wrong.
     WrongAnswers { answers: u64 },
     /// Throughput changed until trials ended: by at most this factor from the first quarter to the last.
@@ -93,6 +95,17 @@ impl Trials {
                      --records {needed}.",
                     "{what}: 試行 {of} 回のうち {trials} 回が早く終わりました。{records} 件の各レコードは 1 回だけ変更するためです。長く\
                      測るには --records {needed} を使ってください。",
+                )
+            }
+            Self::MemoryExhausted { scope, trials, of, records } => {
+                let (what, records) = (labels.results_of(scope), units::count(*records));
+                let some = if *of == 1 { "the trial".to_owned() } else { format!("{trials} of {of} trials") };
+                say!(
+                    language,
+                    "{what}: {some} ended early: the server has memory for {records} records of a trial. A smaller --payload or \
+                     more memory makes trials longer.",
+                    "{what}: 試行 {of} 回のうち {trials} 回が早く終わりました。サーバーのメモリには、試行 1 回につき {records} 件のレコードしか\
+                     入らないためです。長く測るには --payload を小さくするか、メモリを増やしてください。",
                 )
             }
             Self::WrongAnswers { answers } => {
@@ -172,22 +185,27 @@ fn fewer_agents(run: &Run) -> Option<Trials> {
     Some(Trials::FewerAgents { agents: missing.collect(), trials, of })
 }
 
-/// Trials that ended early because each record is changed at most once, and how to make them longer.
+/// Trials that ended early because each record is changed at most once, or the server is full, and how to make them longer.
 fn exhausted(run: &Run) -> Vec<Trials> {
     let mut findings = Vec::new();
     for operation in &run.header.spec.operations {
-        let (mut all, mut ended, mut most, mut needed) = (0_u64, 0_u64, 0, 0.0_f64);
+        let (mut all, mut ended, mut most, mut needed, mut of_memory) = (0_u64, 0_u64, 0, 0.0_f64, false);
         for (_, measured) in measured(run).filter(|(trial, _)| trial.operation == *operation) {
             all += 1;
             let Some(records) = measured.exhausted else { continue };
             ended += 1;
             most = most.max(records);
+            of_memory |= measured.memory_full;
             needed = needed.max(records as f64 * longer(run, operation, measured));
         }
         if ended > 0 {
             let scope = Scope { operations: vec![operation.clone()], ..Scope::default() };
-            let needed = rounded_up(needed);
-            findings.push(Trials::RecordsExhausted { scope, trials: ended, of: all, records: most, needed });
+            let (trials, of, records, needed) = (ended, all, most, rounded_up(needed));
+            findings.push(if of_memory {
+                Trials::MemoryExhausted { scope, trials, of, records }
+            } else {
+                Trials::RecordsExhausted { scope, trials, of, records, needed }
+            });
         }
     }
     findings
