@@ -335,10 +335,18 @@ fn targets_get_short_unique_names() {
     );
     assert_eq!(
         names_of(&["mysql://a@one/x", "mysql://a@two:3307/x", "mysql://a@two:3307/y", "redis://one"]),
-        ["mysql one x", "mysql two :3307 x", "mysql two :3307 y", "redis"]
+        ["mysql one x", "mysql two x", "mysql two y", "redis"]
     );
     assert_eq!(names_of(&["postgres://h/shop", "postgres://h/shop2"]), ["postgres shop", "postgres shop2"]);
     assert_eq!(names_of(&["postgres://a@h/x", "postgres://b@h/x"]), ["postgres a@", "postgres b@"]);
+    assert_eq!(
+        names_of(&["postgres://a@h:6432/x", "postgres://b@h:5432/x", "postgres://b@h:5432/y", "up:postgres"]),
+        ["postgres a@ x", "postgres b@ x", "postgres b@ y", "postgres throwaway"]
+    );
+    assert_eq!(
+        names_of(&["postgres://a@h:6432/x", "postgres://b@i:5432/x", "postgres://a@h:5432/x"]),
+        ["postgres h:6432", "postgres i:5432", "postgres h:5432"]
+    );
     assert_eq!(names_of(&["sqlite:", "sqlite:/old/a.db"]), ["sqlite", "sqlite a.db"]);
     assert_eq!(
         names_of(&["sqlite:/old/a.db", "sqlite:/new/a.db", "sqlite:b.db"]),
