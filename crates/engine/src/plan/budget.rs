@@ -41,7 +41,11 @@ const STOP: Duration = Duration::from_millis(300);
 const LOADED_PER_SECOND: f64 = 30e6;
 /// Bytes per second with which a throwaway cache is filled before each trial.
 const CACHED_PER_SECOND: f64 = 60e6;
-/// Records loaded, and read back, per second.
+/// Bytes of a row besides its largest value.
+const ROW: u64 = 32;
+/// Rows loaded per second, many in a request.
+const ROWS_PER_SECOND: f64 = 300e3;
+/// Records loaded, and read back, per second, if each is a request.
 const RECORDS_PER_SECOND: f64 = 10e3;
 /// The minimum number of values of a default axis.
 const MIN_VALUES: usize = 2;
@@ -301,11 +305,12 @@ impl Cost {
                 is_aa_control && (targets[record.target].second.is_some() || plan.spec.slice_ns.is_some());
             if loaded.insert((record.target, own, &cell.dataset)) {
                 // A job loads many at once, and experiments without a size of requests load little.
-                let each = Some(cell.demand.request_bytes).filter(|bytes| *bytes > 0 && !cell.is_job());
-                let records = each.map_or(0.0, |each| bytes / each as f64);
+                let each = Some(&cell.demand).filter(|demand| demand.request_bytes > 0 && !cell.is_job());
+                let records = each.map_or(0.0, |each| bytes / each.request_bytes as f64);
+                let rows = each.map_or(0.0, |each| bytes / (each.value_bytes + ROW) as f64);
                 let target = &targets[record.target];
-                let load = Duration::from_secs_f64(bytes / LOADED_PER_SECOND + records / RECORDS_PER_SECOND)
-                    + latency::load_time(plan, target, cell);
+                let time = bytes / LOADED_PER_SECOND + rows / ROWS_PER_SECOND + records / RECORDS_PER_SECOND;
+                let load = Duration::from_secs_f64(time) + latency::load_time(plan, target, cell);
                 if !cell.creates_nothing() && claimed.insert(record.target) {
                     cost.fixed += latency::around(target);
                 }

@@ -77,7 +77,7 @@ static INFO: ExperimentInfo = ExperimentInfo {
 
 /// The time of a request on the same machine, and the bytes that are moved per second, for the time that a run is expected to
 /// take.
-const REQUEST: Duration = Duration::from_micros(100);
+const REQUEST: Duration = Duration::from_micros(45);
 const MOVED_PER_SECOND: f64 = 100e6;
 
 pub(crate) static BULK: Experiment = Experiment::new(&INFO, &plan);
