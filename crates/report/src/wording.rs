@@ -92,8 +92,7 @@ fn ends(ratio: Estimate) -> Option<String> {
 /// Formats an improvement without the other side. If lower is better, `ratio` is the worse value ÷ the better one.
 pub(crate) fn gained(metric: &str, of: Estimate, lower_bound: bool, labels: &Labels) -> String {
     if labels.language == Language::Japanese {
-        let least = of.low.filter(|_| lower_bound).map(|low| factor(low, Language::Japanese));
-        return least.map_or_else(|| ratio(of, Language::Japanese), |low| format!("少なくとも {low} 倍"));
+        return amount(of, lower_bound, Language::Japanese);
     }
     if is_speed(metric) {
         return faster(of, lower_bound);
@@ -107,9 +106,13 @@ pub(crate) fn gained(metric: &str, of: Estimate, lower_bound: bool, labels: &Lab
 }
 
 /// Formats only the amount, with its interval: `14 % (11 to 17 %)`, `5.2 times (5.1 to 5.3)`; for tables and lists.
-pub(crate) fn amount(ratio: Estimate, lower_bound: bool) -> String {
-    let ends = ends(ratio).filter(|_| !lower_bound).map(|ends| format!(" ({ends})"));
-    number(ratio, lower_bound) + &ends.unwrap_or_default()
+pub(crate) fn amount(of: Estimate, lower_bound: bool, language: Language) -> String {
+    if language == Language::Japanese {
+        let least = of.low.filter(|_| lower_bound).map(|low| factor(low, language));
+        return least.map_or_else(|| ratio(of, language), |low| format!("少なくとも {low} 倍"));
+    }
+    let ends = ends(of).filter(|_| !lower_bound).map(|ends| format!(" ({ends})"));
+    number(of, lower_bound) + &ends.unwrap_or_default()
 }
 
 /// A ratio that decides nothing, with its interval: `0.97 times (0.90 to 1.06)`.
@@ -270,7 +273,7 @@ mod tests {
         assert_eq!(faster(of(2.75, 2.7, 2.8), true), "at least 2.7 times as fast");
         assert_eq!(lower(of(1.25, 1.2, 1.31)), "25 % lower (20 to 31 %)");
         assert_eq!(lower(of(3.0, 2.0, 4.0)), "lower by a factor of 3.0 (2.0 to 4.0)");
-        assert_eq!(amount(of(5.2, 5.1, 5.3), false), "5.2 times (5.1 to 5.3)");
+        assert_eq!(amount(of(5.2, 5.1, 5.3), false, Language::English), "5.2 times (5.1 to 5.3)");
         assert_eq!(ratio(of(0.97, 0.004, 2_000.0)), "0.97 times (less than 0.01 to more than 1,000)");
         assert_eq!(ratio(Estimate { value: 1.3, low: None, high: None }), "1.3 times");
     }

@@ -1,10 +1,11 @@
 //! Answers in Japanese: no Latin word stands in them that is not a name, an option or a unit.
 
 use crate::common::latin::{SENTENCES, WORDS, foreign, latin, names, plain, visible};
-use crate::common::{INFO, Scenario, bottlenecks, of_any_start, open_loop, troubled};
+use crate::common::{At, INFO, Scenario, bottlenecks, of_any_start, open_loop, troubled};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::origin::{GitCommit, Origin};
 use kurabe_core::run::{CellRecord, Run};
+use kurabe_report::compare::{self, Criteria, gate};
 use kurabe_report::finding::{Finding, Rates};
 use kurabe_report::{Language, analyse, html, markdown, terminal};
 use std::collections::BTreeSet;
@@ -24,6 +25,8 @@ fn told() -> Run {
             .to_owned(),
     ];
     header.spec.slo_ns = Some(50_000);
+    run.trials[0].rerun_reason = Some("kurabe itself stood still for 374 ms".to_owned());
+    let header = &mut run.header;
     let git =
         GitCommit { commit: "0123456789abcdef".to_owned(), branch: Some("main".to_owned()), dirty: true };
     header.origin =
@@ -50,6 +53,44 @@ fn answers_and_pages_in_japanese_have_no_english_word() {
         let markdown = markdown::render(&summary).replace('\\', "");
         for text in [shown(false), shown(true), plain(&markdown), page] {
             found.extend(foreign(&text, &names));
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// A comment without its marks.
+fn marked(markdown: &str) -> String {
+    ["<details>", "</details>", "<summary>", "</summary>"]
+        .iter()
+        .fold(plain(markdown), |text, mark| text.replace(mark, " "))
+}
+
+#[test]
+fn comparisons_and_gates_in_japanese_have_no_english_word() {
+    let first = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
+    let rate = |at: At<'_>| if at.target == "sqlite" { 5_000.0 } else { 10_000.0 };
+    let mut second = Scenario { targets: vec!["sqlite", "postgres"], rate, ..Scenario::default() }.run();
+    second.header.targets[0].facts.version = "3.51.0".into();
+    let mut found = BTreeSet::new();
+    for of_any in [false, true] {
+        let runs = [&first, &second].map(|run| if of_any { of_any_start(run.clone()) } else { run.clone() });
+        let summaries = runs.each_ref().map(|run| analyse(run, Some(&INFO)));
+        let mut names: BTreeSet<String> = runs.iter().flat_map(|run| names(run, &INFO, &SENTENCES)).collect();
+        names.insert("3.51.0".to_owned());
+        let mut compared = compare::compare(&summaries[0], &summaries[1], &[]);
+        for is_gate in [false, true] {
+            if is_gate {
+                let criteria = Criteria { slower: Some(0.05), p99: Some(0.05) };
+                gate::judge(&mut compared, &summaries[0], &summaries[1], criteria);
+            }
+            let told = compared.clone().in_language(Language::Japanese);
+            let options = terminal::Options { width: 200, details: true, ..terminal::Options::default() };
+            let markdown = compare::pull_request(&told).replace('\\', "");
+            for text in
+                [compare::terminal(&told, &options), marked(&markdown), visible(&compare::page(&told))]
+            {
+                found.extend(foreign(&text, &names));
+            }
         }
     }
     assert!(found.is_empty(), "{found:#?}");

@@ -194,9 +194,9 @@ pub(super) fn message(answer: Decision) -> Message {
     }
 }
 
-/// The words in English, with the reason if other load on the machine is one.
-pub(super) fn words(row: &Verdict, answer: Decision, labels: &Labels) -> String {
-    let words = message(answer).text(Language::English);
+/// The words, with the reason if other load on the machine is one.
+pub(super) fn words(row: &Verdict, answer: Decision, labels: &Labels, language: Language) -> String {
+    let words = message(answer).text(language);
     match &row.why {
         Some(why @ Why::Disturbed { .. }) => format!("{words} ({})", why.clause(labels, &row.pair.axis)),
         _ => words.to_owned(),

@@ -5,7 +5,7 @@ use crate::compare::gate::{message, words};
 use crate::compare::{Compared, Difference, FIRST, SECOND};
 use crate::document::{Block, notices};
 use crate::finding::{Finding, Runs, Section, Statement};
-use crate::format::{capital, figure, value_of};
+use crate::format::{figure, value_of};
 use crate::html::{self, Document};
 use crate::json::with_sentences;
 use crate::labels::{Axis, Labels};
@@ -163,18 +163,28 @@ pub fn pull_request(compared: &Compared) -> String {
     verdict.extend(settings(compared));
     let rows = judged(compared);
     let shown = &rows[..rows.len().min(ROWS)];
+    let language = compared.labels.language;
     let (title, table) = if compared.gate.is_some() {
-        ("What is judged", gate_table(shown, &compared.labels, Language::English))
+        let title = say!(language, "What is judged", "判定したもの");
+        (title, gate_table(shown, &compared.labels, language))
     } else {
-        ("Primary results", rows_table(shown, &compared.labels))
+        (say!(language, "Primary results", "主な結果"), rows_table(shown, &compared.labels))
     };
-    let table = Block::Table(Table { title: title.to_owned(), ..table });
+    let table = Block::Table(Table { title, ..table });
     let left_out = rows.len() - shown.len();
-    let left_out =
-        (left_out > 0).then(|| Block::Paragraph(format!("{left_out} more rows are left out here.")));
+    let left_out = (left_out > 0).then(|| {
+        let more = say!(
+            language,
+            "{left_out} more rows are left out here.",
+            "ここにない行がほかに {left_out} 行あります。"
+        );
+        Block::Paragraph(more)
+    });
     let others = differences(compared);
-    let others = (!others.rows.is_empty())
-        .then(|| Block::Details("Other differences between the runs".to_owned(), vec![Block::Table(others)]));
+    let others = (!others.rows.is_empty()).then(|| {
+        let title = say!(language, "Other differences between the runs", "2 つの実行のそのほかの違い");
+        Block::Details(title, vec![Block::Table(others)])
+    });
     let blocks: Vec<Block> = notices(compared.sentences(Section::Publishing))
         .into_iter()
         .chain(filled(Block::Conclusion, verdict))
@@ -190,9 +200,10 @@ pub fn pull_request(compared: &Compared) -> String {
 /// A table for each compared metric, and one of other differences.
 pub(super) fn tables(compared: &Compared) -> Vec<Table> {
     let of = |rows: &[&Verdict]| {
-        let metric = capital(&rows[0].pair.metric);
+        let language = compared.labels.language;
+        let metric = compared.labels.begun(&catalogue::translated(&rows[0].pair.metric, language));
         let title = match rows[0].unit {
-            Unit::PerSecond => say!(compared.labels.language, "{metric} per second", "{metric}(毎秒)"),
+            Unit::PerSecond => say!(language, "{metric} per second", "{metric}(毎秒)"),
             _ => metric,
         };
         Table { title, ..rows_table(rows, &compared.labels) }
@@ -273,7 +284,10 @@ fn rows_table(rows: &[&Verdict], labels: &Labels) -> Table {
     if rows.iter().any(|row| row.pair.metric != rows[0].pair.metric) {
         add(Message::Metric.text(language), false, &|row| row.pair.metric.clone());
     }
-    add(Message::Operation.text(language), false, &|row| row.operation.clone());
+    add(Message::Operation.text(language), false, &|row| match language {
+        Language::English => row.operation.clone(),
+        Language::Japanese => labels.plural(&row.operation),
+    });
     add(Message::Target.text(language), false, &|row| target(row).to_owned());
     for axis in varying(rows, labels) {
         add(&axis.name, false, &|row| axis.show_of(&row.at));
@@ -283,7 +297,7 @@ fn rows_table(rows: &[&Verdict], labels: &Labels) -> Table {
     add(Message::Change.text(language), true, &|row| change(row, language));
     if rows.iter().any(|row| row.gate.is_some()) {
         add(Message::Gate.text(language), false, &|row| {
-            row.gate.map_or_else(dash, |one| words(row, one, labels))
+            row.gate.map_or_else(dash, |one| words(row, one, labels, language))
         });
     }
     table
@@ -311,7 +325,7 @@ pub(super) fn value(row: &Verdict, side: usize) -> String {
 
 pub(super) fn change(row: &Verdict, language: Language) -> String {
     let gain = row.result.gain(row.ratio);
-    let how = gain.map_or_else(String::new, |ratio| amount(ratio, row.lower_bound));
+    let how = gain.map_or_else(String::new, |ratio| amount(ratio, row.lower_bound, language));
     let by = |message: Message| message.with(language, &[("how", &how)]);
     match (row.result, is_speed(&row.pair.metric)) {
         (Decision::Above, true) => by(Message::Faster),
@@ -366,8 +380,11 @@ pub fn junit(compared: &Compared, experiment: &str) -> String {
             }
             Decision::Undecided | Decision::NotTestable => {
                 skipped += 1;
-                let why =
-                    format!("{}: {}; margin {margin} %", words(row, answer, &compared.labels), interval(row));
+                let why = format!(
+                    "{}: {}; margin {margin} %",
+                    words(row, answer, &compared.labels, Language::English),
+                    interval(row)
+                );
                 let _ =
                     writeln!(cases, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped_xml(&why));
             }

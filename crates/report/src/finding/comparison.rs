@@ -92,7 +92,7 @@ impl Comparison {
                 let least = if *lower_bound { "少なくとも " } else { "" };
                 let ratios = each(measured, &|one| ratio(one.ratio, language), labels);
                 let amounts = if measured.len() > 1 && !lower_bound {
-                    format!(": {}", each(measured, &|one| amount(one.ratio, false), labels))
+                    format!(": {}", each(measured, &|one| amount(one.ratio, false, language), labels))
                 } else {
                     String::new()
                 };
