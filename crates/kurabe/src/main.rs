@@ -4,24 +4,21 @@ mod axes;
 mod catalogue;
 mod claims;
 mod cli;
-mod clock;
 mod commands;
 mod document;
 mod exit;
-mod exposed;
 mod git;
 mod options;
 mod output;
 mod panics;
 mod places;
 mod progress;
-mod quiet;
 mod run_options;
 mod settings;
 mod signals;
 mod standard_input;
 mod suite;
-mod timeout;
+mod time;
 mod words;
 
 // What a build may leave out has a stand-in that refuses. Tests of every build test that.

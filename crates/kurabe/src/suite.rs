@@ -2,7 +2,6 @@
 
 pub(crate) mod custom;
 mod file;
-mod fleet;
 mod pgbench;
 mod several;
 mod spec;
@@ -212,7 +211,8 @@ impl Request {
         self.seed = count("seed", given.seed)?.or(self.seed);
         self.records = count("records", given.records)?.or(self.records);
         self.slo = time("slo", given.slo)?.or(self.slo);
-        self.timeout = given.timeout.map(|text| crate::timeout::parse(&text)).transpose()?.or(self.timeout);
+        self.timeout =
+            given.timeout.map(|text| crate::time::parse_timeout(&text)).transpose()?.or(self.timeout);
         self.arrivals = given.arrivals.map(|name| arrivals(&name)).transpose()?.or(self.arrivals);
         let Companions { cache, remote, setup, fleet } = &mut self.companions;
         for (text, value) in

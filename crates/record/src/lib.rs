@@ -30,11 +30,9 @@
 
 mod archive;
 mod chain;
-mod find;
 mod format;
 mod keep;
 mod list;
-mod order;
 mod path;
 mod reader;
 mod store;

@@ -1,6 +1,6 @@
 //! Reads a claims file. Each mistake is an error with its line.
 
-use super::definition::{Definition, Work};
+use super::{Definition, Work};
 use crate::axes::axes_of;
 use crate::document::{self, Entry, Node, at, line_of_error, without_lines};
 use crate::run_options::WorkloadOptions;

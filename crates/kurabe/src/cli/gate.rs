@@ -1,7 +1,7 @@
 //! `kurabe gate FILE… TARGET…`: a short form of `kurabe run … --fail-on slower`, whose options it takes.
 
-use super::compare::PREVIOUS;
 use super::pgbench::PGBENCH;
+use super::runs::PREVIOUS;
 use clap::{Arg, Command};
 use std::ffi::OsString;
 use std::path::Path;

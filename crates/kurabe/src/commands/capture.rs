@@ -9,7 +9,7 @@ use super::wire::{self, RelayOptions, Relayed, Strangers};
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
-use crate::{clock, exposed, signals};
+use crate::{places, signals, time};
 use anyhow::Result;
 use kurabe_capture::file::{About, Known};
 use kurabe_capture::recorder::Recorder;
@@ -66,7 +66,7 @@ pub(super) fn capture(relay: &RelayOptions, options: &CaptureOptions, output: &O
 
 /// What a capture is of, from now on.
 fn about(options: &CaptureOptions, url: &TargetUrl) -> About {
-    let began = clock::since_1970();
+    let began = time::since_1970();
     About {
         protocol: registry::plain_scheme(&url.scheme).unwrap_or(&url.scheme).to_owned(),
         target: url.to_string(),
@@ -229,7 +229,7 @@ fn record(
 /// Shows a capture.
 pub(super) fn shown(options: &CaptureOptions, output: &Output) -> Result<Exit> {
     let Some(path) = &options.file else { return Ok(exit::DONE) };
-    exposed::warn_of_file(path, output);
+    places::warn_of_file(path, output);
     let shown = show::show(path)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(to) = &options.export_html {
@@ -248,7 +248,7 @@ pub(super) fn shown(options: &CaptureOptions, output: &Output) -> Result<Exit> {
 /// Writes a custom workload that does what was recorded.
 pub(super) fn modelled(options: &CaptureOptions, output: &Output) -> Result<Exit> {
     let (Some(capture), Some(path)) = (&options.file, &options.output) else { return Ok(exit::DONE) };
-    exposed::warn_of_file(capture, output);
+    places::warn_of_file(capture, output);
     let model::Model { text, notes } = model::model(capture, options.made)?;
     let shown = path.display();
     let mut file = private::create_new(path).map_err(|error| {

@@ -1,6 +1,5 @@
 //! `kurabe copy SOURCE TARGET`: from one SQL database to another.
 
-mod page;
 mod progress;
 mod report;
 
@@ -8,7 +7,7 @@ use super::files::{write, write_private};
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
-use crate::{exposed, signals, timeout};
+use crate::{places, signals, time};
 use anyhow::Result;
 use kurabe_copy::casts::{self, UserCasts};
 use kurabe_copy::engines;
@@ -76,7 +75,8 @@ pub(super) fn copy(options: &CopyOptions, output: &Output) -> Result<Exit> {
     }
     let wanted = wanted(options)?;
     let stop = signals::watch(exit::INTERRUPTED, output)?;
-    let time = options.timeout.as_deref().map(timeout::parse).transpose()?.unwrap_or(timeout::DEFAULT);
+    let time =
+        options.timeout.as_deref().map(time::parse_timeout).transpose()?.unwrap_or(time::DEFAULT_TIMEOUT);
     // The server may work on an index, or count the rows of a large table, for as long as it takes.
     ConnectOptions { largest_answer: LARGEST_ANSWER, long_replies: true, ..ConnectOptions::within(time) }
         .make_default();
@@ -190,7 +190,7 @@ fn work(
     let written = |done: &[TableDone], outcome: &str| match page {
         None => Ok(()),
         Some(path) => {
-            let text = page::page(&report(&plan, wanted, &both, done, ""), outcome);
+            let text = report::page(&report(&plan, wanted, &both, done, ""), outcome);
             write(Path::new(path), text.as_bytes())
         }
     };
@@ -223,7 +223,7 @@ fn work(
     let rejects = match &options.reject {
         None => None,
         Some(path) => {
-            exposed::warn_of_file(Path::new(path), output);
+            places::warn_of_file(Path::new(path), output);
             Some(Rejects::open(Path::new(path))?)
         }
     };

@@ -174,7 +174,7 @@ impl Request {
     /// Reads the options of `run replay …`.
     pub(crate) fn of_replay(options: &RunOptions, output: &Output) -> Result<Self> {
         if let Some(capture) = &options.main.capture {
-            crate::exposed::warn_of_file(capture, output);
+            crate::places::warn_of_file(capture, output);
         }
         let RunOptions { main, workload, settings, .. } = options;
         let path = main.capture.as_ref().ok_or_else(|| Error::usage("no capture was given"))?;
