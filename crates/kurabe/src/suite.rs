@@ -10,7 +10,7 @@ use crate::axes::axes_of;
 use crate::options::Sourced;
 use crate::run_options::{RunOptions, Settings, TargetOptions};
 use crate::settings::parsed;
-use crate::suite::file::{KEYS, parse_table};
+use crate::suite::file::parse_table;
 use crate::words::{agent_labels, arrivals, parse_requests, percentage, split_targets, time};
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::custom::CustomWorkload;
@@ -30,6 +30,7 @@ use std::path::Path;
 use std::time::Duration;
 use toml::Table;
 
+pub(crate) use file::KEYS as SUITE_KEYS;
 pub(crate) use several::{Several, SuiteRun};
 
 /// The default number of rounds. With fewer rounds intervals widen fast: with five, a 20 % difference at 3 % noise
@@ -61,9 +62,10 @@ pub(crate) struct Request {
     operations: Vec<String>,
     requests: BTreeMap<String, u64>,
     duration: Option<Duration>,
-    budget: Option<Duration>,
+    /// The time of the whole run.
+    pub(crate) budget: Option<Duration>,
     rounds: Option<u64>,
-    seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     records: Option<u64>,
     arrivals: Option<Arrivals>,
     slo: Option<Duration>,
@@ -244,16 +246,6 @@ impl Request {
         if self.targets.is_empty() { vec!["sqlite:".to_owned()] } else { self.targets.clone() }
     }
 
-    /// Whether the user named the time of the whole run.
-    pub(crate) fn names_budget(&self) -> bool {
-        self.budget.is_some()
-    }
-
-    /// Whether the user named a seed.
-    pub(crate) fn names_seed(&self) -> bool {
-        self.seed.is_some()
-    }
-
     /// The axes, rounds and restarts that the user did not set. The budget may change them.
     ///
     /// # Errors
@@ -270,11 +262,6 @@ impl Request {
 const CLAIM_BUDGET: &str = "60s";
 
 impl Request {
-    /// The keys of a suite, which a claim has too.
-    pub(crate) fn suite_keys() -> &'static [&'static str] {
-        &KEYS
-    }
-
     /// Reads the suite of a claim. An axis that it does not name has only its first default value, and rounds are added
     /// until the claim is decided.
     ///
@@ -312,10 +299,6 @@ impl Request {
     pub(crate) fn within(mut self, budget: Option<Duration>) -> Self {
         self.budget = budget.or(self.budget);
         self
-    }
-
-    pub(crate) fn time_limit(&self) -> Option<Duration> {
-        self.budget
     }
 }
 

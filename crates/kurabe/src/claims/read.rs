@@ -4,8 +4,8 @@ use super::{Definition, Work};
 use crate::axes::axes_of;
 use crate::document::{self, Entry, Node, at, line_of_error, without_lines};
 use crate::run_options::WorkloadOptions;
-use crate::suite::Request;
-use crate::words::percentage;
+use crate::suite::{Request, SUITE_KEYS};
+use crate::words::{self, percentage};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::Unit;
@@ -83,9 +83,13 @@ fn definition(entry: &Entry, stem: &str, folder: &Path, workload: &WorkloadOptio
         published: claim.text("published")?,
         fault: claim.text("fault")?,
     };
+    let is_work = |entry: &&Entry| {
+        let key = entry.key.as_str();
+        matches!(key, "test" | "suite" | "then" | "tolerance") || SUITE_KEYS.contains(&key)
+    };
     let work = match claim.text("not-testable")? {
         Some(why) => {
-            if let Some(more) = claim.entries.iter().find(|entry| is_work(&entry.key)) {
+            if let Some(more) = claim.entries.iter().find(is_work) {
                 let message = format!("{id} is 'not-testable', so that it has no '{}'", more.key);
                 return Err(at(more.line, Error::usage(message)));
             }
@@ -94,11 +98,6 @@ fn definition(entry: &Entry, stem: &str, folder: &Path, workload: &WorkloadOptio
         None => Ok(claim.work(folder, workload)?),
     };
     Ok(Definition { about, suite: stem.to_owned(), held, work })
-}
-
-/// Whether a key says what is measured.
-fn is_work(key: &str) -> bool {
-    matches!(key, "test" | "suite" | "then" | "tolerance") || Request::suite_keys().contains(&key)
 }
 
 /// A claim's table.
@@ -115,7 +114,7 @@ impl Claim<'_> {
 
     fn check_keys(&self) -> Result<()> {
         // Keys of a custom workload stand in its own file.
-        let known: Vec<&str> = OWN.iter().chain(Request::suite_keys()).copied().collect();
+        let known: Vec<&str> = OWN.iter().chain(&SUITE_KEYS).copied().collect();
         for entry in self.entries {
             known_word(entry, &entry.key, &known, "key")?;
         }
@@ -348,12 +347,7 @@ fn text_of(entry: &Entry) -> Result<String> {
 }
 
 fn known_word(entry: &Entry, word: &str, known: &[&str], what: &str) -> Result<()> {
-    if known.contains(&word) {
-        return Ok(());
-    }
-    let error =
-        Error::usage(format!("unknown {what} '{word}'")).hint(units::suggestion(word, known, "there are"));
-    Err(at(entry.line, error))
+    words::known(word, known, what).map_err(|error| at(entry.line, error))
 }
 
 fn tolerance(entry: &Entry) -> Result<f64> {

@@ -40,9 +40,7 @@ pub(super) fn advise(options: &AdviseOptions, output: &Output) -> Result<Exit> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let advice = kurabe_advise::advise(&request, &cancel, output)?;
     if options.report.as_deref() == Some("json") {
-        let text = serde_json::to_string_pretty(&advice)
-            .map_err(|error| Error::new(ErrorKind::Internal, format!("the result is no JSON: {error}")))?;
-        output.result(&text)?;
+        output.json_result(serde_json::to_string_pretty(&advice))?;
     } else {
         output.result(&advice.text(output.width.unwrap_or(cli::WIDTH).max(cli::WIDTH)))?;
     }

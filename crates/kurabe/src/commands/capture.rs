@@ -236,9 +236,7 @@ pub(super) fn shown(options: &CaptureOptions, output: &Output) -> Result<Exit> {
         write_private(to, page::page(&shown, &name).as_bytes())?;
     }
     if options.report.as_deref() == Some("json") {
-        let text = serde_json::to_string_pretty(&shown)
-            .map_err(|error| Error::new(ErrorKind::Internal, format!("the result is no JSON: {error}")))?;
-        output.result(&text)?;
+        output.json_result(serde_json::to_string_pretty(&shown))?;
     } else {
         output.result(&shown.text(&name))?;
     }

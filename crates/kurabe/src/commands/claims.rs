@@ -211,7 +211,7 @@ impl Session<'_> {
             if urls.is_empty() {
                 return Some(Duration::ZERO);
             }
-            let limit = self.budget.or_else(|| work.request.time_limit());
+            let limit = self.budget.or(work.request.budget);
             with_starts(limit, &urls)
         })
         .sum()
@@ -354,7 +354,7 @@ impl Session<'_> {
                 if resolved.urls.is_empty() {
                     continue;
                 }
-                let limit = self.request(work, &resolved)?.time_limit();
+                let limit = self.request(work, &resolved)?.budget;
                 match self.answer(definition, work, then) {
                     Ok((judgement, _)) if judgement.answer == Decision::NotTestable => {
                         for why in judgement.reasons(Language::English) {

@@ -113,7 +113,8 @@ fn wanted(options: &CopyOptions) -> Result<Wanted> {
     };
     let mut casts = UserCasts::default();
     if let Some(path) = &options.cast_file {
-        let text = fs::read_to_string(path).map_err(|error| file_error(path, &error))?;
+        let text = fs::read_to_string(path)
+            .map_err(|error| Error::new(ErrorKind::Environment, format!("{path}: {error}")))?;
         casts.add_file(without_mark(&text)).map_err(|error| error.context(path))?;
     }
     words(&options.cast).iter().try_for_each(|cast| casts.add(cast))?;
@@ -136,10 +137,6 @@ fn wanted(options: &CopyOptions) -> Result<Wanted> {
         casts,
         rejects: options.reject.is_some(),
     })
-}
-
-fn file_error(path: &str, error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Environment, format!("{path}: {error}"))
 }
 
 /// The scheme of the engine: that of a throwaway server is its name.
@@ -202,7 +199,10 @@ fn work(
     }
     if json && (dry || refused.is_some()) {
         let mut report = report(&plan, wanted, &both, &[], &plan.statements());
-        report["refused_by_target"] = tried.iter().flatten().map(refused_object).collect();
+        let refused = tried.iter().flatten();
+        let object =
+            |(object, why): &(String, Error)| serde_json::json!({ "object": object, "why": why.to_string() });
+        report["refused_by_target"] = refused.map(object).collect();
         output.result(&format!("{report:#}"))?;
     } else if !json {
         output.result(&described(&plan, &wanted.accepted, &copy, tried.as_deref()))?;
@@ -266,11 +266,6 @@ fn work(
     }
     on_page?;
     ended(done, copy.begun, output)
-}
-
-/// An object that the target refuses, and why.
-fn refused_object((object, why): &(String, Error)) -> serde_json::Value {
-    serde_json::json!({ "object": object, "why": why.to_string() })
 }
 
 /// The exit code of a copy, which can be continued if it has begun.

@@ -291,10 +291,7 @@ fn run_state(entry: &Entry) -> (&'static str, String) {
         Err(error) => return ("unreadable", error.to_string()),
     };
     let Recorded { run, torn, .. } = &recorded;
-    let trials = match run.trials.len() as u64 {
-        1 => "1 trial".to_owned(),
-        n => format!("{} trials", units::count(n)),
-    };
+    let trials = units::counted(run.trials.len() as u64, "trial");
     if matches!(entry, Entry::Run(summary) if summary.state == RunState::Running) {
         return ("running", trials);
     }

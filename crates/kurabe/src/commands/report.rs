@@ -10,7 +10,7 @@ use kurabe_core::Error;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
 use kurabe_experiments::registry;
-use kurabe_record::{Entry, RunPath, RunState};
+use kurabe_record::{Entry, RunState};
 use kurabe_report::{
     Language, Summary, View, csv, hgrm, html, json, markdown, openmetrics, terminal, windows,
 };
@@ -168,13 +168,6 @@ pub(super) fn export(summary: &Summary, files: &Files, output: &Output) -> Resul
         html: &page,
     };
     files.write(&formats, output)
-}
-
-/// Writes the HTML report into the run's folder.
-pub(super) fn write_html(summary: &Summary, path: &RunPath) -> Result<PathBuf> {
-    let file = path.folder.join("report.html");
-    write_private(&file, html::render(summary, &html::Options::default()).as_bytes())?;
-    Ok(file)
 }
 
 /// The description of the run's experiment. A run of an unknown experiment is shown without it.

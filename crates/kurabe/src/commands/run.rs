@@ -8,6 +8,7 @@ use crate::cli::{PGBENCH, QUERY, REPLAY};
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
 use crate::run_options::RunOptions;
+use crate::suite::custom::without_weight;
 use crate::suite::{Companions, Request, Several};
 use crate::{places, time};
 use anyhow::Result;
@@ -33,7 +34,8 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
     }
     let (request, suite): (_, Option<PathBuf>) = match experiment {
         Some(PGBENCH) => {
-            (Request::of_pgbench(options)?, crate::suite::custom::first_script(&options.pgbench))
+            let first = options.pgbench.script.first();
+            (Request::of_pgbench(options)?, first.map(|first| without_weight(first).into()))
         }
         Some(QUERY) => (Request::of_query(options)?, None),
         Some(REPLAY) => (Request::of_replay(options, output)?, None),
@@ -58,7 +60,7 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
     let earlier = compare::earlier(options, &store, &origin, &spec, output)?;
     match &earlier {
         // Equal data and equal inputs remove one difference between the runs.
-        Some(run) if !request.names_seed() => spec.seed = run.header.spec.seed,
+        Some(run) if request.seed.is_none() => spec.seed = run.header.spec.seed,
         None if compare::previous(options, &spec) => files.criteria = None,
         None if files.criteria.is_some() && spec.targets.len() != 2 => {
             return Err(Error::usage("--fail-on judges the second of two targets against the first")
@@ -73,7 +75,7 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
     let job = Job {
         html: !main.no_html,
         origin,
-        may_be_long: main.yes || request.names_budget(),
+        may_be_long: main.yes || request.budget.is_some(),
         dry,
         print: files.criteria.is_none() && !files.prints(),
         ..Job::of(&request, spec, store.clone())?

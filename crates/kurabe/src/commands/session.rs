@@ -4,6 +4,7 @@ use super::announcement::{
     announcement, given_up, left_out, long, longer_than_planned, too_long, unavailable,
 };
 use super::execute::{Job, Made};
+use super::files::write_private;
 use super::pause::Pauses;
 use super::report;
 use super::warnings::{own_caches, scattered, unleased, warnings};
@@ -23,7 +24,7 @@ use kurabe_engine::{Conditions, Event, InterferenceCheck, Listener, RunError, St
 use kurabe_experiments::registry;
 use kurabe_observe::{Live, Monitor, Remote};
 use kurabe_record::Writer;
-use kurabe_report::analyse;
+use kurabe_report::{analyse, html};
 use kurabe_targets::Opened;
 use kurabe_testbed::testing;
 use serde_json::json;
@@ -35,7 +36,7 @@ use std::time::{Duration, Instant};
 /// What a run is for: it says when a run with a stopping rule may end, and what is printed of it.
 #[derive(Clone, Copy, Default)]
 pub(super) enum StopRule<'a> {
-    /// The run's own report: it ends when all comparisons are conclusive.
+    /// The run's own report: it ends when all comparisons of primary metrics are conclusive.
     #[default]
     Report,
     /// A claim, whose answer others print: it ends when this function says that the claim is decided.
@@ -285,7 +286,8 @@ impl<'a> Session<'a> {
             self.output.result(&report::terminal(&made.summary, self.output))?;
         }
         if self.html {
-            let path = report::write_html(&made.summary, writer.path())?;
+            let path = writer.path().folder.join("report.html");
+            write_private(&path, html::render(&made.summary, &html::Options::default()).as_bytes())?;
             if !self.is_claim() {
                 self.output.hint(&format!("report: {}", path.display()));
             }
@@ -339,7 +341,12 @@ impl Listener for Session<'_> {
             self.output.confirm(&format!("the run is expected to take {}", units::time(expected)))?;
         }
         if job.dry {
-            note_not_started(targets, self.output);
+            let unknown = targets.iter().filter(|target| !target.is_described());
+            let unknown: Vec<&str> = unknown.map(|target| target.name.as_str()).collect();
+            if !unknown.is_empty() {
+                let names = unknown.join(", ");
+                self.output.note(&format!("not started, so that its limits are not checked: {names}"));
+            }
             return Ok(Start::PlanOnly);
         }
         let mut found = kurabe_observe::disturbances(&std::env::temp_dir());
@@ -364,17 +371,14 @@ impl Listener for Session<'_> {
 
     fn is_decided(&mut self, run: &Run) -> bool {
         match self.stop_rule() {
-            StopRule::Report => is_conclusive(run),
+            StopRule::Report => {
+                let info = registry::of(&run.header.spec).ok().map(|experiment| experiment.info);
+                let verdicts = analyse(run, info).verdicts;
+                verdicts.iter().all(|verdict| !verdict.primary || verdict.conclusive)
+            }
             StopRule::Claim(is_decided) => is_decided(run),
         }
     }
-}
-
-/// Whether all comparisons of primary metrics are conclusive.
-fn is_conclusive(run: &Run) -> bool {
-    let info = registry::of(&run.header.spec).ok().map(|experiment| experiment.info);
-    let verdicts = analyse(run, info).verdicts;
-    verdicts.iter().all(|verdict| !verdict.primary || verdict.conclusive)
 }
 
 /// Tells once, after the first rounds, that a run takes longer than was announced.
@@ -410,15 +414,6 @@ impl Lateness {
             self.announced = None;
         }
         note
-    }
-}
-
-/// Names the throwaway servers that a plan alone does not start.
-fn note_not_started(targets: &[Target], output: &Output) {
-    let unknown = targets.iter().filter(|target| !target.is_described());
-    let unknown: Vec<&str> = unknown.map(|target| target.name.as_str()).collect();
-    if !unknown.is_empty() {
-        output.note(&format!("not started, so that its limits are not checked: {}", unknown.join(", ")));
     }
 }
 

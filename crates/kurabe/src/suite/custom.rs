@@ -4,7 +4,7 @@ use super::Request;
 use crate::cli::{PGBENCH, QUERY};
 use crate::options::parsed as parsed_option;
 use crate::output::Output;
-use crate::run_options::{PgbenchOptions, RunOptions, WorkloadOptions};
+use crate::run_options::{RunOptions, WorkloadOptions};
 use crate::settings::parsed;
 use crate::words::{word, words};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
@@ -15,7 +15,7 @@ use kurabe_core::{Error, Result, units};
 use kurabe_experiments::custom::{self, BUILTIN};
 use kurabe_experiments::replay;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::{Table, Value};
 
 /// Separates a script's name from its weight.
@@ -50,7 +50,7 @@ pub(crate) fn of_table(
     let mut files = Vec::new();
     for script in words(table.get(PGBENCH).unwrap_or(&Value::Boolean(false)), PGBENCH)? {
         let (name, weight) = weighted(&script)?;
-        files.push(if is_built_in(name) {
+        files.push(if BUILTIN.iter().any(|(known, _)| *known == name) {
             builtin(name, weight)?
         } else {
             script_of(&folder.join(name), weight)?
@@ -70,17 +70,9 @@ pub(crate) fn of_table(
     scripts(files, define, scale, tries, init, write)
 }
 
-/// The first pgbench script of the command line, without its weight.
-pub(crate) fn first_script(pgbench: &PgbenchOptions) -> Option<PathBuf> {
-    pgbench.script.first().map(|first| PathBuf::from(without_weight(first)))
-}
-
+/// The name of a pgbench script without its weight.
 pub(crate) fn without_weight(script: &str) -> String {
     weighted(script).map_or(script, |(name, _)| name).to_owned()
-}
-
-fn is_built_in(script: &str) -> bool {
-    BUILTIN.iter().any(|(known, _)| *known == script)
 }
 
 /// The keys of a suite's pgbench scripts.

@@ -12,8 +12,8 @@ use kurabe_core::{Error, Result};
 use std::path::Path;
 use toml::{Table, Value};
 
-/// The keys of a run in a suite.
-pub(super) const KEYS: [&str; 28] = [
+/// The keys of a run in a suite, which a claim has too.
+pub(crate) const KEYS: [&str; 28] = [
     "experiment", "targets", "axes", "operations", "requests", "duration", "budget", "rounds", "seed",
     "records", "arrivals", "slo", "timeout", "durability", "until", "margin", "max-rounds", "interleave",
     "restarts", "threads", "compare", "cache", "remote", "setup", "fleet", "agents", "agent-label",

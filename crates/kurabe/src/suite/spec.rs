@@ -133,7 +133,11 @@ impl Request {
             duration_ns: self.duration.map(|duration| duration.as_nanos() as u64),
             budget_ns: budget.map(|budget| budget.as_nanos() as u64),
             rounds: rounds as u32,
-            seed: self.seed.unwrap_or_else(seed_of_the_clock),
+            seed: self.seed.unwrap_or_else(|| {
+                // Short enough to type.
+                let now = crate::time::since_1970().as_nanos() as u64;
+                kurabe_stats::mix(now, u64::from(std::process::id())) % 1_000_000_000
+            }),
             records: self.records,
             arrivals: open.then(|| self.arrivals.unwrap_or_default()),
             slo_ns: self.slo.map(|slo| slo.as_nanos() as u64).or_else(|| highest.then_some(DEFAULT_SLO_NS)),
@@ -249,12 +253,6 @@ impl Request {
         }
         Ok(())
     }
-}
-
-/// A seed from the clock, short enough to type.
-fn seed_of_the_clock() -> u64 {
-    let now = crate::time::since_1970();
-    kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
 }
 
 #[cfg(not(feature = "fleet"))]

@@ -78,7 +78,12 @@ pub(super) fn described(
         };
         let mut parts = vec![many(table.rows as usize, "row"), key];
         if !table.indexes.is_empty() {
-            parts.push(many_of(table.indexes.len(), "index", "indexes"));
+            let indexes = table.indexes.len();
+            parts.push(if indexes == 1 {
+                "1 index".to_owned()
+            } else {
+                format!("{} indexes", units::count(indexes as u64))
+            });
         }
         if !table.foreign.is_empty() {
             parts.push(many(table.foreign.len(), "foreign key"));
@@ -114,11 +119,7 @@ fn state(issue: &Issue, accepted: &Accepted) -> &'static str {
 }
 
 pub(super) fn many(count: usize, noun: &str) -> String {
-    many_of(count, noun, &format!("{noun}s"))
-}
-
-fn many_of(count: usize, one: &str, more: &str) -> String {
-    format!("{} {}", units::count(count as u64), if count == 1 { one } else { more })
+    units::counted(count as u64, noun)
 }
 
 pub(super) fn totals(plan: &Plan, done: &[TableDone]) -> String {
