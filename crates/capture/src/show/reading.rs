@@ -2,8 +2,8 @@
 //! its length.
 
 use super::does::{Does, Transaction as Changes};
+use super::n_plus_one;
 use super::spread::Requests;
-use super::steps::n_plus_one;
 use super::work::{Kind, Live, Occurrence, Work, cost};
 use super::{COURSE, Course, Shown, Statement, Unit};
 use crate::Values;

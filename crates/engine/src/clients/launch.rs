@@ -1,15 +1,13 @@
 //! Starts the clients of a trial: each in its own thread, or as tasks that share threads.
 
-use crate::clients::client::{ClientOutcome, ClientsShared, Worker};
+use crate::clients::client::{ClientOutcome, ClientsShared, Limits, Worker};
 use crate::clients::cpu_partition;
-use crate::clients::limits::Limits;
 use crate::trial::recorded::Times;
 use crate::trial::{Trial, panicked};
 use kurabe_core::experiment::{Client, DatasetState, Transaction, Workload};
 use kurabe_core::planned::share;
-use kurabe_core::sort;
 use kurabe_core::threads::ClientThreads;
-use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_core::{Error, ErrorKind, Result, sort};
 use kurabe_reactor::Reactor;
 use kurabe_stats::rng::mix;
 use std::cell::RefCell;

@@ -10,14 +10,13 @@ mod throughput;
 pub(crate) mod warmup_detector;
 
 use crate::clients::client::{ClientOutcome, ClientsShared, Warmup};
-use crate::clients::clock::process_cpu;
+use crate::clients::connections::{Pool, Semaphore, close_and_check};
 use crate::clients::cpu_partition;
-use crate::clients::pool::{Pool, close_and_check};
-use crate::clients::schedule::{self, Schedule};
-use crate::clients::semaphore::Semaphore;
+pub use crate::clients::schedule::LoadModel;
+use crate::clients::schedule::{self, Schedule, process_cpu};
 use crate::clients::slices::{Lane, SliceStats};
 use crate::fleet::{self, CellOrder, ClientShare, FleetClients, Order, ShareOfTrial, ShareResult};
-use crate::prepare::server_memory::MemoryReading;
+use crate::prepare::preflight::MemoryReading;
 use crate::run::Conditions;
 use crate::trial::course::Course;
 use crate::trial::gate::Gate;
@@ -41,8 +40,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-pub use crate::clients::schedule::LoadModel;
 
 /// Separates the seed of arrivals from the clients' own.
 const ARRIVALS: u64 = 0xA221_7A15;

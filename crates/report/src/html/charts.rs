@@ -1,7 +1,7 @@
 //! The sections with charts: rates and times, and the experiment's metrics, of which primary ones come first and the others
 //! are folded.
 
-use super::blocks::items;
+use super::items;
 use crate::catalogue;
 use crate::cell::MetricInfo;
 use crate::finding::published::{Line, Published};
