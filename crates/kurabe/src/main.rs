@@ -1,6 +1,5 @@
 //! The program: reads the command line, connects the crates, prints, and exits with a documented code.
 
-mod axes;
 mod catalogue;
 mod claims;
 mod cli;
@@ -10,7 +9,6 @@ mod exit;
 mod git;
 mod options;
 mod output;
-mod panics;
 mod places;
 mod progress;
 mod run_options;
@@ -35,7 +33,7 @@ fn main() -> ExitCode {
     if args.next().is_some_and(|first| first == "supervisor") {
         return kurabe_testbed::supervisor::run(args);
     }
-    panics::end_the_program();
+    exit::end_the_program();
     kurabe_testbed::reset_interrupts_for_programs();
     cli::answer_shell(cli::command);
     let command = match settings::configured(cli::command()) {

@@ -2,16 +2,15 @@
 
 pub(crate) mod custom;
 mod file;
-mod pgbench;
 mod several;
 mod spec;
 
-use crate::axes::axes_of;
 use crate::options::Sourced;
-use crate::run_options::{RunOptions, Settings, TargetOptions};
+use crate::run_options::{RunOptions, Settings, TargetOptions, axes_of};
 use crate::settings::parsed;
 use crate::suite::file::parse_table;
 use crate::words::{agent_labels, arrivals, parse_requests, percentage, split_targets, time};
+pub(crate) use file::KEYS as SUITE_KEYS;
 use kurabe_core::axis::AxisInfo;
 use kurabe_core::custom::CustomWorkload;
 use kurabe_core::durability::DurabilityClass;
@@ -24,14 +23,12 @@ use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::plan::budget::Free;
 use kurabe_experiments::registry;
+pub(crate) use several::{Several, SuiteRun};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 use toml::Table;
-
-pub(crate) use file::KEYS as SUITE_KEYS;
-pub(crate) use several::{Several, SuiteRun};
 
 /// The default number of rounds. With fewer rounds intervals widen fast: with five, a 20 % difference at 3 % noise
 /// often stays undecided among forty comparisons; with six it is detected.
@@ -264,9 +261,6 @@ const CLAIM_BUDGET: &str = "60s";
 impl Request {
     /// Reads the suite of a claim. An axis that it does not name has only its first default value, and rounds are added
     /// until the claim is decided.
-    ///
-    /// # Errors
-    /// As for a suite file.
     pub(crate) fn of_claim(table: &Table, custom: Option<CustomWorkload>) -> Result<Self> {
         let defaults = Settings {
             until: Some("conclusive".to_owned()),

@@ -58,9 +58,6 @@ pub(crate) fn parse_timeout(text: &str) -> Result<Duration> {
 }
 
 /// Sets the limit for every connection of a command without a run.
-///
-/// # Errors
-/// As for [`parse_timeout`].
 pub(crate) fn set_timeout(given: Option<&str>) -> Result<()> {
     ConnectOptions::within(given.map(parse_timeout).transpose()?.unwrap_or(DEFAULT_TIMEOUT)).make_default();
     Ok(())

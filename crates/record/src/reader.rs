@@ -1,7 +1,6 @@
 //! Reads a run file in any state.
 
-use crate::chain::Chain;
-use crate::format::{Line, Refusal, is_whole, parse_header, parse_line};
+use crate::format::{Chain, Line, Refusal, is_whole, parse_header, parse_line};
 use crate::path::{RunPath, cannot};
 use kurabe_core::run::{Run, RunHeader};
 use kurabe_core::{Error, ErrorKind, Result, units};

@@ -1,7 +1,6 @@
 //! The directory of all runs: creates runs in it, and resumes them.
 
-use crate::chain::Chain;
-use crate::format::header_line;
+use crate::format::{Chain, header_line};
 use crate::list;
 use crate::list::Entry;
 use crate::path::{RUN_FILE, RunPath, cannot, is_shown, no_name};

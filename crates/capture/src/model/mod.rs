@@ -11,7 +11,7 @@ use crate::rows::Plain;
 use crate::show::{Analysis, Kind, Occurrence, Sample, Shown, analyse};
 use crate::units::{Node, What, flatten};
 use crate::variables::{Plan, plan};
-use crate::{commands, plain};
+use crate::{commands, rows};
 use draws::{REPEATS, counts, repeats};
 use kurabe_core::text::printable;
 use kurabe_core::units::{count, counted};
@@ -44,7 +44,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     let about = &analysis.shown.about;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     refuse(about, &name, made)?;
-    let simple: Vec<Option<Plain>> = analysis.forms.iter().map(plain::read).collect();
+    let simple: Vec<Option<Plain>> = analysis.forms.iter().map(rows::read).collect();
     let lengths =
         commands::are_translated(about.language()).then(|| number(&mut analysis.kinds, &simple, ROWS));
     let is_translated = lengths.is_some();

@@ -388,7 +388,7 @@ impl Reading {
             }
         }
         shown.statements = order.iter().filter_map(|place| shown.statements.get(*place).cloned()).collect();
-        let mut kinds: Vec<Kind> = self.work.into_kinds().collect();
+        let mut kinds: Vec<Kind> = self.work.kinds.into_values().flatten().collect();
         // Equals in an order that does not depend on chance.
         kinds.sort_by_cached_key(|kind| {
             let key = flatten(&kind.nodes);

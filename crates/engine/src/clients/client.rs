@@ -3,11 +3,11 @@
 
 use crate::clients::connections::{Connections, Pool, Semaphore, close_and_check};
 use crate::clients::cpu_partition;
+use crate::clients::launch::Gate;
 use crate::clients::schedule::{Schedule, Tick, sleep_sharply, tick_of};
 use crate::clients::slices::Lane;
 use crate::trial::Trial;
 use crate::trial::course::Course;
-use crate::trial::gate::Gate;
 use crate::trial::recorded::{ClientResult, OpenTimes, Recorded, Spans, Times};
 use crate::trial::warmup_detector::WarmupDetector;
 use kurabe_core::driver::Session;

@@ -1,6 +1,5 @@
 //! The clients of a trial: their threads, connections, schedules and processors.
 
-pub(crate) mod cancellable;
 pub(crate) mod client;
 pub(crate) mod connections;
 pub mod cpu_partition;

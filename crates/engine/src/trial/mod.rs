@@ -1,7 +1,6 @@
 //! One trial: one operation of one cell, from preparation to verification on the server.
 
 pub(crate) mod course;
-pub(crate) mod gate;
 pub(crate) mod rate_search;
 pub(crate) mod recorded;
 pub(crate) mod server_stats;
@@ -12,6 +11,7 @@ pub(crate) mod warmup_detector;
 use crate::clients::client::{ClientOutcome, ClientsShared, Warmup};
 use crate::clients::connections::{Pool, Semaphore, close_and_check};
 use crate::clients::cpu_partition;
+use crate::clients::launch::Gate;
 pub use crate::clients::schedule::LoadModel;
 use crate::clients::schedule::{self, Schedule, process_cpu};
 use crate::clients::slices::{Lane, SliceStats};
@@ -19,7 +19,6 @@ use crate::fleet::{self, CellOrder, ClientShare, FleetClients, Order, ShareOfTri
 use crate::prepare::preflight::MemoryReading;
 use crate::run::Conditions;
 use crate::trial::course::Course;
-use crate::trial::gate::Gate;
 use crate::trial::recorded::{Executed, ExecutedClients, ExecutedJob, OpenTimes, Recorded, Times};
 use crate::trial::server_stats::Watch;
 use crate::trial::standstill::{Monitor, counts};

@@ -51,7 +51,14 @@ pub(super) struct Versions(HashMap<String, AtomicU64>);
 impl Versions {
     /// Of the tables that commits of the capture change.
     pub(super) fn new(traffic: &Traffic) -> Self {
-        Self(traffic.changed_tables().map(|table| (table.clone(), AtomicU64::new(0))).collect())
+        Self(
+            traffic
+                .commits
+                .iter()
+                .flat_map(|commit| &commit.tables)
+                .map(|table| (table.clone(), AtomicU64::new(0)))
+                .collect(),
+        )
     }
 
     /// A unit was answered: a commit makes others see what its transaction changed, of which `changed` has the tables so far.

@@ -6,11 +6,9 @@ mod bindings;
 mod cached;
 mod client;
 mod commands;
-mod commits;
 mod compare;
 mod http;
 mod job;
-mod judged;
 mod keys;
 mod memcached;
 mod metrics;
@@ -20,9 +18,7 @@ mod order;
 mod postgres;
 mod reading;
 mod redis;
-mod stored;
 mod traffic;
-mod transactions;
 mod values;
 
 use crate::metrics::time;
@@ -209,7 +205,7 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
 /// If the workload is no capture.
 pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
     let protocol = kept(source)?.1.protocol;
-    Ok(judged::schemes(&protocol).unwrap_or_default())
+    Ok(commands::schemes(&protocol).unwrap_or_default())
 }
 
 /// Whether the capture has its end.

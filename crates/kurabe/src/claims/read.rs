@@ -1,9 +1,8 @@
 //! Reads a claims file. Each mistake is an error with its line.
 
 use super::{Definition, Work};
-use crate::axes::axes_of;
 use crate::document::{self, Entry, Node, at, line_of_error, without_lines};
-use crate::run_options::WorkloadOptions;
+use crate::run_options::{WorkloadOptions, axes_of};
 use crate::suite::{Request, SUITE_KEYS};
 use crate::words::{self, percentage};
 use kurabe_core::axis::AxisValue;
@@ -59,7 +58,9 @@ fn definition(entry: &Entry, stem: &str, folder: &Path, workload: &WorkloadOptio
         return Err(wrong(format!("'{id}' is not a table")).hint(format!("write [{id}]")));
     };
     let claim = Claim { id, line: entry.line, entries };
-    claim.check_keys()?;
+    // Keys of a custom workload stand in its own file.
+    let known: Vec<&str> = OWN.iter().chain(&SUITE_KEYS).copied().collect();
+    claim.entries.iter().try_for_each(|entry| known_word(entry, &entry.key, &known, "key"))?;
     let Some(text) = claim.text("claim")? else {
         return Err(wrong(format!("{id} has no text")).hint("write claim = \"…\""));
     };
@@ -110,15 +111,6 @@ struct Claim<'a> {
 impl Claim<'_> {
     fn find(&self, key: &str) -> Option<&Entry> {
         document::find(self.entries, key)
-    }
-
-    fn check_keys(&self) -> Result<()> {
-        // Keys of a custom workload stand in its own file.
-        let known: Vec<&str> = OWN.iter().chain(&SUITE_KEYS).copied().collect();
-        for entry in self.entries {
-            known_word(entry, &entry.key, &known, "key")?;
-        }
-        Ok(())
     }
 
     fn text(&self, key: &str) -> Result<Option<String>> {

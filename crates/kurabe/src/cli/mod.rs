@@ -5,7 +5,6 @@ mod brief;
 mod capture;
 mod complete;
 mod copy;
-mod gate;
 mod measurement;
 mod pgbench;
 mod run;
@@ -14,9 +13,9 @@ mod up;
 
 pub(crate) use brief::{brief, meant, without_all};
 pub(crate) use complete::{answer_shell, script};
-pub(crate) use gate::as_run;
 pub(crate) use pgbench::{PGBENCH, refused};
 pub(crate) use run::{QUERY, REPLAY};
+pub(crate) use runs::as_run;
 
 use crate::{exit, settings};
 use arguments::{export, export_json, file, flag, no_html, option, secret, targets, timeout};
@@ -84,7 +83,7 @@ pub(crate) fn command() -> Command {
         .subcommand(runs::serve())
         .subcommand(runs::report())
         .subcommand(runs::compare())
-        .subcommand(gate::command())
+        .subcommand(runs::gate_command())
         .subcommand(runs::runs())
         .subcommand(complete::completions())
         .subcommand(complete::man())

@@ -4,7 +4,7 @@ use super::arguments::{flag, option, targets};
 use super::measurement::{self, own};
 use super::run::axis;
 use super::runs;
-use crate::axes::common_axes;
+use crate::run_options::common_axes;
 use clap::{ArgAction, Command, ValueHint};
 use kurabe_core::Error;
 

@@ -3,7 +3,7 @@
 use super::arguments::{file, file_word, flag, option, secret, targets};
 use super::measurement::{self, own};
 use super::{complete, pgbench, runs};
-use crate::axes::{common_axes, suite_axes};
+use crate::run_options::{common_axes, suite_axes};
 use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, FreeText};
 use kurabe_core::compression::COMPRESSION;

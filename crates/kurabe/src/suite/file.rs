@@ -1,9 +1,8 @@
 //! Suite files of one run.
 
 use super::{Request, place_targets};
-use crate::axes::axes_of;
 use crate::document;
-use crate::run_options::{AxisOption, RunOptions, Settings};
+use crate::run_options::{RunOptions, Settings, axes_of};
 use crate::suite::custom::{self, PGBENCH_KEYS};
 use crate::words::{known, word, words};
 use kurabe_core::custom::{CustomWorkload, Language};
@@ -71,22 +70,17 @@ impl Request {
             return Err(Error::usage(format!("--define: {} has no variables", path.display()))
                 .hint("only custom workloads have variables"));
         }
-        request.override_axes(info, &options.axes)?;
+        // The values of the axes that are options too.
+        let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
+        for given in &options.axes {
+            known(given.axis.name, &names, "axis").map_err(|error| error.context(info.name))?;
+            request.axes.insert(given.axis.name.to_owned(), given.values(given.axis));
+        }
         request.targets(&options.targets, false)?;
         request.allow_eviction = options.main.allow_eviction;
         // The suite file takes precedence over the settings file.
         request.settings(info, "--", options.chosen.clone())?;
         Ok(request)
-    }
-
-    /// Replaces the values of the axes that are options too.
-    fn override_axes(&mut self, info: &ExperimentInfo, given: &[AxisOption]) -> Result<()> {
-        let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
-        for AxisOption { axis, .. } in given {
-            known(axis.name, &names, "axis").map_err(|error| error.context(info.name))?;
-        }
-        self.axes.extend(given.iter().map(|given| (given.axis.name.to_owned(), given.values(given.axis))));
-        Ok(())
     }
 
     /// Adds what a table of a suite says, which precedes what is known.

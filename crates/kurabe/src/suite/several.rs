@@ -6,10 +6,9 @@
 
 use super::file::{KEYS, parse_table, text_of};
 use super::{Request, place_targets};
-use crate::axes::axes_of;
 use crate::cli::PGBENCH;
 use crate::document::{self, Entry, Node, at, find, line_of_error, without_lines};
-use crate::run_options::{AxisOption, RunOptions};
+use crate::run_options::{AxisOption, RunOptions, axes_of};
 use crate::suite::custom::{self, PGBENCH_KEYS};
 use crate::words::{known, word, words};
 use kurabe_core::target::TargetUrl;

@@ -1,7 +1,7 @@
 //! The spec of a run: what was asked for, with all defaults.
 
 use super::{BUDGET, ROUNDS, Request};
-use crate::axes::axes_of;
+use crate::run_options::axes_of;
 use crate::suite::slice;
 use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::compression::COMPRESSION;

@@ -6,7 +6,6 @@ mod chart;
 mod charts;
 mod lines;
 mod page;
-mod palette;
 mod plot;
 mod ranking;
 
@@ -16,7 +15,7 @@ pub use crate::html::plot::{Plot, time_ticks};
 use crate::cell::Status;
 use crate::document::Block;
 use crate::format::glued;
-use crate::html::palette::{DARK, LIGHT, PAGE, properties};
+use crate::html::plot::{DARK, LIGHT, PAGE, properties};
 use crate::messages::{Language, Message};
 use crate::table::Table;
 use base64::Engine as _;
