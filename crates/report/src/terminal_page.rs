@@ -130,17 +130,13 @@ impl Page {
         }
     }
 
-    fn bold(&self, text: &str) -> String {
-        self.styled(text, "1")
-    }
-
     fn styled(&self, text: &str, code: &str) -> String {
         if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
     pub fn heading(&mut self, text: &str) {
         for part in wrap(text, self.width) {
-            let part = self.bold(&part);
+            let part = self.styled(&part, "1");
             self.line(&part);
         }
     }

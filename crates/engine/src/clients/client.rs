@@ -281,7 +281,15 @@ impl Worker<'_> {
         };
         let failed = failed || warmed_up.is_err();
         self.note(warmed_up);
-        self.open_course();
+        {
+            // The course of the clients of this thread.
+            let times = &mut *self.times.borrow_mut();
+            let threads = if times.queue.is_some() { 1 } else { self.shared.trial.cell.policy.clients };
+            times.course.get_or_insert_with(|| match &self.shared.schedule {
+                Some(_) => Course::of_open_loop(threads),
+                None => Course::new(threads, self.shared.lane.is_none()),
+            });
+        }
         self.shared.gate.report();
         if let Some(start) = self.shared.gate.pass()
             && !failed
@@ -295,19 +303,12 @@ impl Worker<'_> {
         self.outcome
     }
 
-    /// Begins the course of the clients of this thread.
-    fn open_course(&self) {
-        let times = &mut *self.times.borrow_mut();
-        let threads = if times.queue.is_some() { 1 } else { self.shared.trial.cell.policy.clients };
-        times.course.get_or_insert_with(|| match &self.shared.schedule {
-            Some(_) => Course::of_open_loop(threads),
-            None => Course::new(threads, self.shared.lane.is_none()),
-        });
-    }
-
     /// Takes what the transaction has noted, and closes a kept connection.
     fn end(&mut self) {
-        self.settle_last();
+        // The last slice, once all clients have ended.
+        if let Some(slice) = self.mark.as_ref().map(|mark| mark.slice).filter(|slice| *slice > 0) {
+            self.settle(self.shared.lane.is_some_and(|lane| lane.is_void(slice)));
+        }
         let ClientOutcome { done, recorded, elapsed, .. } = &mut *self.outcome;
         let recorder = std::mem::take(&mut self.recorder);
         if recorder.measures() {
@@ -562,15 +563,6 @@ impl Worker<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Settles the last slice, once all clients have ended.
-    fn settle_last(&mut self) {
-        let Some(slice) = self.mark.as_ref().map(|mark| mark.slice).filter(|slice| *slice > 0) else {
-            return;
-        };
-        let is_void = self.shared.lane.is_some_and(|lane| lane.is_void(slice));
-        self.settle(is_void);
     }
 
     fn set_mark(&mut self, slice: u64) {

@@ -225,7 +225,10 @@ impl Fixture {
         let names = self.namespace.list()?;
         let mut kept = 0;
         for name in names {
-            if which(slot_of(&name)) {
+            // The slot in a collection's name: `kurabe_<slot>_…`.
+            let slot =
+                name.strip_prefix(NAMESPACE_PREFIX).and_then(|rest| rest.split('_').next()?.parse().ok());
+            if which(slot) {
                 self.namespace.remove(&name)?;
             } else {
                 kept += 1;
@@ -257,11 +260,6 @@ impl Drop for Fixture {
 
 fn not_loaded() -> Error {
     Error::new(ErrorKind::Internal, "the data of a cell has not been loaded")
-}
-
-/// The slot in a collection's name: `kurabe_<slot>_…`.
-fn slot_of(name: &str) -> Option<usize> {
-    name.strip_prefix(NAMESPACE_PREFIX)?.split('_').next()?.parse().ok()
 }
 
 /// A session whose requests fail with [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set: it ends the tool's own work on a

@@ -348,8 +348,17 @@ impl RunState {
         for trial in earlier {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);
             let Some(id) = operation.map(|operation| (trial.cell, operation)) else { continue };
-            let lost = || without_lost_agents.then(|| connection_lost(&trial.outcome)).flatten();
-            if let Some(why) = standstill_of(&trial.outcome).or_else(lost) {
+            let why = match &trial.outcome {
+                Outcome::Measured(measured) if measured.stood_still_ns > 0 => {
+                    Some(standstill(Duration::from_nanos(measured.stood_still_ns)))
+                }
+                // An agent was lost, or a server: the record does not tell them apart.
+                Outcome::Failed { kind: ErrorKind::ConnectionLost, reason, .. } if without_lost_agents => {
+                    Some(reason.clone())
+                }
+                _ => None,
+            };
+            if let Some(why) = why {
                 state.pending_reruns.insert((trial.round, id), Rerun { why, number: 1 });
                 continue;
             }
@@ -402,23 +411,5 @@ impl RunState {
         }
         let repeated = self.rerun_time.as_secs_f64() / self.total.as_secs_f64().max(f64::MIN_POSITIVE);
         Some(left.mul_f64(1.0 + repeated))
-    }
-}
-
-/// Says that Kurabe itself stood still, if it did, as a clause.
-fn standstill_of(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Measured(measured) if measured.stood_still_ns > 0 => {
-            Some(standstill(Duration::from_nanos(measured.stood_still_ns)))
-        }
-        _ => None,
-    }
-}
-
-/// The reason of a trial that lost an agent, or a server: the record does not tell them apart.
-fn connection_lost(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Failed { kind: ErrorKind::ConnectionLost, reason, .. } => Some(reason.clone()),
-        _ => None,
     }
 }

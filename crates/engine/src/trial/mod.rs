@@ -322,7 +322,14 @@ impl Trial<'_> {
                 }
                 watch.begin();
                 let waits = Instant::now();
-                let late = self.wait_for_start()?;
+                // Another process says when the clients of a part start.
+                let late = if let Some(part) = self.part_of_trial() {
+                    let start = (part.ready)()?;
+                    fleet::wait_until(start);
+                    start.elapsed()
+                } else {
+                    Duration::ZERO
+                };
                 Ok(Some((late, waits.elapsed())))
             });
             let start = begun.as_ref().ok().copied().flatten();
@@ -412,14 +419,6 @@ impl Trial<'_> {
             idle.push(session.map_err(|error| error.context(format!("opening connection {n} of {count}")))?);
         }
         Ok(())
-    }
-
-    /// Waits until the clients of a part start: another process says when. Returns how late it is then.
-    fn wait_for_start(&self) -> Result<Duration> {
-        let Some(part) = self.part_of_trial() else { return Ok(Duration::ZERO) };
-        let start = (part.ready)()?;
-        fleet::wait_until(start);
-        Ok(start.elapsed())
     }
 }
 

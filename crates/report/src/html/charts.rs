@@ -153,12 +153,9 @@ pub(super) fn further(summary: &Summary, series: &Series<'_>) -> Markup {
 }
 
 fn own(summary: &Summary) -> impl Iterator<Item = &MetricInfo> {
-    summary.metrics.iter().filter(|metric| !metric.is_usual() && is_drawn(metric.source))
-}
-
-/// Whether each cell has a value that can be drawn. Costs may be negative.
-fn is_drawn(source: Source) -> bool {
-    source.is_per_cell() && !matches!(source, Source::Cost(_))
+    // Each cell has a value that can be drawn. Costs may be negative.
+    let is_drawn = |source: Source| source.is_per_cell() && !matches!(source, Source::Cost(_));
+    summary.metrics.iter().filter(move |metric| !metric.is_usual() && is_drawn(metric.source))
 }
 
 /// The heading and the panels of a metric; `None` without values.
