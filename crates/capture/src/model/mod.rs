@@ -1,7 +1,6 @@
 //! A model of a capture: a custom workload whose transactions, values and pauses are those of the application.
 
 mod draws;
-mod numbers;
 mod steps;
 mod tables;
 mod writer;
@@ -16,11 +15,10 @@ use draws::{REPEATS, counts, repeats};
 use kurabe_core::text::printable;
 use kurabe_core::units::{count, counted};
 use kurabe_core::{Error, Result, sort};
-use numbers::number;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use tables::ROWS;
+use tables::{ROWS, number};
 use writer::{NUMBER, Writer, list, quoted};
 
 /// The shortest mean pause within a transaction that is kept, in nanoseconds: less is what the program computes.

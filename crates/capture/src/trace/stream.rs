@@ -179,7 +179,6 @@ fn short(bytes: &[u8], at: usize) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::ACK;
     use super::*;
     use proptest::prelude::*;
     use std::net::SocketAddr;

@@ -552,20 +552,11 @@ impl Trial<'_> {
         state: &DatasetState,
         session: &mut dyn Session,
     ) -> Result<Measurement, Failure> {
-        match executed {
-            Executed::Clients(clients) => self.judge_clients(*clients, interleaved, state, session),
-            Executed::Job(job) => Ok(self.judge_job(*job, state, session)?),
-        }
-    }
-
-    fn judge_clients(
-        &self,
-        executed: ExecutedClients,
-        interleaved: Option<Interleaved>,
-        state: &DatasetState,
-        session: &mut dyn Session,
-    ) -> Result<Measurement, Failure> {
-        let ExecutedClients { part, summaries, memory, fleet } = executed;
+        let clients = match executed {
+            Executed::Clients(clients) => clients,
+            Executed::Job(job) => return Ok(self.judge_job(*job, state, session)?),
+        };
+        let ExecutedClients { part, summaries, memory, fleet } = *clients;
         let ShareResult { recorded, threads, mut cpu_ns, observed, .. } = part;
         let (mut stood_still_ns, mut stall_total_ns) = (part.stood_still_ns, part.stall_total_ns);
         let (slices, observed_group) =

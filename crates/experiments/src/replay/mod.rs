@@ -188,15 +188,8 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
     }
     let text = serde_json::to_string(&kept)
         .map_err(|error| Error::new(ErrorKind::Internal, format!("a capture without a summary: {error}")))?;
-    Ok(CustomWorkload {
-        language: custom::Language::Capture,
-        files: vec![CustomFile { name, text, weight: 1 }],
-        define: BTreeMap::new(),
-        scale: None,
-        max_tries: None,
-        init: false,
-        write,
-    })
+    let files = vec![CustomFile { name, text, weight: 1 }];
+    Ok(CustomWorkload::new(custom::Language::Capture, files, BTreeMap::new(), write))
 }
 
 /// The schemes of targets on which a capture can be replayed.

@@ -3,7 +3,7 @@
 use super::{Definition, Work};
 use crate::document::{self, Entry, Node, at, line_of_error, without_lines};
 use crate::run_options::{WorkloadOptions, axes_of};
-use crate::suite::{Request, SUITE_KEYS};
+use crate::suite::{self, Request};
 use crate::words::{self, percentage};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
@@ -59,7 +59,7 @@ fn definition(entry: &Entry, stem: &str, folder: &Path, workload: &WorkloadOptio
     };
     let claim = Claim { id, line: entry.line, entries };
     // Keys of a custom workload stand in its own file.
-    let known: Vec<&str> = OWN.iter().chain(&SUITE_KEYS).copied().collect();
+    let known: Vec<&str> = OWN.iter().chain(&suite::KEYS).copied().collect();
     claim.entries.iter().try_for_each(|entry| known_word(entry, &entry.key, &known, "key"))?;
     let Some(text) = claim.text("claim")? else {
         return Err(wrong(format!("{id} has no text")).hint("write claim = \"…\""));
@@ -86,7 +86,7 @@ fn definition(entry: &Entry, stem: &str, folder: &Path, workload: &WorkloadOptio
     };
     let is_work = |entry: &&Entry| {
         let key = entry.key.as_str();
-        matches!(key, "test" | "suite" | "then" | "tolerance") || SUITE_KEYS.contains(&key)
+        matches!(key, "test" | "suite" | "then" | "tolerance") || suite::KEYS.contains(&key)
     };
     let work = match claim.text("not-testable")? {
         Some(why) => {

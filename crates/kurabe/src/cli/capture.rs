@@ -1,6 +1,6 @@
 //! `kurabe wire`, `kurabe capture` and `kurabe advise`.
 
-use super::arguments::{export, file, file_word, flag, option, secret, target};
+use super::arguments::{choice, export, file, file_word, flag, option, secret, target};
 use clap::{Arg, Command};
 use std::ffi::OsString;
 
@@ -30,25 +30,23 @@ pub(super) fn capture() -> Command {
             .conflicts_with_all(["command", "listen", "allow-remote", "allow-other-users"]),
         )
         .arg(
-            option(
+            choice(
                 "values",
                 "WHAT",
                 "keep: as they are; hash: others of the same length, equal for equal values; drop: none. Of statements, \
                  parameters and bulk data (which hash drops)",
+                ["keep", "hash", "drop"],
             )
-            .value_parser(["keep", "hash", "drop"])
-            .default_value("keep")
             .hide_possible_values(true),
         )
         .arg(
-            option(
+            choice(
                 "tls",
                 "WHAT",
                 "refuse: clients connect without TLS, if they agree; terminate: TLS ends at the relay, on both sides, with a \
                  certificate that is made for this capture, and with the server as TARGET's URL says",
+                ["refuse", "terminate"],
             )
-            .value_parser(["refuse", "terminate"])
-            .default_value("refuse")
             .hide_possible_values(true)
             .conflicts_with("from"),
         )
@@ -56,11 +54,7 @@ pub(super) fn capture() -> Command {
             Command::new("show")
                 .about("Shows a capture: statements, units of work with their loops, connections")
                 .arg(file_word("file", "FILE", "The capture"))
-                .arg(
-                    option("report", "FORMAT", "Format of the result")
-                        .value_parser(["text", "json"])
-                        .default_value("text"),
-                )
+                .arg(choice("report", "FORMAT", "Format of the result", ["text", "json"]))
                 .arg(export(
                     "export-html",
                     "Writes a page there, with all statements, units of work and the course of time",
@@ -102,16 +96,15 @@ pub(super) fn wire() -> Command {
              does not set up the connection or ask about the server]",
         ))
         .arg(
-            option("tls", "WHAT", "refuse: clients connect without TLS, if they agree; pass: no byte is changed")
-                .value_parser(["refuse", "pass"])
-                .default_value("refuse")
-                .hide_possible_values(true),
+            choice(
+                "tls",
+                "WHAT",
+                "refuse: clients connect without TLS, if they agree; pass: no byte is changed",
+                ["refuse", "pass"],
+            )
+            .hide_possible_values(true),
         )
-        .arg(
-            option("format", "FORMAT", "Format of the result")
-                .value_parser(["text", "json", "md"])
-                .default_value("text"),
-        )
+        .arg(choice("format", "FORMAT", "Format of the result", ["text", "json", "md"]))
 }
 
 /// The server, the command that connects to it, and the relay between them.
@@ -172,5 +165,5 @@ pub(super) fn advise() -> Command {
         )
         .arg(option("budget", "TIME", "How long it may take, about").default_value("10m"))
         .arg(file("output", "FILE", "Writes the statements and settings that gain there; it must not exist").short('o'))
-        .arg(option("report", "FORMAT", "Format of the result").value_parser(["text", "json"]).default_value("text"))
+        .arg(choice("report", "FORMAT", "Format of the result", ["text", "json"]))
 }

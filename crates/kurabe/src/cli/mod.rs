@@ -18,7 +18,7 @@ pub(crate) use run::{QUERY, REPLAY};
 pub(crate) use runs::as_run;
 
 use crate::{exit, settings};
-use arguments::{export, export_json, file, flag, no_html, option, secret, targets, timeout};
+use arguments::{choice, export, export_json, file, flag, no_html, option, secret, targets, timeout};
 use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
 use kurabe_report::Language;
 use std::path::PathBuf;
@@ -99,11 +99,7 @@ fn everywhere() -> [Arg; 5] {
         .global(true)
         .value_hint(ValueHint::DirPath)
         .value_parser(clap::value_parser!(PathBuf)),
-        option("color", "WHEN", "Whether to colour the output")
-            .global(true)
-            .value_parser(["auto", "always", "never"])
-            .default_value("auto")
-            .hide_possible_values(false),
+        choice("color", "WHEN", "Whether to colour the output", ["auto", "always", "never"]).global(true),
         option("lang", "LANGUAGE", "Language of reports on the terminal and as pages [default: that of $LC_ALL, $LC_MESSAGES or $LANG]")
             .global(true)
             .value_parser(Language::NAMES),

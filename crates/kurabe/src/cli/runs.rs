@@ -1,7 +1,8 @@
 //! The commands on recorded runs: `kurabe runs`, `report`, `compare` with the options of gates, and `serve`.
 
 use super::arguments::{
-    export, export_html, export_json, export_markdown, file, file_word, flag, one_run, option, secret, view,
+    choice, export, export_html, export_json, export_markdown, file, file_word, flag, one_run, option,
+    secret, view,
 };
 use super::complete;
 use super::pgbench::PGBENCH;
@@ -24,10 +25,13 @@ pub(super) fn runs() -> Command {
                     "Only runs of this suite, by its file name without the extension",
                 ))
                 .arg(
-                    option("format", "FORMAT", "text, or a JSON object for each run, one per line")
-                        .value_parser(["text", "json"])
-                        .default_value("text")
-                        .hide_possible_values(true),
+                    choice(
+                        "format",
+                        "FORMAT",
+                        "text, or a JSON object for each run, one per line",
+                        ["text", "json"],
+                    )
+                    .hide_possible_values(true),
                 ),
         )
         .subcommand(

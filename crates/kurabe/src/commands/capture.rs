@@ -257,15 +257,8 @@ pub(super) fn modelled(options: &CaptureOptions, output: &Output) -> Result<Exit
         .map_err(|error| Error::new(ErrorKind::Environment, format!("cannot write {shown}: {error}")))?;
     // What it says is read as any other workload's, before somebody runs it.
     let name = path.to_string_lossy().into_owned();
-    let custom = CustomWorkload {
-        language: Language::Toml,
-        files: vec![CustomFile { name, text, weight: 1 }],
-        define: BTreeMap::new(),
-        scale: None,
-        max_tries: None,
-        init: false,
-        write: false,
-    };
+    let files = vec![CustomFile { name, text, weight: 1 }];
+    let custom = CustomWorkload::new(Language::Toml, files, BTreeMap::new(), false);
     let experiment = kurabe_experiments::custom::experiment(&custom).map_err(|error| {
         error.context("the model cannot be run as it is").hint("correct the file by hand, and report this")
     })?;

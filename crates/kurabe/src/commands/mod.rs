@@ -12,7 +12,6 @@ mod execute;
 mod files;
 mod join;
 mod messages;
-mod pause;
 mod report;
 mod run;
 mod selftest;

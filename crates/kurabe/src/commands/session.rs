@@ -5,7 +5,6 @@ use super::announcement::{
 };
 use super::execute::{Job, Made};
 use super::files::write_private;
-use super::pause::Pauses;
 use super::report;
 use super::warnings::{own_caches, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
@@ -29,6 +28,7 @@ use kurabe_targets::Opened;
 use kurabe_testbed::testing;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
@@ -431,4 +431,42 @@ fn exit_of(run: &Run) -> Exit {
         cells.iter().filter(|cell| cell.target == target).all(|cell| cell.unavailable.is_some())
     });
     if failed || unmeasured { exit::FAILED_CELLS } else { exit::DONE }
+}
+
+/// The variable that asks for pauses: `3:FILE` makes `FILE.waits` after the third trial that counts, and waits until `FILE` exists or the
+/// run is stopped; several are separated by commas. Only builds with debug assertions read it.
+const PAUSE: &str = "KURABE_PAUSE";
+/// The interval of looking for the file.
+const ASK_EVERY: Duration = Duration::from_millis(5);
+
+/// Pauses after trials, for tests that kill or interrupt something while a run goes on.
+pub(super) struct Pauses {
+    /// The trials so far.
+    trials: u64,
+    /// After which trial, and until which file exists.
+    asked: Vec<(u64, PathBuf)>,
+}
+
+impl Pauses {
+    /// The pauses that are asked for.
+    pub(super) fn asked_for() -> Self {
+        let text = if cfg!(debug_assertions) { std::env::var(PAUSE).ok() } else { None };
+        let parse = |one: &str| {
+            let (trial, file) = one.split_once(':')?;
+            Some((trial.parse().ok()?, PathBuf::from(file)))
+        };
+        Self { trials: 0, asked: text.iter().flat_map(|text| text.split(',')).filter_map(parse).collect() }
+    }
+
+    /// Counts a trial, and waits if it is one of those.
+    pub(super) fn after_trial(&mut self) {
+        self.trials += 1;
+        for (_, file) in self.asked.iter().filter(|(trial, _)| *trial == self.trials) {
+            // Who cannot be told does not let the run go on either, which fails the test.
+            let _ = std::fs::write(file.with_extension("waits"), "");
+            while !file.exists() && !signals::stopped() {
+                std::thread::sleep(ASK_EVERY);
+            }
+        }
+    }
 }

@@ -99,15 +99,7 @@ pub(crate) fn of_file(
         let text = read(&folder.join(&name)).map_err(|error| error.context(path.display()))?;
         files.push(CustomFile { name, text, weight: 1 });
     }
-    Ok(CustomWorkload {
-        language: Language::Toml,
-        files,
-        define,
-        scale: None,
-        max_tries: None,
-        init: false,
-        write,
-    })
+    Ok(CustomWorkload::new(Language::Toml, files, define, write))
 }
 
 impl Request {
