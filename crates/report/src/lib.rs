@@ -38,7 +38,6 @@ mod server_statistics;
 pub mod summary;
 mod table;
 mod target;
-mod terminal_page;
 mod verdict;
 mod view;
 mod wording;

@@ -59,7 +59,14 @@ impl Runner<'_> {
         );
         // A/A controls may have their own fixtures, which are opened when needed.
         fixtures.resize_with(2 * self.targets.len(), || None);
-        let result = self.watched(&mut fixtures, &mut state, rule, log);
+        let stopped = Stopped::default();
+        // Values of others in servers with limited memory are watched.
+        let result = thread::scope(|scope| {
+            let watch = Watch::start(scope, self.plan, self.targets, self.conditions.cancel, &stopped)?;
+            let result = self.rounds(&mut fixtures, &mut state, rule, log);
+            watch.end();
+            result
+        });
         // A control's fixture is dropped before the one that holds the lease for both.
         fixtures.truncate(self.targets.len());
         for (slot, fixture) in fixtures.into_iter().enumerate() {
@@ -70,27 +77,9 @@ impl Runner<'_> {
                 let _ = self.open(slot, &self.targets[slot]);
             }
         }
-        result?;
-        Ok(!self.conditions.cancel.load(Ordering::Relaxed))
-    }
-
-    /// Executes the rounds while values of others in servers with limited memory are watched.
-    fn watched(
-        &self,
-        fixtures: &mut Fixtures,
-        state: &mut RunState,
-        rule: &StoppingRule,
-        log: &mut RunLog<'_>,
-    ) -> Result<()> {
-        let stopped = Stopped::default();
-        let result = thread::scope(|scope| {
-            let watch = Watch::start(scope, self.plan, self.targets, self.conditions.cancel, &stopped)?;
-            let result = self.rounds(fixtures, state, rule, log);
-            watch.end();
-            result
-        });
         // An eviction is the cause of whatever failed after it.
-        stopped.take().map_or(result, Err)
+        stopped.take().map_or(result, Err)?;
+        Ok(!self.conditions.cancel.load(Ordering::Relaxed))
     }
 
     fn rounds(

@@ -5,7 +5,7 @@
 //! that the cache does not notice, such as one by a trigger, is a wrong answer.
 
 use super::client::Client;
-use super::metrics::{CACHED, HITS};
+use super::compare::{CACHED, HITS};
 use super::traffic::{Connection, Traffic, Unit, names};
 use crate::prelude::*;
 use kurabe_capture::record::Value as Recorded;

@@ -1,11 +1,10 @@
 //! Commands of MongoDB: <https://www.mongodb.com/docs/manual/reference/command/>.
 
 use super::commands::{self, Sent};
-use super::metrics::Varies;
+use super::compare::Varies;
 use kurabe_capture::record::{Parameter, Request};
 use kurabe_core::{Error, Result};
-use kurabe_protocol::call::Language;
-use kurabe_protocol::call::is_quiet;
+use kurabe_protocol::call::{Language, is_quiet};
 use kurabe_protocol::mongodb::bson::{ARRAY, CODE, CODE_WITH_SCOPE, DOCUMENT, Element, element};
 use kurabe_protocol::mongodb::command::{Command, plain};
 use kurabe_wire::mongodb::cursor;

@@ -6,7 +6,7 @@ use crate::format::{capital, figure, glued, machine, timestamp, value_of};
 use crate::html::{Document, write};
 use crate::messages::{Language, Message};
 use crate::table::{Column, Table};
-use crate::terminal_page::{Options, Page};
+use crate::terminal::{Options, Page};
 use crate::wording::{joined, say, with_interval};
 use kurabe_core::metric::Unit;
 use kurabe_stats::{Decision, Estimate};
