@@ -315,7 +315,12 @@ impl Trial<'_> {
                 if reads_idle {
                     memory = reading()?;
                 }
-                self.open_idle(&mut idle)?;
+                let count = self.cell.idle_connections();
+                for n in 1..=count {
+                    let session = self.driver.connect(self.options);
+                    let opening = || format!("opening connection {n} of {count}");
+                    idle.push(session.map_err(|error| error.context(opening()))?);
+                }
                 self.connected.map_or(Ok(()), |connected| connected())?;
                 if has_stopped() {
                     return Ok(None);
@@ -409,16 +414,6 @@ impl Trial<'_> {
         let mut part = ShareResult { observed, ..part };
         watch.finish(&mut part.observed);
         Ok(ExecutedClients { part, summaries, memory: Vec::new(), fleet })
-    }
-
-    /// Opens the idle connections beside the clients' own.
-    fn open_idle(&self, idle: &mut Vec<Box<dyn Session>>) -> Result<()> {
-        let count = self.cell.idle_connections();
-        for n in 1..=count {
-            let session = self.driver.connect(self.options);
-            idle.push(session.map_err(|error| error.context(format!("opening connection {n} of {count}")))?);
-        }
-        Ok(())
     }
 }
 

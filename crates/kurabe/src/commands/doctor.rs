@@ -128,12 +128,11 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64, verbo
         line(
             "connections",
             &format!(
-                "{} free of {} ({}): {verdict} for {} client{}",
+                "{} free of {} ({}): {verdict} for {}",
                 units::count(free),
                 units::count(limit.most),
                 limit.set_by,
-                units::count(clients),
-                if clients == 1 { "" } else { "s" }
+                units::counted(clients, "client")
             ),
         );
     }
