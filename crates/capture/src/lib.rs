@@ -11,7 +11,6 @@ mod input;
 pub mod log;
 pub mod model;
 mod old;
-mod plain;
 pub mod record;
 pub mod recorder;
 mod rows;

@@ -30,6 +30,16 @@ pub struct CustomWorkload {
 impl CustomWorkload {
     /// The value of `max_tries` without a limit: a transaction is tried until it succeeds, or the time limit of a reply is over.
     pub const UNLIMITED: u32 = u32::MAX;
+
+    /// A workload without pgbench's tables, whose transactions are tried once.
+    pub fn new(
+        language: Language,
+        files: Vec<CustomFile>,
+        define: BTreeMap<String, String>,
+        write: bool,
+    ) -> Self {
+        Self { language, files, define, scale: None, max_tries: None, init: false, write }
+    }
 }
 
 /// A language of custom workloads.

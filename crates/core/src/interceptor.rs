@@ -97,6 +97,15 @@ pub trait Interceptor: Send {
     }
 }
 
+/// Methods that ask `inner` the same.
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $kind:ty)?) -> $result:ty;)+) => { $(
+        fn $name(&self $(, $argument: $kind)?) -> $result {
+            self.inner.$name($($argument)?)
+        }
+    )+ };
+}
+
 /// A driver that intercepts the calls of its sessions.
 pub struct DriverLayer<F> {
     inner: Box<dyn Driver>,
@@ -123,12 +132,17 @@ where
     F: Fn() -> H + Send + Sync,
     H: Interceptor + 'static,
 {
-    fn describe(&self) -> Result<ServerFacts> {
-        self.inner.describe()
-    }
-
-    fn supports(&self, operation: &Operation) -> Support {
-        self.inner.supports(operation)
+    forward! {
+        describe() -> Result<ServerFacts>;
+        supports(operation: &Operation) -> Support;
+        supports_transfer(transfer: Transfer) -> Support;
+        supports_compression(compression: Compression) -> Support;
+        endpoint() -> Endpoint;
+        stats_probe(options: &ConnectOptions) -> Result<Box<dyn StatsProbe>>;
+        limited_servers(options: &ConnectOptions) -> Result<Vec<LimitedServer>>;
+        links() -> Result<&dyn Links>;
+        namespace() -> Result<Box<dyn Namespace>>;
+        dump_tool() -> Result<Box<dyn DumpTool>>;
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -140,18 +154,6 @@ where
         Capabilities { shared_threads: Support::no("its requests are intercepted"), ..inner }
     }
 
-    fn supports_transfer(&self, transfer: Transfer) -> Support {
-        self.inner.supports_transfer(transfer)
-    }
-
-    fn supports_compression(&self, compression: Compression) -> Support {
-        self.inner.supports_compression(compression)
-    }
-
-    fn endpoint(&self) -> Endpoint {
-        self.inner.endpoint()
-    }
-
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {
         self.inner.require_durability(class)
     }
@@ -161,28 +163,8 @@ where
         Ok(Box::new(InterceptedSession::new(inner, (self.interceptor)())))
     }
 
-    fn stats_probe(&self, options: &ConnectOptions) -> Result<Box<dyn StatsProbe>> {
-        self.inner.stats_probe(options)
-    }
-
-    fn limited_servers(&self, options: &ConnectOptions) -> Result<Vec<LimitedServer>> {
-        self.inner.limited_servers(options)
-    }
-
-    fn links(&self) -> Result<&dyn Links> {
-        self.inner.links()
-    }
-
     fn add_remote(&mut self, remote: RemoteAddress) {
         self.inner.add_remote(remote);
-    }
-
-    fn namespace(&self) -> Result<Box<dyn Namespace>> {
-        self.inner.namespace()
-    }
-
-    fn dump_tool(&self) -> Result<Box<dyn DumpTool>> {
-        self.inner.dump_tool()
     }
 }
 
@@ -250,6 +232,11 @@ impl<S, H> InterceptedSession<S, H> {
 }
 
 impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
+    forward! {
+        in_transaction() -> Option<bool>;
+        connect_times() -> Option<ConnectTimes>;
+    }
+
     fn prepare(&mut self, operation: &Operation) -> Result<Prepared> {
         self.interceptor.prepare(&mut *self.inner, operation)
     }
@@ -268,16 +255,8 @@ impl<S: SessionHandle, H: Interceptor> Session for InterceptedSession<S, H> {
         self.interceptor.pipeline(&mut *self.inner, prepared, parameters, out)
     }
 
-    fn in_transaction(&self) -> Option<bool> {
-        self.inner.in_transaction()
-    }
-
     fn flush_stats(&mut self) -> Result<()> {
         self.inner.flush_stats()
-    }
-
-    fn connect_times(&self) -> Option<ConnectTimes> {
-        self.inner.connect_times()
     }
 
     fn bulk(&mut self) -> Result<&mut dyn Bulk> {

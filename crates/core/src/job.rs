@@ -2,7 +2,7 @@
 
 use crate::driver::{ConnectOptions, Driver, Namespace, Session};
 use crate::error::{Error, ErrorKind, Result};
-use crate::experiment::workload::{Before, Checked, DatasetState};
+use crate::experiment::{Before, Checked, DatasetState};
 use crate::metric::{MetricValue, Points, Unit};
 use crate::observation::{Endpoint, Observation};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -6,7 +6,7 @@ use crate::compression::Compression;
 use crate::cpus::CpuAllotment;
 use crate::driver::{Access, Capability, ConnectOptions, Driver, Namespace, Session, Support};
 use crate::error::{Error, ErrorKind, Result};
-use crate::experiment::workload::{Before, DatasetState, Workload};
+use crate::experiment::{Before, DatasetState, Workload};
 use crate::job::Job;
 use crate::operation::Operation;
 use crate::page::ServedPages;

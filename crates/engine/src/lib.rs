@@ -8,7 +8,7 @@ pub mod prepare;
 mod run;
 pub mod trial;
 
-pub use clients::cancellable::cancellable;
+pub use prepare::fixture::cancellable;
+pub use run::listener::prolongs;
 pub use run::listener::{Event, Listener, Start};
-pub use run::stopping_rule::prolongs;
 pub use run::{Conditions, InterferenceCheck, NewRun, Provenance, RestOfRun, RunError, resume, run};

@@ -52,15 +52,7 @@ pub fn axes() -> &'static [AxisInfo] {
 /// These queries, each with its name, as the workload of a run.
 pub fn workload(queries: Vec<(String, String)>, write: bool) -> CustomWorkload {
     let file = |(name, text)| CustomFile { name, text, weight: 1 };
-    CustomWorkload {
-        language: Language::Query,
-        files: queries.into_iter().map(file).collect(),
-        define: BTreeMap::new(),
-        scale: None,
-        max_tries: None,
-        init: false,
-        write,
-    }
+    CustomWorkload::new(Language::Query, queries.into_iter().map(file).collect(), BTreeMap::new(), write)
 }
 
 /// A query.

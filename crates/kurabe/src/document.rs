@@ -42,9 +42,6 @@ pub(crate) fn read(text: &str) -> Result<Vec<Entry>> {
 }
 
 /// Reads a document as a table without lines.
-///
-/// # Errors
-/// As for [`read`].
 pub(crate) fn table(text: &str) -> Result<Table> {
     read(text).map(|entries| without_lines(&entries))
 }

@@ -1,27 +1,22 @@
 //! The program: reads the command line, connects the crates, prints, and exits with a documented code.
 
-mod axes;
 mod catalogue;
 mod claims;
 mod cli;
-mod clock;
 mod commands;
 mod document;
 mod exit;
-mod exposed;
 mod git;
 mod options;
 mod output;
-mod panics;
 mod places;
 mod progress;
-mod quiet;
 mod run_options;
 mod settings;
 mod signals;
 mod standard_input;
 mod suite;
-mod timeout;
+mod time;
 mod words;
 
 // What a build may leave out has a stand-in that refuses. Tests of every build test that.
@@ -38,7 +33,7 @@ fn main() -> ExitCode {
     if args.next().is_some_and(|first| first == "supervisor") {
         return kurabe_testbed::supervisor::run(args);
     }
-    panics::end_the_program();
+    exit::end_the_program();
     kurabe_testbed::reset_interrupts_for_programs();
     cli::answer_shell(cli::command);
     let command = match settings::configured(cli::command()) {

@@ -187,10 +187,13 @@ impl Output {
         written(write!(out, "{}{end}", screen(text, self.colour)).and_then(|()| out.flush()))
     }
 
+    /// Prints a result in JSON.
+    pub(crate) fn json_result(&self, text: serde_json::Result<String>) -> Result<()> {
+        let none = |error| Error::new(ErrorKind::Internal, format!("the result is no JSON: {error}"));
+        self.result(&text.map_err(none)?)
+    }
+
     /// Prints a list, whose lines fit the terminal.
-    ///
-    /// # Errors
-    /// As [`result`](Self::result).
     pub(crate) fn list(&self, text: &str) -> Result<()> {
         self.width
             .map_or_else(|| self.result(text), |width| self.result(&wrapped_list(text, width.max(LEAST))))

@@ -1,10 +1,11 @@
-//! The folder of runs: `--runs-dir`, `$KURABE_RUNS`, or the user's data folder; and the run in it that a command names.
+//! The folder of runs: `--runs-dir`, `$KURABE_RUNS`, or the user's data folder; the run in it that a command names; and
+//! warnings of files with data of the user's that every account of this machine can read: earlier versions made such files.
 
 use crate::exit::OfRunFile;
-use crate::exposed;
 use crate::output::Output;
 use kurabe_core::run::Run;
 use kurabe_core::{Error, Result};
+use kurabe_os::private;
 use kurabe_record::{RunPath, Store};
 use std::path::{Path, PathBuf};
 
@@ -41,10 +42,28 @@ pub(crate) fn named_run(
     output: &Output,
 ) -> anyhow::Result<(RunPath, Run)> {
     let path = store.find(word.unwrap_or("last")).map_err(OfRunFile)?;
-    exposed::warn_of_run(store, &path, output);
+    warn_of_run(store, &path, output);
     let recorded = kurabe_record::read(&path).map_err(OfRunFile)?;
     if let Some(torn) = &recorded.torn {
         output.warning(torn);
     }
     Ok((path, recorded.run))
+}
+
+/// Warns of a file.
+pub(crate) fn warn_of_file(file: &Path, output: &Output) {
+    if private::is_open_to_all(file) {
+        let file = file.display();
+        output.warning(&format!("every account of this machine can read {file}: chmod go= {file}"));
+    }
+}
+
+/// Warns of a run in the folder of runs. A run file that is elsewhere was put there to be read.
+pub(crate) fn warn_of_run(store: &Store, path: &RunPath, output: &Output) {
+    if path.folder.starts_with(store.dir()) && private::is_open_to_all(&path.file) {
+        let (name, folder) = (&path.name, path.folder.display());
+        output.warning(&format!(
+            "every account of this machine can read the run {name}: chmod -R go= {folder}"
+        ));
+    }
 }

@@ -87,9 +87,6 @@ pub(crate) fn watch(late: Exit, output: &Output) -> Result<Arc<AtomicBool>> {
 }
 
 /// Waits for the user to stop the program, or for `check` to fail.
-///
-/// # Errors
-/// That of `check`.
 pub(crate) fn until_stopped(stop: &AtomicBool, mut check: impl FnMut() -> Result<()>) -> Result<()> {
     while !stop.load(Ordering::SeqCst) {
         check()?;
@@ -99,9 +96,6 @@ pub(crate) fn until_stopped(stop: &AtomicBool, mut check: impl FnMut() -> Result
 }
 
 /// Exits at the first interrupt; for commands without anything to keep or to close.
-///
-/// # Errors
-/// As for [`watch`].
 pub(crate) fn leave_at_once(output: &Output) -> Result<()> {
     let output = *output;
     handle(move || {

@@ -1,20 +1,19 @@
 //! What to run, from options or a suite file. Every key of a suite file is checked.
 
 pub(crate) mod custom;
-mod file;
-mod fleet;
-mod pgbench;
 mod several;
 mod spec;
 
-use crate::axes::axes_of;
+use crate::document;
 use crate::options::Sourced;
-use crate::run_options::{RunOptions, Settings, TargetOptions};
+use crate::run_options::{RunOptions, Settings, TargetOptions, axes_of};
 use crate::settings::parsed;
-use crate::suite::file::{KEYS, parse_table};
-use crate::words::{agent_labels, arrivals, parse_requests, percentage, split_targets, time};
+use crate::suite::custom::PGBENCH_KEYS;
+use crate::words::{
+    agent_labels, arrivals, known, parse_requests, percentage, split_targets, time, word, words,
+};
 use kurabe_core::axis::AxisInfo;
-use kurabe_core::custom::CustomWorkload;
+use kurabe_core::custom::{CustomWorkload, Language};
 use kurabe_core::durability::DurabilityClass;
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
 use kurabe_core::fleet::OnLostAgent;
@@ -25,19 +24,26 @@ use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
 use kurabe_engine::plan::budget::Free;
 use kurabe_experiments::registry;
+pub(crate) use several::{Several, SuiteRun};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
-use toml::Table;
-
-pub(crate) use several::{Several, SuiteRun};
+use toml::{Table, Value};
 
 /// The default number of rounds. With fewer rounds intervals widen fast: with five, a 20 % difference at 3 % noise
 /// often stays undecided among forty comparisons; with six it is detected.
 pub(crate) const ROUNDS: u32 = 6;
 /// The default duration of a run per target.
 pub(crate) const BUDGET: Duration = Duration::from_secs(20);
+
+/// The keys of a run in a suite, which a claim has too.
+pub(crate) const KEYS: [&str; 28] = [
+    "experiment", "targets", "axes", "operations", "requests", "duration", "budget", "rounds", "seed",
+    "records", "arrivals", "slo", "timeout", "durability", "until", "margin", "max-rounds", "interleave",
+    "restarts", "threads", "compare", "cache", "remote", "setup", "fleet", "agents", "agent-label",
+    "on-lost-agent",
+];
 
 /// What a run has beside its targets, as given, with passwords: for opening it, not for display.
 #[derive(Clone, Debug, Default)]
@@ -62,9 +68,10 @@ pub(crate) struct Request {
     operations: Vec<String>,
     requests: BTreeMap<String, u64>,
     duration: Option<Duration>,
-    budget: Option<Duration>,
+    /// The time of the whole run.
+    pub(crate) budget: Option<Duration>,
     rounds: Option<u64>,
-    seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     records: Option<u64>,
     arrivals: Option<Arrivals>,
     slo: Option<Duration>,
@@ -212,7 +219,8 @@ impl Request {
         self.seed = count("seed", given.seed)?.or(self.seed);
         self.records = count("records", given.records)?.or(self.records);
         self.slo = time("slo", given.slo)?.or(self.slo);
-        self.timeout = given.timeout.map(|text| crate::timeout::parse(&text)).transpose()?.or(self.timeout);
+        self.timeout =
+            given.timeout.map(|text| crate::time::parse_timeout(&text)).transpose()?.or(self.timeout);
         self.arrivals = given.arrivals.map(|name| arrivals(&name)).transpose()?.or(self.arrivals);
         let Companions { cache, remote, setup, fleet } = &mut self.companions;
         for (text, value) in
@@ -244,16 +252,6 @@ impl Request {
         if self.targets.is_empty() { vec!["sqlite:".to_owned()] } else { self.targets.clone() }
     }
 
-    /// Whether the user named the time of the whole run.
-    pub(crate) fn names_budget(&self) -> bool {
-        self.budget.is_some()
-    }
-
-    /// Whether the user named a seed.
-    pub(crate) fn names_seed(&self) -> bool {
-        self.seed.is_some()
-    }
-
     /// The axes, rounds and restarts that the user did not set. The budget may change them.
     ///
     /// # Errors
@@ -270,16 +268,8 @@ impl Request {
 const CLAIM_BUDGET: &str = "60s";
 
 impl Request {
-    /// The keys of a suite, which a claim has too.
-    pub(crate) fn suite_keys() -> &'static [&'static str] {
-        &KEYS
-    }
-
     /// Reads the suite of a claim. An axis that it does not name has only its first default value, and rounds are added
     /// until the claim is decided.
-    ///
-    /// # Errors
-    /// As for a suite file.
     pub(crate) fn of_claim(table: &Table, custom: Option<CustomWorkload>) -> Result<Self> {
         let defaults = Settings {
             until: Some("conclusive".to_owned()),
@@ -312,10 +302,6 @@ impl Request {
     pub(crate) fn within(mut self, budget: Option<Duration>) -> Self {
         self.budget = budget.or(self.budget);
         self
-    }
-
-    pub(crate) fn time_limit(&self) -> Option<Duration> {
-        self.budget
     }
 }
 
@@ -373,6 +359,108 @@ fn slice(asked: Option<Interleave>, rounds: u64, open: bool, fleet: bool) -> Res
         .hint("the first round consists of continuous trials, which are observed"));
     }
     Ok(Some(slice))
+}
+
+/// Reads a suite; `custom` is the custom workload in it, if any. `defaults` are for what the suite does not say.
+fn parse(text: &str, custom: Option<CustomWorkload>, defaults: Settings) -> Result<Request> {
+    parse_table(&document::table(text)?, custom, defaults)
+}
+
+/// The same for a table.
+fn parse_table(table: &Table, custom: Option<CustomWorkload>, defaults: Settings) -> Result<Request> {
+    // A custom workload's own keys replace the experiment's name.
+    let more = match &custom {
+        Some(custom) if custom.language == Language::Pgbench => &PGBENCH_KEYS[..],
+        Some(_) => kurabe_experiments::custom::KEYS,
+        None => &KEYS[..1],
+    };
+    let keys: Vec<&str> = KEYS[1..].iter().chain(more).copied().collect();
+    for key in table.keys() {
+        known(key, &keys, "key")?;
+    }
+    let experiment = match (&custom, table.get("experiment")) {
+        (Some(_), _) => None,
+        (None, Some(name)) => Some(word(name, "experiment")?),
+        (None, None) => {
+            return Err(Error::usage("the suite has no experiment")
+                .hint("write experiment = \"session\", pgbench = [\"browse.sql\"], or [transaction.NAME] for a custom workload"));
+        }
+    };
+    let mut request = Request { experiment, custom, ..Request::default() };
+    let info = request.find()?.info;
+    request.settings(info, "--", defaults)?;
+    request.overlay(info, table)?;
+    Ok(request)
+}
+
+impl Request {
+    /// Reads a suite file. Options on the command line override it.
+    pub(crate) fn of_suite(path: &Path, options: &RunOptions) -> Result<Self> {
+        let text = text_of(path)?;
+        let custom = custom::of_suite(path, &text, &options.workload)?;
+        let is_custom = custom.is_some();
+        let parsed = parse(&text, custom, options.defaults.clone());
+        let mut request = parsed.map_err(|error| error.context(path.display()))?;
+        request.companions.place_setup(path);
+        place_targets(&mut request.targets, path);
+        let info = request.find()?.info;
+        if !is_custom && !options.workload.define.is_empty() {
+            return Err(Error::usage(format!("--define: {} has no variables", path.display()))
+                .hint("only custom workloads have variables"));
+        }
+        // The values of the axes that are options too.
+        let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
+        for given in &options.axes {
+            known(given.axis.name, &names, "axis").map_err(|error| error.context(info.name))?;
+            request.axes.insert(given.axis.name.to_owned(), given.values(given.axis));
+        }
+        request.targets(&options.targets, false)?;
+        request.allow_eviction = options.main.allow_eviction;
+        // The suite file takes precedence over the settings file.
+        request.settings(info, "--", options.chosen.clone())?;
+        Ok(request)
+    }
+
+    /// Adds what a table of a suite says, which precedes what is known.
+    fn overlay(&mut self, info: &ExperimentInfo, table: &Table) -> Result<()> {
+        let operations: Vec<&str> = info.operations.iter().map(|operation| operation.name).collect();
+        if let Some(targets) = table.get("targets") {
+            self.targets = words(targets, "targets")?;
+        }
+        if let Some(axes) = table.get("axes") {
+            let axes = axes.as_table().ok_or_else(|| Error::usage("'axes' is not a table"))?;
+            let names: Vec<&str> = axes_of(info).map(|axis| axis.name).collect();
+            for (axis, values) in axes {
+                known(axis, &names, "axis")?;
+                self.axes.insert(axis.clone(), words(values, axis)?);
+            }
+        }
+        if let Some(names) = table.get("operations") {
+            self.operations = words(names, "operations")?;
+            for name in &self.operations {
+                known(name, &operations, "operation")?;
+            }
+        }
+        let given = Settings::read(|key| match table.get(key) {
+            Some(Value::Table(parts)) if key == "requests" => {
+                let parts = parts.iter().map(|(name, n)| Ok(format!("{name}={}", word(n, name)?)));
+                Ok(Some(parts.collect::<Result<Vec<_>>>()?.join(",")))
+            }
+            value => value.map(|value| word(value, key)).transpose(),
+        })?;
+        self.settings(info, "", given)
+    }
+}
+
+/// The text of a suite file.
+fn text_of(path: &Path) -> Result<String> {
+    if path.extension().is_some_and(|extension| extension == "sql") {
+        let path = path.display();
+        return Err(Error::usage(format!("{path} has statements of SQL, and is no suite"))
+            .hint(format!("write 'kurabe run pgbench -f {path} TARGET'")));
+    }
+    std::fs::read_to_string(path)
+        .map_err(|e| Error::usage(format!("the suite {} cannot be read: {e}", path.display())))
 }
 
 #[cfg(test)]

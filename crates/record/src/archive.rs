@@ -4,8 +4,7 @@
 //! An archive may come from anybody. Only regular files of the two known names, in a folder with a plain name, are read,
 //! and each run is checked line by line before it appears in the store.
 
-use crate::keep::{IMPORTED_FILE, NOTE_FILE};
-use crate::path::{RUN_FILE, RunPath, cannot};
+use crate::path::{IMPORTED_FILE, NOTE_FILE, RUN_FILE, RunPath, cannot};
 use crate::reader::{read, read_header};
 use crate::store::{Store, is_plain, temporary_name};
 use flate2::Compression;

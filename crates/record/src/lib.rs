@@ -29,12 +29,8 @@
 //! ```
 
 mod archive;
-mod chain;
-mod find;
 mod format;
-mod keep;
 mod list;
-mod order;
 mod path;
 mod reader;
 mod store;
@@ -43,9 +39,8 @@ mod writer;
 
 pub use archive::{Imported, export, import};
 pub use format::{FORMAT_VERSION, MINOR_VERSION};
-pub use keep::NOTE_FILE;
 pub use list::{Entry, RunState, RunSummary};
-pub use path::{RUN_FILE, RunPath, is_shown};
+pub use path::{NOTE_FILE, RUN_FILE, RunPath, is_shown};
 pub use reader::{Follower, Recorded, read, read_header};
 pub use store::{Resumed, Store};
 pub use trusted::Trusted;

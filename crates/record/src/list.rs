@@ -1,15 +1,16 @@
-//! Lists all runs of a store, the newest first.
+//! Lists all runs of a store, the newest first. Each run that was made here has a number, one more than the others: clocks are set
+//! back and forth, and do not know which run is the last.
 
 use crate::format::end_of;
-use crate::order;
 use crate::path::{RunPath, cannot};
 use crate::reader::{header_of, is_locked};
 use crate::store::Store;
 use kurabe_core::run::{Run, RunHeader, RunSpec};
-use kurabe_core::sort;
-use kurabe_core::{Error, Result};
+use kurabe_core::{Error, Result, sort};
+use kurabe_os::private;
 use std::fs::{self, File};
 use std::io::{ErrorKind as Io, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A run of a store, or the reason why it cannot be read.
@@ -110,7 +111,7 @@ impl Store {
             seconds.then_with(|| made(b).cmp(&made(a))).then_with(|| b.path().name.cmp(&a.path().name))
         });
         // Runs that were made here are in the order in which they were, whatever the clock said: they change places.
-        let numbered = found.into_iter().map(|entry| (order::of(&entry.path().folder), entry));
+        let numbered = found.into_iter().map(|entry| (number_of(&entry.path().folder), entry));
         let mut found: Vec<(Option<u64>, Entry)> = numbered.collect();
         let (mut known, mut places): (Vec<(Option<u64>, Entry)>, Vec<usize>) = (Vec::new(), Vec::new());
         for (at, (number, entry)) in found.iter().enumerate() {
@@ -168,4 +169,19 @@ fn state_of(mut file: File) -> RunState {
         && matches!((lines.next(), lines.next()), (Some(last), Some(before))
             if end_of(before, last).is_some_and(|end| end.complete));
     if complete { RunState::Complete } else { RunState::Incomplete }
+}
+
+/// The file of a run's folder with its number.
+const ORDER_FILE: &str = "order";
+
+/// Numbers a run whose folder is not published yet. Without a number, the times of runs give their order.
+pub(crate) fn number(folder: &Path, all: &Path) {
+    let entries = fs::read_dir(all).into_iter().flatten().flatten();
+    let last = entries.filter_map(|entry| number_of(&entry.path())).max().unwrap_or(0);
+    let _ = private::write_new(folder.join(ORDER_FILE), format!("{}\n", last.saturating_add(1)).as_bytes());
+}
+
+/// The number of the run in a folder.
+fn number_of(folder: &Path) -> Option<u64> {
+    fs::read_to_string(folder.join(ORDER_FILE)).ok()?.trim().parse().ok()
 }

@@ -1,7 +1,6 @@
 //! Reads a run file in any state.
 
-use crate::chain::Chain;
-use crate::format::{Line, Refusal, is_whole, parse_header, parse_line};
+use crate::format::{Chain, Line, Refusal, is_whole, parse_header, parse_line};
 use crate::path::{RunPath, cannot};
 use kurabe_core::run::{Run, RunHeader};
 use kurabe_core::{Error, ErrorKind, Result, units};
@@ -219,17 +218,15 @@ impl<'a> Lines<'a> {
             match found {
                 Ok(()) => self.chain.advance(&self.buffer),
                 // After a power failure the file may have been extended for the line, but not completely written.
-                Err(Refusal::Damaged(_)) if !is_whole(bytes) && self.is_at_end()? => {
+                Err(Refusal::Damaged(_))
+                    if !is_whole(bytes)
+                        && self.reader.fill_buf().map_err(cannot("read", self.path))?.is_empty() =>
+                {
                     return Ok(Some(self.torn()));
                 }
                 Err(refusal) => return Err(self.refuse(&refusal, Some(run.trials.len()))),
             }
         }
-    }
-
-    fn is_at_end(&mut self) -> Result<bool> {
-        let rest = self.reader.fill_buf().map_err(cannot("read", self.path))?;
-        Ok(rest.is_empty())
     }
 
     fn header(&mut self) -> Result<(RunHeader, u64)> {

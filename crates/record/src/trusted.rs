@@ -198,15 +198,8 @@ mod tests {
             &[AxisInfo::new("codes", "", AxisKind::choice(&[("auto", "")]).or_text(FreeText::File("")), &[])];
         let folder = tempfile::tempdir().unwrap();
         let plain = RunSpec::new("webapp", ["sqlite:", "postgres://me@h/db"]);
-        let custom = CustomWorkload {
-            language: Language::Capture,
-            files: Vec::new(),
-            define: std::collections::BTreeMap::new(),
-            scale: None,
-            max_tries: None,
-            init: false,
-            write: true,
-        };
+        let custom =
+            CustomWorkload::new(Language::Capture, Vec::new(), std::collections::BTreeMap::new(), true);
         let setup = |from: &str| Some(Setup { from: from.to_owned(), digest: None });
         let axes = |word: &str| [("codes".to_owned(), vec![AxisValue::Word(word.to_owned())])].into();
         let cell = |word: &str| {

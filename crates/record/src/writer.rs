@@ -1,7 +1,6 @@
 //! Appends to a run file: one write per line, made durable before the next.
 
-use crate::chain::Chain;
-use crate::format::{Content, content_line};
+use crate::format::{Chain, Content, content_line};
 use crate::path::RunPath;
 use kurabe_core::run::{Replanned, Resumption, RunEnd, TrialRecord};
 use kurabe_core::{Error, ErrorKind, Result};

@@ -265,7 +265,10 @@ impl CellResult {
 
     /// Whether the load generator was so late that response times are invalid.
     pub fn is_generator_late(&self) -> bool {
-        self.metric != THROUGHPUT.name && self.open_loop.is_some_and(|open| open.generator_is_late())
+        let is_late = |open: OpenLoopResult| {
+            open.dispatch_lag_p99_us.is_some_and(|lag| lag > LATE * open.response_us.p99)
+        };
+        self.metric != THROUGHPUT.name && self.open_loop.is_some_and(is_late)
     }
 }
 
@@ -302,15 +305,8 @@ pub struct OpenLoopResult {
     pub kept_up: bool,
 }
 
-impl OpenLoopResult {
-    /// The share of the response time above which dispatch lag makes it invalid.
-    const LATE: f64 = 0.1;
-
-    /// Whether the load generator was late by more than a tenth of the response time.
-    pub fn generator_is_late(&self) -> bool {
-        self.dispatch_lag_p99_us.is_some_and(|lag| lag > Self::LATE * self.response_us.p99)
-    }
-}
+/// The share of the response time above which dispatch lag makes it invalid.
+const LATE: f64 = 0.1;
 
 /// Times in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

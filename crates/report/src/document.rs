@@ -1,17 +1,16 @@
 //! A report before it is written: blocks with text in one language. Each format has one writer of them:
-//! [`terminal_page`](crate::terminal_page), [`markdown`](crate::markdown) and [`html`](crate::html).
+//! [`terminal`](crate::terminal), [`markdown`](crate::markdown) and [`html`](crate::html).
 
-use crate::answer;
 use crate::catalogue::{self, translated};
 use crate::cell::Status;
 use crate::finding::Section;
 use crate::format::{capital, command_line, cpus, machine, origin, settings_list, timestamp};
 use crate::messages::{Language, Message};
-use crate::server_statistics;
 use crate::summary::Summary;
 use crate::table::{Table, fixed_axes, lacking, tables};
 use crate::target::TargetSummary;
 use crate::wording::{class_name, promise, say};
+use crate::{answer, server_statistics};
 use kurabe_core::units;
 
 /// A part of a report.
@@ -232,8 +231,7 @@ fn terms(all: impl IntoIterator<Item = (impl Into<String>, String)>) -> Block {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::Options;
-    use crate::terminal_page::Page;
+    use crate::terminal::{Options, Page};
     use crate::{html, markdown};
 
     #[test]

@@ -114,18 +114,15 @@ pub(crate) fn plural(word: &str) -> String {
     if hissing { format!("{word}es") } else { format!("{word}s") }
 }
 
-/// Formats a size that may be negative.
-fn signed_size(bytes: f64) -> String {
-    let sign = if bytes <= -1.0 { "−" } else { "" };
-    format!("{sign}{}", units::size(bytes.abs().round() as u64))
-}
-
 /// A metric's value with its unit, for display.
 pub fn value_of(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Nanoseconds if value < 0.0 => format!("−{}", nanos(-value)),
         Unit::Nanoseconds => nanos(value),
-        Unit::Bytes => signed_size(value),
+        Unit::Bytes => {
+            let sign = if value <= -1.0 { "−" } else { "" };
+            format!("{sign}{}", units::size(value.abs().round() as u64))
+        }
         Unit::Count | Unit::PerSecond | Unit::Ratio if value < 0.0 => format!("−{}", short_figure(-value)),
         Unit::Count | Unit::PerSecond | Unit::Ratio => short_figure(value),
         Unit::Share => format!("{} %", figure(value * 100.0)),

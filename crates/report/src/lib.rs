@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`summary`] | the analysed run, and the interface of the JSON report |
 //! | [`finding`] | the findings of a report, as typed values |
-//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`hgrm`], [`windows`], [`openmetrics`] | the output formats |
+//! | [`terminal`], [`html`], [`markdown`], [`csv`], [`json`], [`hgrm`], [`openmetrics`] | the output formats |
 //! | [`View`] | partial and anonymous reports |
 //! | [`compare`] | the comparison of two runs |
 //! | [`claim`] | the answers to claims |
@@ -38,7 +38,6 @@ mod server_statistics;
 pub mod summary;
 mod table;
 mod target;
-mod terminal_page;
 mod verdict;
 mod view;
 mod wording;
@@ -53,7 +52,6 @@ pub mod markdown;
 pub mod openmetrics;
 pub mod suite;
 pub mod terminal;
-pub mod windows;
 
 pub use format::{command_line, short_commit, timestamp, value_of};
 pub use messages::{Language, Message};

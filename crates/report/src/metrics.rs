@@ -51,11 +51,6 @@ impl MetricInfo {
         is_speed(&self.name)
     }
 
-    /// Whether it is drawn point by point.
-    pub(crate) fn is_scatter(&self) -> bool {
-        matches!(self.source, Source::Scatter(_))
-    }
-
     /// Whether the main tables show it.
     pub(crate) fn is_usual(&self) -> bool {
         self.is_speed() || self.name == SERVICE_P99.name

@@ -99,7 +99,12 @@ fn of_cell(
         figures.sessions = sessions(&measured);
         figures.attribution = attribution::of_trials(measured.values().copied(), figures.overhead_ns_per_op);
         let disturbed = figures.attribution.as_ref().and_then(|found| found.disturbed.clone());
-        figures.disturbed = disturbed.or_else(|| mostly_disturbed(&compared));
+        figures.disturbed = disturbed.or_else(|| {
+            // The interference during most of the trials.
+            let mut found: Vec<String> =
+                compared.values().filter_map(|m| attribution::disturbed(m)).collect();
+            (found.len() * 2 > compared.len()).then(|| found.swap_remove(0))
+        });
         figures.steady = of_trials(measured.values().copied());
         figures.observed =
             measured.values().filter_map(|measured| measured.observed.as_deref()).map(bare).collect();
@@ -116,12 +121,6 @@ fn trials_of<'a>(
     let has = |m: &Measurement| (m.slices > 0) == interleaved;
     let any = measured.values().any(|m| has(m));
     sort::btree_map(measured.iter().filter(|(_, m)| !any || has(m)).map(|(round, m)| (*round, *m)))
-}
-
-/// The interference during most of these trials, as a clause.
-fn mostly_disturbed(measured: &BTreeMap<u32, &Measurement>) -> Option<String> {
-    let mut found: Vec<String> = measured.values().filter_map(|m| attribution::disturbed(m)).collect();
-    (found.len() * 2 > measured.len()).then(|| found.swap_remove(0))
 }
 
 /// An observation without its time series.

@@ -36,6 +36,20 @@ pub(crate) fn tables(summary: &Summary) -> Vec<Table> {
     all
 }
 
+/// A table with a row for each of these cells, so far without columns; `None` if there are none.
+fn of_cells(
+    summary: &Summary,
+    operation: &OperationLabels,
+    title: Message,
+    legend: Message,
+    rows: &[&CellResult],
+) -> Option<Table> {
+    let language = summary.labels.language;
+    let title = title.with(language, &[("operations", &operation.plural)]);
+    let legend = Some(legend.text(language).to_owned());
+    (!rows.is_empty()).then(|| Table { legend, ..Table::of(title, summary, rows) })
+}
+
 /// The counters; only columns with values.
 fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) -> Option<Table> {
     type Value = Box<dyn Fn(&CellResult) -> Option<f64>>;
@@ -80,13 +94,7 @@ fn counters(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult
         .collect();
     let has_any = |cell: &&CellResult| shown.iter().any(|(_, _, value, _)| value(cell).is_some());
     let rows: Vec<&CellResult> = cells.iter().copied().filter(has_any).collect();
-    if shown.is_empty() {
-        return None;
-    }
-    let language = summary.labels.language;
-    let title = Message::ReportedOn.with(language, &[("operations", &operation.plural)]);
-    let mut table = Table::of(title, summary, &rows);
-    table.legend = Some(Message::CounterLegend.text(language).to_owned());
+    let mut table = of_cells(summary, operation, Message::ReportedOn, Message::CounterLegend, &rows)?;
     for (head, spare, value, show) in shown {
         table.add(head, true, spare, rows.iter().map(|cell| value(cell).map_or_else(dash, show)));
     }
@@ -101,14 +109,9 @@ fn wait_states(summary: &Summary, operation: &OperationLabels, cells: &[&CellRes
             worth.take(ROWS).map(move |session| (*cell, session))
         })
         .collect();
-    if rows.is_empty() {
-        return None;
-    }
     let places: Vec<&CellResult> = rows.iter().map(|(cell, _)| *cell).collect();
+    let mut table = of_cells(summary, operation, Message::SamplesDuring, Message::SamplesLegend, &places)?;
     let language = summary.labels.language;
-    let title = Message::SamplesDuring.with(language, &[("operations", &operation.plural)]);
-    let mut table = Table::of(title, summary, &places);
-    table.legend = Some(Message::SamplesLegend.text(language).to_owned());
     let session = |show: &dyn Fn(&SessionShare) -> String| -> Vec<String> {
         rows.iter().map(|(_, session)| show(session)).collect()
     };
@@ -140,14 +143,9 @@ fn statements(summary: &Summary, operation: &OperationLabels, cells: &[&CellResu
         .iter()
         .flat_map(|cell| statements_of(&cell.observed).into_iter().take(ROWS).map(move |used| (*cell, used)))
         .collect();
-    if all.is_empty() {
-        return None;
-    }
     let places: Vec<&CellResult> = all.iter().map(|(cell, _)| *cell).collect();
+    let mut table = of_cells(summary, operation, Message::StatementsOf, Message::StatementsLegend, &places)?;
     let language = summary.labels.language;
-    let title = Message::StatementsOf.with(language, &[("operations", &operation.plural)]);
-    let mut table = Table::of(title, summary, &places);
-    table.legend = Some(Message::StatementsLegend.text(language).to_owned());
     let used = |show: &dyn Fn(&StatementUse) -> String| -> Vec<String> {
         all.iter().map(|(_, used)| show(used)).collect()
     };
@@ -181,7 +179,8 @@ fn plans(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) 
     if rows.is_empty() {
         return None;
     }
-    let title = Message::PlansOf.with(summary.labels.language, &[("operations", &operation.plural)]);
+    let language = summary.labels.language;
+    let title = Message::PlansOf.with(language, &[("operations", &operation.plural)]);
     let mut table = Table { title, rows: vec![Vec::new(); rows.len()], ..Table::default() };
     let first = |at: usize| at == 0 || rows[at].2 == 0;
     let once = |of: &dyn Fn(&CellResult, &QueryPlan) -> String| -> Vec<String> {
@@ -191,26 +190,16 @@ fn plans(summary: &Summary, operation: &OperationLabels, cells: &[&CellResult]) 
         rows.iter().enumerate().map(text).collect()
     };
     if summary.labels.several_targets() {
-        table.add(
-            Message::Target.text(summary.labels.language),
-            false,
-            0,
-            once(&|cell, _| cell.target.to_string()),
-        );
+        table.add(Message::Target.text(language), false, 0, once(&|cell, _| cell.target.to_string()));
     }
-    table.add(
-        Message::Query.text(summary.labels.language),
-        false,
-        0,
-        once(&|_, plan| plan.statement.clone()),
-    );
+    table.add(Message::Query.text(language), false, 0, once(&|_, plan| plan.statement.clone()));
     // Spaces at the beginning are kept everywhere.
     let line = |(_, plan, line): &(&CellResult, &QueryPlan, usize)| {
         let text = plan.lines[*line].trim_start();
         let depth = plan.lines[*line].len() - text.len();
         format!("{}{text}", "\u{a0}".repeat(depth))
     };
-    table.add(Message::Plan.text(summary.labels.language), false, 0, rows.iter().map(line));
+    table.add(Message::Plan.text(language), false, 0, rows.iter().map(line));
     Some(table)
 }
 

@@ -10,6 +10,7 @@ use crate::noise::Noise;
 use crate::results::{figures, measured};
 use crate::rule::Rule;
 use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::metric::Source;
 use kurabe_core::origin::Origin;
 use kurabe_core::run::{MachineFacts, Run, RunSpec};
 use kurabe_core::sort;
@@ -145,7 +146,8 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let mut cells = figures(run, &metrics);
     metrics::derive(&metrics, &labels, &mut cells, &header.spec);
     labels.metrics = metrics;
-    labels.scatters = labels.metrics.iter().filter(|metric| metric.is_scatter()).cloned().collect();
+    labels.scatters =
+        labels.metrics.iter().filter(|metric| matches!(metric.source, Source::Scatter(_))).cloned().collect();
     labels.metrics.retain(|metric| cells.iter().any(|cell| cell.metric(&metric.name).is_some()));
     let noise = Noise::of(&labels, &cells, &header.spec);
     noise.tell(&labels, &mut cells);

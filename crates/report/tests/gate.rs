@@ -180,15 +180,8 @@ fn other_load_hides_no_slowdown_that_slices_show_and_lets_nothing_else_be_decide
 
 /// A workload of this script.
 fn scripts(name: &str, text: &str, weight: u64) -> CustomWorkload {
-    CustomWorkload {
-        language: Language::Pgbench,
-        files: vec![CustomFile { name: name.to_owned(), text: text.to_owned(), weight }],
-        define: std::collections::BTreeMap::new(),
-        scale: None,
-        max_tries: None,
-        init: false,
-        write: false,
-    }
+    let files = vec![CustomFile { name: name.to_owned(), text: text.to_owned(), weight }];
+    CustomWorkload::new(Language::Pgbench, files, std::collections::BTreeMap::new(), false)
 }
 
 #[test]

@@ -162,15 +162,8 @@ fn reports() -> Vec<Value> {
     };
     let queries = {
         let mut run = Scenario::default().run();
-        run.header.spec.custom = Some(CustomWorkload {
-            language: Language::Query,
-            files: vec![CustomFile { name: "a.sql".to_owned(), text: "SELECT 1".to_owned(), weight: 1 }],
-            define: BTreeMap::new(),
-            scale: None,
-            max_tries: None,
-            init: false,
-            write: false,
-        });
+        let files = vec![CustomFile { name: "a.sql".to_owned(), text: "SELECT 1".to_owned(), weight: 1 }];
+        run.header.spec.custom = Some(CustomWorkload::new(Language::Query, files, BTreeMap::new(), false));
         for (_, measured) in measurements(&mut run) {
             measured.metrics.push(MetricValue::new("rows", Unit::Count, 3.0));
             measured.plans = vec![QueryPlan {

@@ -2,7 +2,7 @@
 
 use crate::common::{Scenario, measurements};
 use kurabe_core::run::Run;
-use kurabe_report::{View, windows};
+use kurabe_report::{View, csv};
 
 fn run() -> Run {
     let mut run = Scenario::default().run();
@@ -17,7 +17,7 @@ fn run() -> Run {
 #[test]
 fn every_window_of_every_trial_is_a_row_whose_counts_add_up() {
     let run = run();
-    let text = windows::render(&run);
+    let text = csv::windows(&run);
     let mut lines = text.split("\r\n");
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
     let at = |name: &str| head.iter().position(|one| *one == name).unwrap();
@@ -38,6 +38,6 @@ fn every_window_of_every_trial_is_a_row_whose_counts_add_up() {
 #[test]
 fn anonymous_windows_name_no_engine() {
     let view = View { anonymise: true, ..View::default() };
-    let text = windows::render(&view.run(&run()).unwrap());
+    let text = csv::windows(&view.run(&run()).unwrap());
     assert!(text.contains("database A") && !text.to_lowercase().contains("sqlite"), "{text}");
 }

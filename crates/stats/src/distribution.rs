@@ -5,7 +5,6 @@ use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, FisherSnedecor,
 
 /// The value below which a standard normal variable falls with probability `p`: about 1e-9 relative. `p` ≤ 0 gives −∞, `p` ≥ 1
 /// gives ∞, NaN gives NaN.
-#[must_use]
 pub fn normal_quantile(p: f64) -> f64 {
     if p.is_nan() {
         return f64::NAN;
@@ -20,7 +19,6 @@ const NORMAL_FROM: f64 = 1e5;
 /// The value below which Student's t variable with `df` degrees of freedom falls with probability `p`: to about 1e-5 relative
 /// for tails from 1e-6 on. For a far upper quantile ask for −t of the lower one, which has no cancellation. `p` ≤ 0 gives −∞, `p` ≥ 1
 /// gives ∞; NaN, or `df` that is not positive, gives NaN.
-#[must_use]
 pub fn student_t_quantile(p: f64, df: f64) -> f64 {
     if df >= NORMAL_FROM {
         return normal_quantile(p);
@@ -33,14 +31,12 @@ pub fn student_t_quantile(p: f64, df: f64) -> f64 {
 
 /// The probability that at most `found` of `all` independent trials have a property that each has with probability `share`; NaN
 /// if `share` is not one.
-#[must_use]
 pub fn binomial_at_most(found: u64, all: u64, share: f64) -> f64 {
     Binomial::new(share, all).map_or(f64::NAN, |distribution| distribution.cdf(found))
 }
 
 /// The probability that a variable of Fisher's F distribution, with these degrees of freedom of its numerator and its denominator,
 /// exceeds `ratio`; NaN if they are not positive.
-#[must_use]
 pub fn f_tail(ratio: f64, numerator: f64, denominator: f64) -> f64 {
     FisherSnedecor::new(numerator, denominator)
         .map_or(f64::NAN, |distribution| distribution.sf(ratio.max(0.0)))

@@ -147,37 +147,31 @@ impl Histogram {
     }
 
     /// How many latencies were recorded.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.len()
     }
 
     /// Whether nothing was recorded.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.buckets.is_empty()
     }
 
     /// The shortest latency, ns, exact; `None` when empty.
-    #[must_use]
     pub fn min(&self) -> Option<u64> {
         if self.is_empty() { None } else { Some(self.min) }
     }
 
     /// The longest latency, ns, exact; `None` when empty.
-    #[must_use]
     pub fn max(&self) -> Option<u64> {
         if self.is_empty() { None } else { Some(self.max) }
     }
 
     /// The sum of all latencies, ns, exact.
-    #[must_use]
     pub const fn sum(&self) -> u128 {
         self.sum
     }
 
     /// The mean latency, ns, from the exact sum; `None` when empty.
-    #[must_use]
     pub fn mean(&self) -> Option<f64> {
         if self.is_empty() { None } else { Some(self.sum as f64 / self.count() as f64) }
     }
@@ -188,7 +182,6 @@ impl Histogram {
     /// the last, reported as the highest latency of its bucket, but not above the maximum. It is thus never
     /// below that latency and at most [`RELATIVE_ERROR`] above; the first and the last are exact. (Latencies
     /// between [`CLAMP_NS`] and the maximum share one bucket and are reported as the maximum.)
-    #[must_use]
     pub fn quantile(&self, q: f64) -> Option<u64> {
         if self.is_empty() || q.is_nan() {
             return None;
@@ -223,7 +216,6 @@ impl Histogram {
     }
 
     /// How many latencies may have been `ns` nanoseconds or longer: those of all buckets that reach it.
-    #[must_use]
     pub fn count_from(&self, ns: u64) -> u64 {
         if self.max < ns {
             return 0;
@@ -242,7 +234,6 @@ impl Histogram {
     }
 
     /// The standard deviation, ns, each latency taken for the middle of its bucket; 0 when empty.
-    #[must_use]
     pub fn deviation(&self) -> f64 {
         self.buckets.stdev()
     }
@@ -254,7 +245,6 @@ impl Histogram {
     }
 
     /// The V2 format of `HdrHistogram`, compressed, in Base64.
-    #[must_use]
     pub fn to_hdr(&self) -> String {
         let mut bytes = Vec::new();
         // Writing to memory does not fail.

@@ -72,20 +72,17 @@ impl Analyses {
 
     /// The number of the analysis after this many rounds, or of the next one if none is planned there. The first is
     /// 1.
-    #[must_use]
     pub fn number(&self, rounds: u32) -> u32 {
         self.rounds().take_while(|planned| *planned < rounds.min(MAX)).count() as u32 + 1
     }
 
     /// The rounds of the next analysis after this many rounds.
-    #[must_use]
     pub fn after(&self, rounds: u32) -> u32 {
         self.rounds().find(|planned| *planned > rounds.min(MAX - 1)).unwrap_or(MAX)
     }
 }
 
 /// The settings of the interval at the k-th analysis, from the settings of a single analysis.
-#[must_use]
 pub fn at_analysis(settings: IntervalSettings, analysis: u32) -> IntervalSettings {
     let k = f64::from(analysis.max(1));
     IntervalSettings { confidence: 1.0 - (1.0 - settings.confidence) / (k * (k + 1.0)), ..settings }
@@ -94,7 +91,6 @@ pub fn at_analysis(settings: IntervalSettings, analysis: u32) -> IntervalSetting
 /// About how many more rounds would make a comparison conclusive, assuming the same noise and ratio. `None` if there
 /// is no interval, it is conclusive, or no allowed number would be enough. `analyses`: when the run is analysed, if more than once. `settings` are those of one
 /// analysis.
-#[must_use]
 pub fn further_rounds(
     ratio: &PairedRatio,
     margin: f64,

@@ -34,7 +34,6 @@ impl IntervalSettings {
     }
 
     /// Student's quantile for `freedom` degrees of freedom: the half width of an interval in standard errors.
-    #[must_use]
     pub fn student(&self, freedom: f64) -> f64 {
         -student_t_quantile(0.5 * (1.0 - self.confidence) / f64::from(self.comparisons.max(1)), freedom)
     }
@@ -51,7 +50,6 @@ pub struct Interval {
 
 impl Interval {
     /// Whether a value lies within the ends.
-    #[must_use]
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
@@ -81,7 +79,6 @@ impl Estimate {
     }
 
     /// The ends of its interval, if it has one.
-    #[must_use]
     pub fn ends(self) -> Option<(f64, f64)> {
         self.low.zip(self.high)
     }
@@ -105,7 +102,6 @@ impl Estimate {
 /// The quotient of two such means over the same rounds is the [`PairedRatio`](crate::PairedRatio) of the two cells, so
 /// that the results of cells agree with their comparison. `None` without a round, or with a value that is not positive
 /// and finite.
-#[must_use]
 pub fn interval_of_mean(values: &[f64], settings: &IntervalSettings) -> Option<Estimate> {
     let logs = logarithms(values)?;
     let (centre, error) = mean_and_error(&logs);

@@ -14,7 +14,6 @@
 /// The mean of each block of values, in the order of the blocks; `block` returns the block of a round. Values that
 /// are all positive have a geometric mean, so that the ratio of two sides' means is the mean of their ratios; others
 /// have an arithmetic mean.
-#[must_use]
 pub fn means_of_blocks(
     figures: impl IntoIterator<Item = (u32, f64)>,
     block: impl Fn(u32) -> u32,

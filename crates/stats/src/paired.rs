@@ -30,14 +30,12 @@ impl PairedRatio {
     /// Compares two cells: `subject[i]` and `baseline[i]` are the values of round i, in the same unit, for
     /// example operations per second. `None` for slices of different length or without a round, or with a value that is
     /// not positive and finite.
-    #[must_use]
     pub fn from_rounds(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Option<Self> {
         Self::from_logarithms(&log_ratios(subject, baseline)?, None, settings)
     }
 
     /// The mean of [logarithms of ratios](log_ratios), with the noise that a family of comparisons shares, if it does.
     /// `None` without a round.
-    #[must_use]
     pub fn from_logarithms(
         ratios: &[f64],
         shared: Option<&SharedVariance>,
@@ -84,7 +82,6 @@ impl PairedRatio {
 
 /// The logarithms of the ratios of two cells, round by round. `None` for slices of different length or without a round,
 /// or with a value that is not positive and finite.
-#[must_use]
 pub fn log_ratios(subject: &[f64], baseline: &[f64]) -> Option<Vec<f64>> {
     if subject.len() != baseline.len() {
         return None;

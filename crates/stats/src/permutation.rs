@@ -32,14 +32,12 @@ impl Permutation {
     }
 
     /// How many numbers it permutes.
-    #[must_use]
     pub const fn length(&self) -> u64 {
         self.length
     }
 
     /// The number at this position of the order. Positions from `length` on repeat the order.
     #[inline]
-    #[must_use]
     pub fn at(&self, place: u64) -> u64 {
         if self.length <= 1 {
             return 0;

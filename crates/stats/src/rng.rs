@@ -24,13 +24,11 @@ const fn finalise(mut z: u64) -> u64 {
 /// without generating those before it. For a fixed first word it is a bijection of the second: no two keys of
 /// one seed collide.
 #[inline]
-#[must_use]
 pub const fn mix(a: u64, b: u64) -> u64 {
     finalise(finalise(a.wrapping_add(GOLDEN)).wrapping_add(b).wrapping_add(GOLDEN))
 }
 
 /// A hash of a word and a text into one word; texts of different lengths do not collide by their padding.
-#[must_use]
 pub fn mix_text(seed: u64, text: &str) -> u64 {
     let mut hash = mix(seed, text.len() as u64);
     for chunk in text.as_bytes().chunks(8) {

@@ -22,7 +22,6 @@ pub const MAX_RUNS: usize = 10;
 pub const REACH: f64 = 0.25;
 
 /// Whether so many earlier runs, which cover `span`, say what two runs differ by that are `apart`, in the same unit of time.
-#[must_use]
 pub fn is_enough(runs: usize, span: f64, apart: f64) -> bool {
     runs >= MIN_RUNS && apart <= REACH * span
 }
@@ -32,7 +31,6 @@ impl PairedRatio {
     /// it changes between two samples of one too (Welch, "The generalization of 'Student's' problem when several different
     /// population variances are involved", Biometrika 34, 1947). `None` for a side without a sample, or with a value that
     /// is not positive and finite.
-    #[must_use]
     pub fn from_separate(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Option<Self> {
         let (subject, baseline) = (logarithms(subject)?, logarithms(baseline)?);
         let ((a, a_error), (b, b_error)) = (mean_and_error(&subject), mean_and_error(&baseline));
@@ -48,7 +46,6 @@ impl PairedRatio {
 
     /// Compares the means of two runs by what the means of earlier ones vary by. There is no interval with fewer than two.
     /// `None` with a value that is not positive and finite.
-    #[must_use]
     pub fn from_runs(
         subject: f64,
         baseline: f64,

@@ -44,7 +44,6 @@ pub struct SharedVariance {
 impl SharedVariance {
     /// Estimates it from the logarithms of the ratios of each comparison, by sample. `None` with fewer than two
     /// comparisons of two samples or more.
-    #[must_use]
     pub fn from_family(family: &[Vec<f64>]) -> Option<Self> {
         let centred: Vec<Vec<f64>> =
             family.iter().filter(|one| one.len() > 1).map(|one| centre(one)).collect();
@@ -73,7 +72,6 @@ impl SharedVariance {
     }
 
     /// A comparison's variance and its degrees of freedom, with those of the family.
-    #[must_use]
     pub fn moderate(&self, variance: f64, freedom: f64) -> (f64, f64) {
         let prior = self.freedom.min(self.all - freedom);
         let is_noisier =

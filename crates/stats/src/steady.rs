@@ -34,7 +34,6 @@ pub enum Steadiness {
 
 /// Judges a series of throughputs in windows of equal length; `None` for fewer than ten, or if one is not a number or
 /// all are 0.
-#[must_use]
 pub fn steadiness(windows: &[f64]) -> Option<Steadiness> {
     if windows.len() < MIN || windows.iter().any(|x| !x.is_finite() || *x < 0.0) {
         return None;

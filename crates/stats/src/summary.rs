@@ -1,7 +1,6 @@
 //! Centre of a few values, one per round.
 
 /// The middle value, or the mean of the two middle ones; `None` when there is none or one is not a number.
-#[must_use]
 pub fn median(figures: &[f64]) -> Option<f64> {
     if figures.iter().any(|x| x.is_nan()) {
         return None;
@@ -17,7 +16,6 @@ pub fn median(figures: &[f64]) -> Option<f64> {
 }
 
 /// The arithmetic mean; `None` when there are no values.
-#[must_use]
 pub fn mean(figures: &[f64]) -> Option<f64> {
     if figures.is_empty() { None } else { Some(figures.iter().sum::<f64>() / figures.len() as f64) }
 }

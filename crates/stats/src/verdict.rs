@@ -36,13 +36,11 @@ pub enum Decision {
 
 impl Decision {
     /// Whether the value lies outside of the range. Of a comparison: whether a difference is called.
-    #[must_use]
     pub fn is_outside(self) -> bool {
         matches!(self, Self::Above | Self::Below)
     }
 
     /// A called difference as a ratio above 1 with its interval, whichever side is better.
-    #[must_use]
     pub fn gain(self, ratio: Option<Estimate>) -> Option<Estimate> {
         match self {
             Self::Above => ratio,
@@ -54,7 +52,6 @@ impl Decision {
 
 /// Judges a comparison of values of which higher ones are better, by its interval. `margin`: differences below it do not
 /// matter; 0.05 allows from 1 ÷ 1.05 to 1.05.
-#[must_use]
 pub fn judge(ratio: Estimate, margin: f64) -> Decision {
     match ratio.ends() {
         Some((low, high)) if is_within(low, high, margin) => Decision::Within,
@@ -75,7 +72,6 @@ fn is_within(low: f64, high: f64, margin: f64) -> bool {
 ///
 /// 1.12 means: a difference below 12 % (or, downwards, below 1 − 1 ÷ 1.12) would not be detected. It makes
 /// "undecided" informative. `None` without an interval.
-#[must_use]
 pub fn minimum_detectable_ratio(ratio: Estimate) -> Option<f64> {
     let (low, high) = ratio.ends()?;
     let centre = ratio.value.ln();
@@ -87,7 +83,6 @@ pub fn minimum_detectable_ratio(ratio: Estimate) -> Option<f64> {
 /// d² − SE², where d is the logarithm of a pair's ratio and SE its standard error; 0 where the rounds explain d.
 ///
 /// `None` if there is no pair, or one has fewer than two rounds: then it was not measured.
-#[must_use]
 pub fn instance_variance(aa: &[PairedRatio]) -> Option<f64> {
     let excess = aa.iter().map(|pair| Some(pair.estimate.value.ln().powi(2) - pair.error?.powi(2)));
     let excess: Vec<f64> = excess.collect::<Option<_>>()?;
@@ -96,7 +91,6 @@ pub fn instance_variance(aa: &[PairedRatio]) -> Option<f64> {
 
 /// The noise floor as a relative difference: what instances may make two equal targets differ by, however many rounds
 /// are made. 0.03 means: by a factor of up to 1.03. `quantile` is that of the [comparison](PairedRatio::quantile).
-#[must_use]
 pub fn noise_floor(variance: f64, quantile: f64) -> f64 {
     (quantile * (2.0 * variance).sqrt()).exp_m1().min(f64::MAX)
 }

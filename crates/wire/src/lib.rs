@@ -11,7 +11,6 @@ pub mod account;
 mod bounded;
 mod conceal;
 pub mod environment;
-mod frames;
 mod input;
 mod moment;
 pub mod mongodb {

@@ -32,6 +32,15 @@ pub struct Options {
     pub until: Option<String>,
 }
 
+/// What a relay has seen of all connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Total {
+    pub connections: u64,
+    /// Those that have not ended.
+    pub open: u64,
+    pub traffic: Traffic,
+}
+
 /// A relay, which listens until it is dropped.
 pub struct Relay {
     relay: kurabe_relay::Relay,
@@ -105,12 +114,16 @@ impl Relay {
         ended.map(|live| lock(&live.account).connection().clone()).collect()
     }
 
-    /// The number of connections so far, the number of those that are open, and all traffic.
-    pub fn total(&self) -> (u64, u64, Traffic) {
+    /// What it has seen of all connections.
+    pub fn total(&self) -> Total {
         let connections = lock(&self.accounts.kept);
         let open = connections.iter().filter(|live| !live.has_ended.load(Ordering::SeqCst)).count() as u64;
         let traffic = connections.iter().map(|live| lock(&live.account).connection().traffic);
-        (connections.len() as u64 + self.not_kept(), open, traffic.fold(Traffic::default(), Traffic::plus))
+        Total {
+            connections: connections.len() as u64 + self.not_kept(),
+            open,
+            traffic: traffic.fold(Traffic::default(), Traffic::plus),
+        }
     }
 
     /// The number of connections whose accounts are not kept, because there were too many.
@@ -237,7 +250,7 @@ mod tests {
         let connection = ended(&relay);
         assert_eq!(connection.traffic, Traffic { round_trips: 4, sent_bytes: 12, received_bytes: 22 });
         assert_eq!(connection.end, End::Server);
-        assert_eq!(relay.total(), (1, 0, connection.traffic));
+        assert_eq!(relay.total(), Total { connections: 1, open: 0, traffic: connection.traffic });
     }
 
     #[test]
@@ -256,7 +269,7 @@ mod tests {
         let mut relay = relay(port, Some("redis"));
         let mut client = TcpStream::connect(relay.address()).unwrap();
         client.write_all(b"PING\r\n").unwrap();
-        while relay.total().2.sent_bytes < 6 {
+        while relay.total().traffic.sent_bytes < 6 {
             thread::sleep(POLL);
         }
         relay.stop();

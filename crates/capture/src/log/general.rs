@@ -1,8 +1,8 @@
 //! The general query log of MySQL and MariaDB (MySQL manual, "The General Query Log"), which has each statement as it begins, and no durations.
 //! Prepared statements are in it with their values.
 
-use super::entry::{Entry, KEPT, Log, UNREAD, What};
 use super::lines::{self, Lines};
+use super::{Entry, KEPT, Log, UNREAD, What};
 use crate::file::Known;
 use kurabe_core::Result;
 use kurabe_wire::view::Exchange;

@@ -1,29 +1,25 @@
 //! A capture from a server's log: what was asked of it, when, and how long that took. Of answers a log has errors at most.
 
-mod entry;
+use crate::file::{About, Known};
+use crate::input::Input;
+use crate::secrets::Tables;
+use crate::tape::{Tape, Taped, Totals};
+use kurabe_core::{Error, Result, sort};
+use kurabe_protocol::sql::{Dialect, Statement, Token};
+use kurabe_wire::registry::Protocol;
+use kurabe_wire::view::{Event, Exchange, Parameter, Step, Transaction};
+use lines::Lines;
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 mod general;
 mod lines;
 mod mysql;
 mod postgres;
 #[cfg(test)]
 mod tests;
-mod transaction;
-
-use crate::file::About;
-use crate::input::Input;
-use crate::secrets::Tables;
-use crate::tape::{Tape, Taped, Totals};
-use entry::{Entry, KEPT, Log, What};
-use kurabe_core::{Error, Result, sort};
-use kurabe_protocol::sql::Dialect;
-use kurabe_wire::registry::Protocol;
-use kurabe_wire::view::{Event, Exchange, Parameter};
-use lines::Lines;
-use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
-use std::time::{Duration, Instant};
-use transaction::Followed;
 
 /// How far the entries of a session may be out of order without being counted: clocks of logs are coarse.
 const COARSE: Duration = Duration::from_secs(2);
@@ -246,4 +242,132 @@ fn needs_data(text: &str) -> bool {
         (Some("copy"), _) => words.any(|word| word.starts_with("stdin")),
         _ => false,
     }
+}
+
+/// The maximum size of a statement, or of the values of an execution, that is kept, in bytes.
+const KEPT: usize = 1 << 20;
+/// What is left out.
+const UNREAD: &str = "lines that cannot be read";
+
+/// What one line, or a few, say.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Entry {
+    /// The session, by the log's own name of it.
+    session: String,
+    user: String,
+    database: String,
+    /// When it was written, in nanoseconds since 1970: a request was over then.
+    at: u64,
+    /// How long the request took, in nanoseconds.
+    time: u64,
+    what: What,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum What {
+    /// A request, without its times.
+    Asked(Box<Exchange>),
+    #[default]
+    Ended,
+}
+
+trait Log {
+    /// The next entry; `None` at the end.
+    fn next(&mut self) -> Result<Option<Entry>>;
+
+    /// What it says beside requests, once an entry was read.
+    fn known(&self) -> Known;
+
+    /// What is left out, and how many of it.
+    fn left_out(&self) -> Vec<(&'static str, u64)>;
+
+    /// The settings that make the server write what is missing.
+    fn hint(&self) -> &'static str;
+}
+
+/// MySQL's code of an error that ends the transaction: a deadlock.
+const DEADLOCK: &str = "1213";
+
+/// A session, as far as its transaction depends on it.
+#[derive(Debug, Default)]
+struct Followed {
+    state: Option<Transaction>,
+    /// Whether each statement begins a transaction (`autocommit = 0`).
+    is_manual: bool,
+}
+
+impl Followed {
+    /// The state after a request.
+    fn after(&mut self, exchange: &Exchange, dialect: Dialect) -> Transaction {
+        let before = self.state.unwrap_or(Transaction::None);
+        let statement = Statement::read(&exchange.text, dialect);
+        let next = match &exchange.error {
+            _ if exchange.step == Step::Prepare => before,
+            // Other errors do not end a transaction of MySQL.
+            Some(error) if dialect == Dialect::MYSQL => {
+                if error == DEADLOCK {
+                    Transaction::None
+                } else {
+                    before
+                }
+            }
+            Some(_) => match statement.first().map(str::to_ascii_lowercase).as_deref() {
+                Some("commit" | "end") => Transaction::None,
+                _ if before == Transaction::None => before,
+                _ => Transaction::Failed,
+            },
+            None => {
+                let manual = (dialect == Dialect::MYSQL).then(|| autocommit(&exchange.text)).flatten();
+                if let Some(is_on) = manual {
+                    self.is_manual = !is_on;
+                    // To switch it on commits.
+                    if is_on { Transaction::None } else { before }
+                } else {
+                    let statements = statement.tokens().split(|token| token.is_mark(';'));
+                    statements.fold(before, |state, one| self.step(state, one, dialect))
+                }
+            }
+        };
+        self.state = Some(next);
+        next
+    }
+
+    /// The state after one statement that was executed.
+    fn step(&self, before: Transaction, tokens: &[Token<'_>], dialect: Dialect) -> Transaction {
+        let is_mysql = dialect == Dialect::MYSQL;
+        let words: Vec<String> = tokens
+            .iter()
+            .skip_while(|one| one.is_mark('('))
+            .map_while(Token::name)
+            .take(6)
+            .map(str::to_lowercase)
+            .collect();
+        match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            [] | ["set" | "use" | "show", ..] | ["commit" | "rollback", "prepared", ..] => before,
+            ["rollback" | "abort", rest @ ..] if rest.iter().take(2).any(|word| *word == "to") => {
+                if before == Transaction::None { before } else { Transaction::Open }
+            }
+            ["begin", ..]
+            | ["start", "transaction", ..]
+            | ["commit" | "end" | "rollback" | "abort", .., "and", "chain"] => Transaction::Open,
+            ["commit" | "end" | "rollback" | "abort", ..] | ["prepare", "transaction", ..] => {
+                Transaction::None
+            }
+            ["create" | "drop", "temporary", ..] if is_mysql => before,
+            // They commit by themselves.
+            ["create" | "alter" | "drop" | "truncate" | "rename" | "lock", ..] if is_mysql => {
+                Transaction::None
+            }
+            _ if self.is_manual && before == Transaction::None => Transaction::Open,
+            _ => before,
+        }
+    }
+}
+
+/// Whether a statement switches `autocommit` on or off.
+fn autocommit(text: &str) -> Option<bool> {
+    let text: String = text.chars().take(100).filter(|c| !c.is_whitespace()).collect();
+    let text = text.to_ascii_lowercase().replace(":=", "=");
+    let (_, value) = text.strip_prefix("set")?.split_once("autocommit=")?;
+    Some(!["0", "off", "false"].iter().any(|off| value.starts_with(off)))
 }

@@ -1,9 +1,9 @@
 //! The slow query log of MySQL and MariaDB (MySQL manual, "The Slow Query Log"; MariaDB, "Slow Query Log Overview"), which has every statement
 //! if `long_query_time` is 0. Prepared statements are in it with their values.
 
-use super::entry::{Entry, KEPT, Log, UNREAD, What};
 use super::general::{self, General, HINT, is_start};
 use super::lines::{self, Lines, duration};
+use super::{Entry, KEPT, Log, UNREAD, What};
 use crate::file::Known;
 use kurabe_core::Result;
 use kurabe_wire::view::Exchange;

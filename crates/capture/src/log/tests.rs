@@ -361,6 +361,55 @@ fn log_without_times_is_refused_with_the_settings_that_write_them() {
     }
 }
 
+/// Statements with the codes of their errors, and the states after them.
+type Case<'a> = (Dialect, &'a [(&'a str, &'a str, Transaction)]);
+
+#[test]
+fn transactions_are_those_that_servers_have() {
+    use Transaction::{Failed, None as No, Open};
+    let cases: &[Case<'_>] = &[
+        (
+            Dialect::POSTGRES,
+            &[
+                ("BEGIN; UPDATE t SET a = 'x;y'; COMMIT;", "", No),
+                ("/* a */ begin", "", Open),
+                ("SELECT 1 / 0", "22012", Failed),
+                ("ROLLBACK TO SAVEPOINT gone", "3B001", Failed),
+                ("ROLLBACK TO SAVEPOINT a", "", Open),
+                ("COMMIT AND CHAIN", "", Open),
+                ("COMMIT", "23503", No),
+                ("SELECT 1 / 0", "22012", No),
+                ("START TRANSACTION READ ONLY", "", Open),
+                ("PREPARE TRANSACTION 'a'", "", No),
+                ("COMMIT PREPARED 'a'", "", No),
+            ],
+        ),
+        (
+            Dialect::MYSQL,
+            &[
+                ("SET NAMES utf8mb4", "", No),
+                ("SET @@session.autocommit = 0", "", No),
+                ("SELECT 1", "", Open),
+                ("UPDATE t SET a = 1", "1062", Open),
+                ("CREATE TEMPORARY TABLE x (a INT)", "", Open),
+                ("CREATE TABLE x (a INT)", "", No),
+                ("UPDATE t SET a = 1", "", Open),
+                ("UPDATE t SET a = 1", "1213", No),
+                ("SET autocommit=1", "", No),
+                ("SELECT 1", "", No),
+            ],
+        ),
+    ];
+    for (dialect, statements) in cases {
+        let mut followed = Followed::default();
+        for (text, error, expected) in *statements {
+            let error = Some((*error).to_owned()).filter(|error| !error.is_empty());
+            let exchange = Exchange { text: (*text).to_owned(), error, ..Exchange::default() };
+            assert_eq!(followed.after(&exchange, *dialect), *expected, "{text}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

@@ -1,30 +1,24 @@
 //! A model of a capture: a custom workload whose transactions, values and pauses are those of the application.
 
 mod draws;
-mod kinds;
-mod notes;
-mod numbers;
 mod steps;
 mod tables;
 mod writer;
 
-use crate::commands;
 use crate::file::About;
-use crate::plain;
 use crate::rows::Plain;
-use crate::show::{Kind, analyse};
+use crate::show::{Analysis, Kind, Occurrence, Sample, Shown, analyse};
 use crate::units::{Node, What, flatten};
 use crate::variables::{Plan, plan};
-use draws::{counts, repeats};
-use kinds::chosen;
+use crate::{commands, rows};
+use draws::{REPEATS, counts, repeats};
 use kurabe_core::text::printable;
 use kurabe_core::units::{count, counted};
-use kurabe_core::{Error, Result};
-use numbers::number;
+use kurabe_core::{Error, Result, sort};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use tables::ROWS;
+use tables::{ROWS, number};
 use writer::{NUMBER, Writer, list, quoted};
 
 /// The shortest mean pause within a transaction that is kept, in nanoseconds: less is what the program computes.
@@ -48,7 +42,7 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     let about = &analysis.shown.about;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     refuse(about, &name, made)?;
-    let simple: Vec<Option<Plain>> = analysis.forms.iter().map(plain::read).collect();
+    let simple: Vec<Option<Plain>> = analysis.forms.iter().map(rows::read).collect();
     let lengths =
         commands::are_translated(about.language()).then(|| number(&mut analysis.kinds, &simple, ROWS));
     let is_translated = lengths.is_some();
@@ -296,5 +290,135 @@ impl Writer<'_> {
                 steps
             }
         }
+    }
+}
+
+/// The maximum number of kinds of transactions. Statements outside of transactions that belong to more become kinds alone.
+const KINDS: usize = 30;
+/// Parts from which a unit outside of a transaction that hardly ever came again is taken apart.
+const RARE_PARTS: usize = 8;
+/// A kind is left out that has less than one of so many transactions, and less than this share of the time.
+const RARE: u64 = 1_000;
+const RARE_TIME: f64 = 0.01;
+
+fn chosen(analysis: &Analysis) -> Vec<Kind> {
+    let mut kept = Vec::new();
+    let mut alone: BTreeMap<usize, Kind> = BTreeMap::new();
+    for kind in &analysis.kinds {
+        let key = flatten(&kind.nodes);
+        let is_rare = kept.len() >= KINDS || (kind.calls <= 2 && key.len() > RARE_PARTS);
+        if kind.transaction || (key.len() > 1 && !is_rare) {
+            if kept.len() < KINDS {
+                kept.push(kind.clone());
+            }
+            continue;
+        }
+        // Each statement alone: the mix stays, the order goes.
+        let per_sample = kind.calls as f64 / kind.samples.len().max(1) as f64;
+        let calls: usize = kind.samples.iter().map(|sample| sample.calls.len()).sum();
+        for sample in &kind.samples {
+            for (_, call) in &sample.calls {
+                let one = alone.entry(call.statement).or_default();
+                one.samples.push(single(sample, call));
+                one.total_ns += (kind.total_ns as f64 / calls.max(1) as f64) as u64;
+            }
+        }
+        let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
+        for (_, call) in kind.samples.iter().flat_map(|sample| &sample.calls) {
+            *numbers.entry(call.statement).or_default() += 1;
+        }
+        for (statement, number) in numbers {
+            if let Some(one) = alone.get_mut(&statement) {
+                one.nodes = vec![Node { what: What::Statement(statement), least: 1, most: 1 }];
+                one.calls += (number as f64 * per_sample).round() as u64;
+            }
+        }
+    }
+    kept.extend(alone.into_values());
+    sort::by_key(&mut kept, |kind| std::cmp::Reverse(kind.total_ns));
+    // What hardly ever comes is often what a program does as it starts.
+    let (calls, time) = kept.iter().fold((0, 0), |sum, kind| (sum.0 + kind.calls, sum.1 + kind.total_ns));
+    kept.retain(|kind| kind.calls * RARE >= calls || kind.total_ns as f64 >= RARE_TIME * time as f64);
+    kept
+}
+
+fn single(sample: &Sample, call: &Occurrence) -> Sample {
+    Sample { calls: vec![(0, call.clone())], counts: Vec::new(), ..*sample }
+}
+
+impl Writer<'_> {
+    /// What is not in the model, by share of time.
+    fn notes(&self, shown: &Shown) -> Vec<String> {
+        let mut lost: Vec<(f64, String)> = Vec::new();
+        let mut setup = 0.0;
+        for (place, statement) in shown.statements.iter().enumerate() {
+            if statement.setup {
+                if statement.does.transaction.is_none() {
+                    setup += statement.share;
+                }
+                continue;
+            }
+            if self.carried.contains(&place) || statement.calls == 0 {
+                continue;
+            }
+            let why = statement
+                .why_not
+                .as_ref()
+                .or(self.lost.get(&place))
+                .unwrap_or(&"in none of the frequent kinds of transactions");
+            let text: String = printable(&statement.text).chars().take(70).collect();
+            lost.push((statement.share, format!("{text}: {why}")));
+        }
+        if setup > 0.0 {
+            lost.push((
+                setup,
+                "what sets up a connection or a transaction, or asks about the server".to_owned(),
+            ));
+        }
+        sort::by(&mut lost, |one, two| two.0.total_cmp(&one.0));
+        let share: f64 = lost.iter().map(|(share, _)| share).sum();
+        let of = shown.about.known.shares();
+        let mut notes = vec![format!("It has {:.1} % of the recorded {of}.", 100.0 * (1.0 - share).max(0.0))];
+        if self.writes && !self.made {
+            notes.push(
+                "It changes rows of these tables: run it on a copy, or on throwaway servers (--setup)."
+                    .to_owned(),
+            );
+        }
+        if self.made {
+            notes.push(
+                "Its tables are made for the run: columns that no statement names are missing in them."
+                    .to_owned(),
+            );
+        }
+        if self.is_translated() {
+            notes.push(
+                "Keys that are no numbers have numbers. Times to live and conditions of writes are left out."
+                    .to_owned(),
+            );
+        }
+        if self.adds {
+            notes
+                .push("Additions to a column write the value alone, as not every engine can add.".to_owned());
+        }
+        if self.longest_loop > REPEATS {
+            notes.push(format!(
+                "A loop repeats {REPEATS} times at most; the longest recorded loop has {} repetitions.",
+                count(self.longest_loop)
+            ));
+        }
+        let listed = lost.len().min(10);
+        for (share, what) in lost.iter().take(listed) {
+            notes.push(format!("Not in it, {:.1} % of the {of}: {what}", 100.0 * share));
+        }
+        if lost.len() > listed {
+            let rest: f64 = lost.iter().skip(listed).map(|(share, _)| share).sum();
+            notes.push(format!(
+                "Not in it, {:.1} % of the {of}: {} other statements",
+                100.0 * rest,
+                lost.len() - listed
+            ));
+        }
+        notes
     }
 }

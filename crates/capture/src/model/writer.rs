@@ -1,6 +1,6 @@
 //! What a model is written from: the capture, and what was learnt of its tables so far.
 
-use super::numbers::Lengths;
+use super::tables::Lengths;
 use crate::forms::Value;
 use crate::rows::Plain;
 use crate::show::Analysis;

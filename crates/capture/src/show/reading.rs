@@ -2,8 +2,8 @@
 //! its length.
 
 use super::does::{Does, Transaction as Changes};
+use super::n_plus_one;
 use super::spread::Requests;
-use super::steps::n_plus_one;
 use super::work::{Kind, Live, Occurrence, Work, cost};
 use super::{COURSE, Course, Shown, Statement, Unit};
 use crate::Values;
@@ -388,7 +388,7 @@ impl Reading {
             }
         }
         shown.statements = order.iter().filter_map(|place| shown.statements.get(*place).cloned()).collect();
-        let mut kinds: Vec<Kind> = self.work.into_kinds().collect();
+        let mut kinds: Vec<Kind> = self.work.kinds.into_values().flatten().collect();
         // Equals in an order that does not depend on chance.
         kinds.sort_by_cached_key(|kind| {
             let key = flatten(&kind.nodes);

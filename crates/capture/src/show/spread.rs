@@ -1,7 +1,7 @@
 //! Loops of reads that an application spreads over the connections of a pool. No connection has more than a part of one. A loop is
 //! known by the order in time, and by one read for each row of the statement before.
 
-use super::steps::MANY;
+use super::MANY;
 use super::{SpreadLoop, Statement};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

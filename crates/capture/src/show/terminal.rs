@@ -1,6 +1,6 @@
 //! What a capture shows, as text for a terminal.
 
-use super::facts::ns;
+use super::ns;
 use super::{Shown, SpreadLoop, Unit, left_out};
 use crate::file::Known;
 use crate::units::{Node, What, flatten};

@@ -19,7 +19,7 @@ const PARTS: usize = 64;
 /// Kinds of units, by their statements without repetitions, with samples of their values.
 #[derive(Default)]
 pub(super) struct Work {
-    kinds: HashMap<Vec<usize>, Vec<Kind>>,
+    pub(super) kinds: HashMap<Vec<usize>, Vec<Kind>>,
     /// How many units were of other kinds, when there were too many.
     pub(super) not_listed: u64,
     rng: Option<Rng>,
@@ -95,10 +95,6 @@ impl Live {
 }
 
 impl Work {
-    pub(super) fn into_kinds(self) -> impl Iterator<Item = Kind> {
-        self.kinds.into_values().flatten()
-    }
-
     /// Ends a connection's unit of work.
     pub(super) fn end(&mut self, connection: u64, live: &mut Live) {
         let total_ns = std::mem::take(&mut live.unit_ns);

@@ -2,7 +2,6 @@
 //! relay are.
 
 mod file;
-mod packet;
 mod stream;
 
 use crate::file::About;
@@ -12,13 +11,12 @@ use crate::tape::{Shared, Tape, Taped, Totals};
 use file::Packets;
 use kurabe_core::{Error, Result};
 use kurabe_wire::registry::Protocol;
-use packet::{ACK, RST, SYN, Segment};
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stream::Stream;
+use stream::{ACK, RST, SYN, Segment, Stream};
 
 #[cfg(test)]
 mod tests;
@@ -59,7 +57,7 @@ pub fn record(
     while let Some(packet) = next {
         // Times of several processors may go back a little.
         now = now.max(Duration::from_nanos(packet.at.saturating_sub(began)));
-        if let Some(segment) = packet::segment(&packet) {
+        if let Some(segment) = stream::segment(&packet) {
             let to_server = is_server(&segment.to);
             if to_server || is_server(&segment.from) {
                 let known = match &mut trace {

@@ -1,6 +1,6 @@
 //! Files of packets as other programs write them.
 
-use super::packet::FIN;
+use super::stream::FIN;
 use super::*;
 use crate::record::Record;
 

@@ -1,7 +1,6 @@
 //! Snapshots of a server's statistics, and their difference over a trial.
 
-use super::counter::{Counter, CounterScope, EngineCount};
-use super::statement::{MAX, StatementUse};
+use super::{Counter, CounterScope, EngineCount, MAX, StatementUse};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

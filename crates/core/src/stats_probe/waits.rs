@@ -1,6 +1,6 @@
 //! Wait states of a server's sessions, sampled.
 
-use super::statement::MAX;
+use super::MAX;
 use crate::named::named;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,17 +1,13 @@
 //! A client of a trial, in a thread of its own or as one of many tasks of a thread: it connects, warms up, waits for the
 //! others, works until it is stopped, and disconnects.
 
-use crate::clients::clock::{Tick, sleep_sharply, tick_of};
-use crate::clients::connections::Connections;
+use crate::clients::connections::{Connections, Pool, Semaphore, close_and_check};
 use crate::clients::cpu_partition;
-use crate::clients::limits::{Limits, WARMUP_PART};
-use crate::clients::pool::{Pool, close_and_check};
-use crate::clients::schedule::Schedule;
-use crate::clients::semaphore::Semaphore;
+use crate::clients::launch::Gate;
+use crate::clients::schedule::{Schedule, Tick, sleep_sharply, tick_of};
 use crate::clients::slices::Lane;
 use crate::trial::Trial;
 use crate::trial::course::Course;
-use crate::trial::gate::Gate;
 use crate::trial::recorded::{ClientResult, OpenTimes, Recorded, Spans, Times};
 use crate::trial::warmup_detector::WarmupDetector;
 use kurabe_core::driver::Session;
@@ -285,7 +281,15 @@ impl Worker<'_> {
         };
         let failed = failed || warmed_up.is_err();
         self.note(warmed_up);
-        self.open_course();
+        {
+            // The course of the clients of this thread.
+            let times = &mut *self.times.borrow_mut();
+            let threads = if times.queue.is_some() { 1 } else { self.shared.trial.cell.policy.clients };
+            times.course.get_or_insert_with(|| match &self.shared.schedule {
+                Some(_) => Course::of_open_loop(threads),
+                None => Course::new(threads, self.shared.lane.is_none()),
+            });
+        }
         self.shared.gate.report();
         if let Some(start) = self.shared.gate.pass()
             && !failed
@@ -299,19 +303,12 @@ impl Worker<'_> {
         self.outcome
     }
 
-    /// Begins the course of the clients of this thread.
-    fn open_course(&self) {
-        let times = &mut *self.times.borrow_mut();
-        let threads = if times.queue.is_some() { 1 } else { self.shared.trial.cell.policy.clients };
-        times.course.get_or_insert_with(|| match &self.shared.schedule {
-            Some(_) => Course::of_open_loop(threads),
-            None => Course::new(threads, self.shared.lane.is_none()),
-        });
-    }
-
     /// Takes what the transaction has noted, and closes a kept connection.
     fn end(&mut self) {
-        self.settle_last();
+        // The last slice, once all clients have ended.
+        if let Some(slice) = self.mark.as_ref().map(|mark| mark.slice).filter(|slice| *slice > 0) {
+            self.settle(self.shared.lane.is_some_and(|lane| lane.is_void(slice)));
+        }
         let ClientOutcome { done, recorded, elapsed, .. } = &mut *self.outcome;
         let recorder = std::mem::take(&mut self.recorder);
         if recorder.measures() {
@@ -568,15 +565,6 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Settles the last slice, once all clients have ended.
-    fn settle_last(&mut self) {
-        let Some(slice) = self.mark.as_ref().map(|mark| mark.slice).filter(|slice| *slice > 0) else {
-            return;
-        };
-        let is_void = self.shared.lane.is_some_and(|lane| lane.is_void(slice));
-        self.settle(is_void);
-    }
-
     fn set_mark(&mut self, slice: u64) {
         let Some(mark) = &mut self.mark else { return };
         let Recorded { offered, completed, connections, .. } = self.outcome.recorded;
@@ -599,5 +587,36 @@ impl Worker<'_> {
         recorded.warmup += recorded.completed - mark.completed;
         (recorded.completed, recorded.offered) = (mark.completed, mark.offered);
         recorded.connections = mark.connections;
+    }
+}
+
+/// Warm-up is a twentieth of the client's requests, but at least one request, …
+pub(crate) const WARMUP_PART: u64 = 20;
+/// … and at most a tenth of the records that it may change, if the measured phase could need them all.
+const WARMUP_CAPACITY_PART: u64 = 10;
+
+/// The limits of a client's part of a trial, besides time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Requests of the measured phase; `None`: no limit.
+    pub(crate) requests: Option<u64>,
+    /// Requests that it has records for, including warm-up.
+    pub(crate) capacity: u64,
+}
+
+/// The maximum requests of one client in a trial of that many, including warm-up.
+pub(crate) fn requests_of_client(requests: u64, clients: usize, pipeline: u64) -> u64 {
+    let quota = requests.div_ceil(clients.max(1) as u64);
+    quota.next_multiple_of(pipeline) + (quota / WARMUP_PART).max(1).next_multiple_of(pipeline)
+}
+
+impl Limits {
+    /// Requests for its warm-up: what the measured phase leaves, or a small share.
+    pub(crate) fn warmup(&self, pipeline: u64) -> u64 {
+        let measured = self.requests.map(|requests| requests.next_multiple_of(pipeline));
+        match measured {
+            Some(measured) if measured < self.capacity => self.capacity - measured,
+            _ => self.capacity / WARMUP_CAPACITY_PART,
+        }
     }
 }

@@ -1,21 +1,20 @@
 //! Starts the clients of a trial: each in its own thread, or as tasks that share threads.
 
-use crate::clients::client::{ClientOutcome, ClientsShared, Worker};
+use crate::clients::client::{ClientOutcome, ClientsShared, Limits, Worker};
 use crate::clients::cpu_partition;
-use crate::clients::limits::Limits;
 use crate::trial::recorded::Times;
 use crate::trial::{Trial, panicked};
 use kurabe_core::experiment::{Client, DatasetState, Transaction, Workload};
 use kurabe_core::planned::share;
-use kurabe_core::sort;
 use kurabe_core::threads::ClientThreads;
-use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_reactor::Reactor;
+use kurabe_core::{Error, ErrorKind, Result, sort};
+use kurabe_reactor::{Condition, Lock, Reactor};
 use kurabe_stats::rng::mix;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
 
 /// The stack size of a client. Drivers that parse certificates need the most.
 const STACK: usize = 512 * 1024;
@@ -179,4 +178,72 @@ fn guarded(
             panicked(&format!("client {}", client.index), &*panic)
         },
     )
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GateState {
+    Closed,
+    Open(Instant),
+    Abandoned,
+}
+
+/// A gate at which clients wait until all of them are ready.
+///
+/// With a barrier, a client that ends early would block the others. Here each client reports, ready or not, and the
+/// coordinator opens the gate or abandons the trial.
+pub(crate) struct Gate {
+    state: Lock<(usize, GateState)>,
+    /// For the clients.
+    changed: Condition,
+    /// For the coordinator. A report must not wake the clients that wait already.
+    reported: Condition,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Lock::new((0, GateState::Closed)),
+            changed: Condition::new(),
+            reported: Condition::new(),
+        }
+    }
+
+    /// Reports that a client is ready or has failed.
+    pub(crate) fn report(&self) {
+        self.state.lock().0 += 1;
+        self.reported.notify_one();
+    }
+
+    /// Waits until that many clients have reported.
+    pub(crate) fn wait_for_reports(&self, clients: usize) {
+        let mut state = self.state.lock();
+        while state.0 < clients {
+            state = self.reported.wait(state);
+        }
+    }
+
+    /// Opens the gate. Clients start together, `lead` from now, so that all of them are awake when a schedule begins.
+    pub(crate) fn open(&self, lead: Duration) {
+        let start = Instant::now() + lead;
+        self.state.lock().1 = GateState::Open(start);
+        self.changed.notify_all();
+    }
+
+    /// Abandons the trial: all waiting clients end.
+    pub(crate) fn abandon(&self) {
+        self.state.lock().1 = GateState::Abandoned;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the gate. Returns the common start time, or `None` if the trial was abandoned.
+    pub(crate) fn pass(&self) -> Option<Instant> {
+        let mut state = self.state.lock();
+        loop {
+            match state.1 {
+                GateState::Closed => state = self.changed.wait(state),
+                GateState::Open(start) => return Some(start),
+                GateState::Abandoned => return None,
+            }
+        }
+    }
 }

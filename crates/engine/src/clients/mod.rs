@@ -1,13 +1,9 @@
 //! The clients of a trial: their threads, connections, schedules and processors.
 
-pub(crate) mod cancellable;
 pub(crate) mod client;
-pub(crate) mod clock;
 pub(crate) mod connections;
 pub mod cpu_partition;
 pub(crate) mod launch;
-pub(crate) mod limits;
-pub(crate) mod pool;
 pub(crate) mod schedule;
-pub(crate) mod semaphore;
+
 pub(crate) mod slices;

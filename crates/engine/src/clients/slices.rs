@@ -14,7 +14,7 @@
 //! A slice in which this process stood still is void: it is made again, and its transactions do not count. The rest of the
 //! trial does.
 
-use crate::clients::clock::process_cpu;
+use crate::clients::schedule::process_cpu;
 use crate::trial::standstill::TICK;
 use kurabe_reactor::{Condition, Guard, Lock};
 use kurabe_stats::rng::{Rng, mix};

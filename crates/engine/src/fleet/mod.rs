@@ -5,7 +5,9 @@
 //! Results are added up as those of threads are. The engine knows neither a transport nor a message.
 
 mod merge;
-mod observed;
+
+pub use crate::trial::recorded::{ClientResult, Recorded, ShareResult};
+pub(crate) use merge::{combined, sum, used, without_wait};
 
 use crate::clients::schedule::LoadModel;
 use crate::plan::cell::{RunCell, plan_cell};
@@ -22,10 +24,6 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 use std::time::{Duration, Instant};
-
-pub use crate::trial::recorded::{ClientResult, Recorded, ShareResult};
-pub(crate) use merge::{sum, used};
-pub(crate) use observed::{combined, without_wait};
 
 /// Why the clients of a cell cannot be divided among agents; `None` if they can.
 pub(crate) fn refusal(planned: &PlannedCell, is_application: bool) -> Option<String> {

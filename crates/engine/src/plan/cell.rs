@@ -1,6 +1,6 @@
 //! The cells of a plan: what each does on its target, before targets are open.
 
-use crate::clients::{limits, schedule};
+use crate::clients::{client, schedule};
 use crate::plan::Plan;
 use kurabe_core::axis::{AxisInfo, AxisValue, Cell};
 use kurabe_core::compression::{COMPRESSION, Compression};
@@ -131,7 +131,7 @@ pub(crate) fn needed(plan: &Plan, cell: &RunCell) -> Vec<Needed> {
             // A default number of requests does not exclude a cell.
             Load::Closed if stop.min.is_some() => None,
             Load::Closed => {
-                stop.requests.map(|requests| limits::requests(requests, clients, policy.pipeline))
+                stop.requests.map(|requests| client::requests_of_client(requests, clients, policy.pipeline))
             }
             Load::Open(rate) => {
                 let due = stop.duration.map(|time| (rate as f64 * time.as_secs_f64()).ceil() as u64);

@@ -1,16 +1,16 @@
 //! A target's fixture: the part of its database that the run uses, opened, leased and cleaned up, and the state of
 //! its data.
 
-use crate::clients::cancellable::cancellable;
 use crate::plan::Plan;
 use crate::prepare::target::Target;
 use kurabe_core::collection::{Collection, Field, FieldType, NAMESPACE_PREFIX};
 use kurabe_core::driver::{Access, ConnectOptions, Driver, Namespace, Session, Support};
 use kurabe_core::experiment::{Before, DatasetState};
+use kurabe_core::interceptor::{InterceptedSession, Interceptor};
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What the cells of a target need there.
@@ -225,7 +225,10 @@ impl Fixture {
         let names = self.namespace.list()?;
         let mut kept = 0;
         for name in names {
-            if which(slot_of(&name)) {
+            // The slot in a collection's name: `kurabe_<slot>_…`.
+            let slot =
+                name.strip_prefix(NAMESPACE_PREFIX).and_then(|rest| rest.split('_').next()?.parse().ok());
+            if which(slot) {
                 self.namespace.remove(&name)?;
             } else {
                 kept += 1;
@@ -259,7 +262,22 @@ fn not_loaded() -> Error {
     Error::new(ErrorKind::Internal, "the data of a cell has not been loaded")
 }
 
-/// The slot in a collection's name: `kurabe_<slot>_…`.
-fn slot_of(name: &str) -> Option<usize> {
-    name.strip_prefix(NAMESPACE_PREFIX)?.split('_').next()?.parse().ok()
+/// A session whose requests fail with [`Interrupted`](ErrorKind::Interrupted) once `cancel` is set: it ends the tool's own work on a
+/// session, such as loading data, when the user stops the run. On a slow server that work may take longer than all trials.
+pub fn cancellable<'a>(
+    session: &'a mut (dyn Session + 'static),
+    cancel: &'a AtomicBool,
+) -> impl Session + 'a {
+    InterceptedSession::new(session, Cancellable(cancel))
+}
+
+struct Cancellable<'a>(&'a AtomicBool);
+
+impl Interceptor for Cancellable<'_> {
+    fn before_request(&mut self) -> Result<()> {
+        if self.0.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
+        }
+        Ok(())
+    }
 }

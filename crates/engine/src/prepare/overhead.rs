@@ -1,8 +1,7 @@
 //! Measures the tool's own cost: the experiment's transactions on the null target, which answers at once.
 
-use crate::clients::cancellable::cancellable;
 use crate::plan::Plan;
-use crate::prepare::fixture::Fixture;
+use crate::prepare::fixture::{Fixture, cancellable};
 use crate::prepare::target::Target;
 use crate::run::Conditions;
 use crate::trial::Trial;

@@ -1,14 +1,13 @@
 //! A group of trials, from its data to its records. A trial alone is a group of one whose slice does not end: only how clients
 //! are scheduled differs.
 
-use crate::clients::cancellable::cancellable;
 use crate::clients::cpu_partition::{CpuPartition, PinGuard};
 use crate::clients::slices::{Lane, SliceScheduler};
 use crate::fleet::{CellOrder, FleetClients};
 use crate::plan::TrialId;
 use crate::plan::cell::{RunCell, unavailable};
 use crate::plan::draw_seed::DrawSeed;
-use crate::prepare::fixture::Fixture;
+use crate::prepare::fixture::{Fixture, cancellable};
 use crate::prepare::target::{Restart, Restrict, Target};
 use crate::run::Conditions;
 use crate::run::listener::{Event, RunLog};

@@ -6,7 +6,6 @@
 mod group;
 pub(crate) mod listener;
 pub(crate) mod runner;
-pub(crate) mod stopping_rule;
 
 use crate::clients::cpu_partition::CpuPartition;
 use crate::fleet::Fleet;
@@ -15,9 +14,8 @@ use crate::plan::budget::{self, Fit, Free};
 use crate::prepare::fixture::Fixture;
 use crate::prepare::target::Target;
 use crate::prepare::{eviction, latency, overhead, preflight};
-use crate::run::listener::{Event, Listener, RunLog, Start};
+use crate::run::listener::{Event, Listener, RunLog, Start, StoppingRule};
 use crate::run::runner::Runner;
-use crate::run::stopping_rule::StoppingRule;
 use jiff::Timestamp;
 use kurabe_core::fleet::AgentRecord;
 use kurabe_core::observation::Observer;

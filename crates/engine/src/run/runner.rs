@@ -8,8 +8,7 @@ use crate::prepare::fixture::{Fixture, Ownership};
 use crate::prepare::target::Target;
 use crate::run::Conditions;
 use crate::run::group::{Disturbance, DisturbanceKind, Rerun, restart_all, standstill};
-use crate::run::listener::{Event, RunLog};
-use crate::run::stopping_rule::StoppingRule;
+use crate::run::listener::{Event, RunLog, StoppingRule};
 use kurabe_core::experiment::OperationInfo;
 use kurabe_core::fleet::OnLostAgent;
 use kurabe_core::run::{CellRecord, Outcome, Replanned, RunSpec, TrialRecord};
@@ -60,7 +59,14 @@ impl Runner<'_> {
         );
         // A/A controls may have their own fixtures, which are opened when needed.
         fixtures.resize_with(2 * self.targets.len(), || None);
-        let result = self.watched(&mut fixtures, &mut state, rule, log);
+        let stopped = Stopped::default();
+        // Values of others in servers with limited memory are watched.
+        let result = thread::scope(|scope| {
+            let watch = Watch::start(scope, self.plan, self.targets, self.conditions.cancel, &stopped)?;
+            let result = self.rounds(&mut fixtures, &mut state, rule, log);
+            watch.end();
+            result
+        });
         // A control's fixture is dropped before the one that holds the lease for both.
         fixtures.truncate(self.targets.len());
         for (slot, fixture) in fixtures.into_iter().enumerate() {
@@ -71,27 +77,9 @@ impl Runner<'_> {
                 let _ = self.open(slot, &self.targets[slot]);
             }
         }
-        result?;
-        Ok(!self.conditions.cancel.load(Ordering::Relaxed))
-    }
-
-    /// Executes the rounds while values of others in servers with limited memory are watched.
-    fn watched(
-        &self,
-        fixtures: &mut Fixtures,
-        state: &mut RunState,
-        rule: &StoppingRule,
-        log: &mut RunLog<'_>,
-    ) -> Result<()> {
-        let stopped = Stopped::default();
-        let result = thread::scope(|scope| {
-            let watch = Watch::start(scope, self.plan, self.targets, self.conditions.cancel, &stopped)?;
-            let result = self.rounds(fixtures, state, rule, log);
-            watch.end();
-            result
-        });
         // An eviction is the cause of whatever failed after it.
-        stopped.take().map_or(result, Err)
+        stopped.take().map_or(result, Err)?;
+        Ok(!self.conditions.cancel.load(Ordering::Relaxed))
     }
 
     fn rounds(
@@ -349,8 +337,17 @@ impl RunState {
         for trial in earlier {
             let operation = operations.iter().position(|operation| operation.name == trial.operation);
             let Some(id) = operation.map(|operation| (trial.cell, operation)) else { continue };
-            let lost = || without_lost_agents.then(|| connection_lost(&trial.outcome)).flatten();
-            if let Some(why) = standstill_of(&trial.outcome).or_else(lost) {
+            let why = match &trial.outcome {
+                Outcome::Measured(measured) if measured.stood_still_ns > 0 => {
+                    Some(standstill(Duration::from_nanos(measured.stood_still_ns)))
+                }
+                // An agent was lost, or a server: the record does not tell them apart.
+                Outcome::Failed { kind: ErrorKind::ConnectionLost, reason, .. } if without_lost_agents => {
+                    Some(reason.clone())
+                }
+                _ => None,
+            };
+            if let Some(why) = why {
                 state.pending_reruns.insert((trial.round, id), Rerun { why, number: 1 });
                 continue;
             }
@@ -403,23 +400,5 @@ impl RunState {
         }
         let repeated = self.rerun_time.as_secs_f64() / self.total.as_secs_f64().max(f64::MIN_POSITIVE);
         Some(left.mul_f64(1.0 + repeated))
-    }
-}
-
-/// Says that Kurabe itself stood still, if it did, as a clause.
-fn standstill_of(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Measured(measured) if measured.stood_still_ns > 0 => {
-            Some(standstill(Duration::from_nanos(measured.stood_still_ns)))
-        }
-        _ => None,
-    }
-}
-
-/// The reason of a trial that lost an agent, or a server: the record does not tell them apart.
-fn connection_lost(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Failed { kind: ErrorKind::ConnectionLost, reason, .. } => Some(reason.clone()),
-        _ => None,
     }
 }

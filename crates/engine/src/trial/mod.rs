@@ -1,7 +1,6 @@
 //! One trial: one operation of one cell, from preparation to verification on the server.
 
 pub(crate) mod course;
-pub(crate) mod gate;
 pub(crate) mod rate_search;
 pub(crate) mod recorded;
 pub(crate) mod server_stats;
@@ -10,17 +9,16 @@ mod throughput;
 pub(crate) mod warmup_detector;
 
 use crate::clients::client::{ClientOutcome, ClientsShared, Warmup};
-use crate::clients::clock::process_cpu;
+use crate::clients::connections::{Pool, Semaphore, close_and_check};
 use crate::clients::cpu_partition;
-use crate::clients::pool::{Pool, close_and_check};
-use crate::clients::schedule::{self, Schedule};
-use crate::clients::semaphore::Semaphore;
+use crate::clients::launch::Gate;
+pub use crate::clients::schedule::LoadModel;
+use crate::clients::schedule::{self, Schedule, process_cpu};
 use crate::clients::slices::{Lane, SliceStats};
 use crate::fleet::{self, CellOrder, ClientShare, FleetClients, Order, ShareOfTrial, ShareResult};
-use crate::prepare::server_memory::MemoryReading;
+use crate::prepare::preflight::MemoryReading;
 use crate::run::Conditions;
 use crate::trial::course::Course;
-use crate::trial::gate::Gate;
 use crate::trial::recorded::{Executed, ExecutedClients, ExecutedJob, OpenTimes, Recorded, Times};
 use crate::trial::server_stats::Watch;
 use crate::trial::standstill::{Monitor, counts};
@@ -41,8 +39,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-pub use crate::clients::schedule::LoadModel;
 
 /// Separates the seed of arrivals from the clients' own.
 const ARRIVALS: u64 = 0xA221_7A15;
@@ -319,14 +315,26 @@ impl Trial<'_> {
                 if reads_idle {
                     memory = reading()?;
                 }
-                self.open_idle(&mut idle)?;
+                let count = self.cell.idle_connections();
+                for n in 1..=count {
+                    let session = self.driver.connect(self.options);
+                    let opening = || format!("opening connection {n} of {count}");
+                    idle.push(session.map_err(|error| error.context(opening()))?);
+                }
                 self.connected.map_or(Ok(()), |connected| connected())?;
                 if has_stopped() {
                     return Ok(None);
                 }
                 watch.begin();
                 let waits = Instant::now();
-                let late = self.wait_for_start()?;
+                // Another process says when the clients of a part start.
+                let late = if let Some(part) = self.part_of_trial() {
+                    let start = (part.ready)()?;
+                    fleet::wait_until(start);
+                    start.elapsed()
+                } else {
+                    Duration::ZERO
+                };
                 Ok(Some((late, waits.elapsed())))
             });
             let start = begun.as_ref().ok().copied().flatten();
@@ -406,24 +414,6 @@ impl Trial<'_> {
         let mut part = ShareResult { observed, ..part };
         watch.finish(&mut part.observed);
         Ok(ExecutedClients { part, summaries, memory: Vec::new(), fleet })
-    }
-
-    /// Opens the idle connections beside the clients' own.
-    fn open_idle(&self, idle: &mut Vec<Box<dyn Session>>) -> Result<()> {
-        let count = self.cell.idle_connections();
-        for n in 1..=count {
-            let session = self.driver.connect(self.options);
-            idle.push(session.map_err(|error| error.context(format!("opening connection {n} of {count}")))?);
-        }
-        Ok(())
-    }
-
-    /// Waits until the clients of a part start: another process says when. Returns how late it is then.
-    fn wait_for_start(&self) -> Result<Duration> {
-        let Some(part) = self.part_of_trial() else { return Ok(Duration::ZERO) };
-        let start = (part.ready)()?;
-        fleet::wait_until(start);
-        Ok(start.elapsed())
     }
 }
 
@@ -557,20 +547,11 @@ impl Trial<'_> {
         state: &DatasetState,
         session: &mut dyn Session,
     ) -> Result<Measurement, Failure> {
-        match executed {
-            Executed::Clients(clients) => self.judge_clients(*clients, interleaved, state, session),
-            Executed::Job(job) => Ok(self.judge_job(*job, state, session)?),
-        }
-    }
-
-    fn judge_clients(
-        &self,
-        executed: ExecutedClients,
-        interleaved: Option<Interleaved>,
-        state: &DatasetState,
-        session: &mut dyn Session,
-    ) -> Result<Measurement, Failure> {
-        let ExecutedClients { part, summaries, memory, fleet } = executed;
+        let clients = match executed {
+            Executed::Clients(clients) => clients,
+            Executed::Job(job) => return Ok(self.judge_job(*job, state, session)?),
+        };
+        let ExecutedClients { part, summaries, memory, fleet } = *clients;
         let ShareResult { recorded, threads, mut cpu_ns, observed, .. } = part;
         let (mut stood_still_ns, mut stall_total_ns) = (part.stood_still_ns, part.stall_total_ns);
         let (slices, observed_group) =

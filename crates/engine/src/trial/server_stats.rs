@@ -72,8 +72,8 @@ impl<'a> Watch<'a> {
     /// Ends, while the connections of all clients are still open.
     pub(crate) fn end(&mut self) -> Option<Observation> {
         let mut stats = self.stats.as_mut().filter(|_| self.begun);
-        if let Some(stats) = &mut stats {
-            stats.stop_sampling();
+        if let Some(sampler) = stats.as_mut().and_then(|stats| stats.sampler.as_mut()) {
+            sampler.stop = None;
         }
         let guard = self.guard.take();
         let observed = guard.and_then(|guard| catch_unwind(AssertUnwindSafe(|| guard.end())).ok());
@@ -157,13 +157,6 @@ impl ServerStats {
         match Sampler::start(probe, self.clients, self.fastest) {
             Ok(sampler) => self.sampler = Some(sampler),
             Err(why) => self.reported.not_sampled = Some(why),
-        }
-    }
-
-    /// Stops the sampler; the last client has ended.
-    fn stop_sampling(&mut self) {
-        if let Some(sampler) = &mut self.sampler {
-            sampler.stop = None;
         }
     }
 

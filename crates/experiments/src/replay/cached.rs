@@ -5,7 +5,7 @@
 //! that the cache does not notice, such as one by a trigger, is a wrong answer.
 
 use super::client::Client;
-use super::metrics::{CACHED, HITS};
+use super::compare::{CACHED, HITS};
 use super::traffic::{Connection, Traffic, Unit, names};
 use crate::prelude::*;
 use kurabe_capture::record::Value as Recorded;
@@ -51,7 +51,14 @@ pub(super) struct Versions(HashMap<String, AtomicU64>);
 impl Versions {
     /// Of the tables that commits of the capture change.
     pub(super) fn new(traffic: &Traffic) -> Self {
-        Self(traffic.changed_tables().map(|table| (table.clone(), AtomicU64::new(0))).collect())
+        Self(
+            traffic
+                .commits
+                .iter()
+                .flat_map(|commit| &commit.tables)
+                .map(|table| (table.clone(), AtomicU64::new(0)))
+                .collect(),
+        )
     }
 
     /// A unit was answered: a commit makes others see what its transaction changed, of which `changed` has the tables so far.

@@ -8,6 +8,7 @@ use crate::prelude::*;
 use kurabe_capture::session;
 use kurabe_core::driver::{Access, RawMessages};
 use kurabe_protocol::call::{Call, Language, is_quiet};
+use kurabe_protocol::mongodb::command::{Command, plain};
 use kurabe_protocol::mysql::frame;
 use kurabe_protocol::mysql::message::command;
 use kurabe_protocol::postgres::message::Request;
@@ -251,10 +252,14 @@ impl<'a> Client<'a> {
         Ok(rows.is_none_or(|rows| rows.have_ties(keys)))
     }
 
-    /// Appends a command of MongoDB without values.
+    /// Appends a command of MongoDB on a collection, or on none, without other fields.
     fn plain(&mut self, name: &str, collection: Option<&str>) {
         self.number += 1;
-        mongodb::push_plain(&mut self.out, name, collection, self.number, &self.database);
+        let document = plain(name.as_bytes(), collection);
+        let command = Command::read(&document);
+        let message =
+            command.and_then(|one| one.message(self.number, &self.database, false, &|cursor| cursor));
+        self.out.extend(message.unwrap_or_default());
     }
 
     /// Removes what a capture of CouchDB or MongoDB writes, where it is there.

@@ -1,20 +1,49 @@
-//! Compares answers with those that were recorded.
+//! Compares answers with those that were recorded: what a replay reports, and why its answers may differ.
 
 use super::bindings::{Bindings, Followed, Learnt, Times, has_more_uuids};
 use super::commands::{self, Sent};
 use super::http;
-use super::metrics::Varies;
 use super::traffic::{Traffic, Unit};
+use crate::metrics::{count, time};
+use crate::prelude::*;
 use kurabe_capture::file::{About, Known};
 use kurabe_capture::record::Request;
-use kurabe_core::Error;
-use kurabe_core::sort;
+use kurabe_core::{Error, sort};
 use kurabe_protocol::call::{Call, Language};
 use kurabe_protocol::sql::{self, Statement};
 use kurabe_wire::redis::lists_without_rows;
 use kurabe_wire::view::{Exchange, Step};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+
+pub(super) const MEAN: Metric =
+    time("request mean", "mean time of all requests; with a speed, from when the request was due");
+pub(super) const P99: Metric = time("request p99", "99th percentile of the same");
+/// The mean times of every second eighth of the requests, and of the others.
+pub(super) const HALVES: [Metric; 2] = [
+    time("request mean, first half", "mean time of the requests in every second eighth of the capture"),
+    time("request mean, other half", "mean time of the other requests"),
+];
+pub(super) const LEFT_OUT: Metric =
+    count("requests left out", "requests of the capture that cannot be sent again");
+pub(super) const HITS: Metric = Metric::new(
+    "hit ratio",
+    kurabe_core::metric::Unit::Share,
+    Better::Higher,
+    "share of the cacheable reads that the cache answered",
+);
+pub(super) const CACHED: Metric =
+    count("cacheable reads", "reads outside of transactions, which look into the cache first");
+/// In the order of `Varies::ALL`.
+pub(super) const VARIES: [Metric; 4] = [
+    count(
+        "volatile answers",
+        "answers of which values are not compared, as the statement asks for time, random numbers, sequences or the server's state",
+    ),
+    count("reordered answers", "answers with the same rows in another order"),
+    count("raced answers", "answers that differ where a change was committed at the same time"),
+    count("answers compared in part", "answers of which only the status or the number of rows was compared"),
+];
 
 /// Wrong answers after which a replay ends: the data does not fit.
 pub(super) const MANY: u64 = 100;
@@ -267,7 +296,7 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
         // Of rows that are ordered by the server's clock, those of one moment have no order.
         (true, true) => (!statement.is_ordered() || !sent.made.is_empty()).then_some(Varies::Order),
         (true, false) => {
-            let has_unknown = traffic.has_unknown_numbers(template)
+            let has_unknown = template.tables.iter().any(|table| traffic.raced_for.contains(table))
                 || traffic.is_inserted(template) && has_more_uuids(answer);
             let is_partial = statement.has_open_limit() || traffic.stored.are_read_by(&statement);
             (is_partial || same_rest && has_unknown).then_some(Varies::Part)
@@ -281,6 +310,23 @@ fn may_be_nil(about: &About, checksums: [u64; 2]) -> bool {
     !about.tells_nil_lists
         && Language::from_scheme(&about.protocol) == Language::Redis
         && checksums == lists_without_rows()
+}
+
+/// Why an answer may differ from the recorded one, and be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Varies {
+    /// The statement asks for what changes: time, random numbers, sequences, the server's state.
+    Volatile,
+    /// The same rows in another order.
+    Order,
+    /// A change was committed at the same time.
+    Raced,
+    /// Only the status or the number of rows can be compared: of a packed body, LIMIT without an order, part of a cursor.
+    Part,
+}
+
+impl Varies {
+    pub(super) const ALL: [Self; 4] = [Self::Volatile, Self::Order, Self::Raced, Self::Part];
 }
 
 #[cfg(test)]

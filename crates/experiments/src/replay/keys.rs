@@ -105,7 +105,9 @@ pub(super) fn find(sent: &[Vec<Sent>], templates: &mut [Template], names: &[Stri
         let fits = |source: usize| {
             (is_named_after(column, name(source)), own.iter().any(|table| table == name(source)))
         };
-        let best = known.found.iter().enumerate().filter(|(source, _)| may_have_keys(column, name(*source)));
+        let best = known.found.iter().enumerate().filter(|(source, _)| {
+            KEYS.iter().any(|end| column.ends_with(end)) || is_named_after(column, name(*source))
+        });
         let best = best.filter(|(_, count)| count.is_some_and(|count| count > 0));
         let best = best.max_by_key(|(source, count)| (fits(*source), **count));
         if let Some((source, Some(count @ 1..))) = best
@@ -118,11 +120,6 @@ pub(super) fn find(sent: &[Vec<Sent>], templates: &mut [Template], names: &[Stri
 
 /// Ends of the names of columns that have keys.
 const KEYS: [&str; 8] = ["id", "key", "no", "nr", "number", "pk", "ref", "uid"];
-
-/// Whether a column of this name may have keys of a table.
-fn may_have_keys(column: &str, table: &str) -> bool {
-    KEYS.iter().any(|end| column.ends_with(end)) || is_named_after(column, table)
-}
 
 /// Whether a column has a word of a table's name, but for its plural.
 fn is_named_after(column: &str, table: &str) -> bool {

@@ -56,7 +56,7 @@ pub(super) fn push(out: &mut Vec<u8>, command: &Command<'_>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::judged::Judged;
+    use super::super::commands::Judged;
     use super::*;
     use kurabe_protocol::call::{Call, Language, Parameter};
     use kurabe_protocol::command::parts;

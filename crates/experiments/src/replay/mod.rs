@@ -6,28 +6,24 @@ mod bindings;
 mod cached;
 mod client;
 mod commands;
-mod commits;
 mod compare;
 mod http;
 mod job;
-mod judged;
 mod keys;
 mod memcached;
-mod metrics;
 mod mongodb;
 mod mysql;
 mod order;
 mod postgres;
 mod reading;
 mod redis;
-mod stored;
 mod traffic;
-mod transactions;
 mod values;
 
 use crate::metrics::time;
 use crate::prelude::*;
 use crate::statement::raw;
+use compare::{CACHED, HALVES, HITS, LEFT_OUT, MEAN, P99, VARIES};
 use job::{Replay, Seen};
 use kurabe_capture::file::Known;
 use kurabe_capture::session;
@@ -38,7 +34,6 @@ use kurabe_core::run::Setup;
 use kurabe_core::sort;
 use kurabe_core::text::cut;
 use kurabe_protocol::call::Language;
-use metrics::{CACHED, HALVES, HITS, LEFT_OUT, MEAN, P99, VARIES};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -192,15 +187,8 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
     }
     let text = serde_json::to_string(&kept)
         .map_err(|error| Error::new(ErrorKind::Internal, format!("a capture without a summary: {error}")))?;
-    Ok(CustomWorkload {
-        language: custom::Language::Capture,
-        files: vec![CustomFile { name, text, weight: 1 }],
-        define: BTreeMap::new(),
-        scale: None,
-        max_tries: None,
-        init: false,
-        write,
-    })
+    let files = vec![CustomFile { name, text, weight: 1 }];
+    Ok(CustomWorkload::new(custom::Language::Capture, files, BTreeMap::new(), write))
 }
 
 /// The schemes of targets on which a capture can be replayed.
@@ -209,7 +197,7 @@ pub fn workload(path: &Path, around: Around) -> Result<CustomWorkload> {
 /// If the workload is no capture.
 pub fn schemes(source: &CustomWorkload) -> Result<&'static [&'static str]> {
     let protocol = kept(source)?.1.protocol;
-    Ok(judged::schemes(&protocol).unwrap_or_default())
+    Ok(commands::schemes(&protocol).unwrap_or_default())
 }
 
 /// Whether the capture has its end.

@@ -1,13 +1,12 @@
 //! Commands of MongoDB: <https://www.mongodb.com/docs/manual/reference/command/>.
 
 use super::commands::{self, Sent};
-use super::metrics::Varies;
+use super::compare::Varies;
 use kurabe_capture::record::{Parameter, Request};
 use kurabe_core::{Error, Result};
-use kurabe_protocol::call::Language;
-use kurabe_protocol::call::is_quiet;
+use kurabe_protocol::call::{Language, is_quiet};
 use kurabe_protocol::mongodb::bson::{ARRAY, CODE, CODE_WITH_SCOPE, DOCUMENT, Element, element};
-use kurabe_protocol::mongodb::command::{Command, plain};
+use kurabe_protocol::mongodb::command::Command;
 use kurabe_wire::mongodb::cursor;
 use kurabe_wire::view::{COMPLETE, Exchange};
 use std::collections::HashMap;
@@ -184,20 +183,6 @@ pub(super) fn push(
     Ok(())
 }
 
-/// Appends a command on a collection, or on none, without other fields.
-pub(super) fn push_plain(
-    out: &mut Vec<u8>,
-    name: &str,
-    collection: Option<&str>,
-    number: u32,
-    database: &str,
-) {
-    let document = plain(name.as_bytes(), collection);
-    let message =
-        Command::read(&document).and_then(|one| one.message(number, database, false, &|cursor| cursor));
-    out.extend(message.unwrap_or_default());
-}
-
 /// Whether the error of a removal is that there was nothing.
 pub(super) fn is_missing(code: &str) -> bool {
     MISSING.contains(&code)
@@ -206,6 +191,7 @@ pub(super) fn is_missing(code: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_protocol::mongodb::command::plain;
 
     use kurabe_protocol::call::Language;
     use kurabe_protocol::mongodb::bson::{BOOL, begin, end, push, push_text};

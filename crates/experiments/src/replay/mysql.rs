@@ -65,7 +65,7 @@ fn command(text: &str) -> (u8, Cow<'_, [u8]>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::judged::Judged;
+    use super::super::commands::Judged;
     use super::*;
     use kurabe_protocol::call::{Call, Language};
     use kurabe_protocol::sql::Dialect;

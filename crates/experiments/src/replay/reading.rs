@@ -1,10 +1,9 @@
 //! Reads a capture: which of its requests are sent, by connection, and which of them together.
 
-use super::commands::{self, Sent};
-use super::commits::{Changes, order};
-use super::judged::{self, Judged};
-use super::traffic::{Connection, Kind, Template, Traffic, Unit};
-use super::{keys, mongodb, postgres, redis, transactions};
+use super::commands::{self, Judged, Sent};
+use super::order::{Changes, order};
+use super::traffic::{Connection, Kind, Template, Traffic, Unit, find_transactions};
+use super::{keys, mongodb, postgres, redis};
 use crate::custom::reads::{has_values_in_gaps, is_value};
 use crate::prelude::*;
 use kurabe_capture::Values;
@@ -27,7 +26,7 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
     let mut reading = Reading { most: file::most_kept(path), ..Reading::default() };
     let mut known = None;
     let (about, ending) = file::read(path, |about, record| {
-        let language = || judged::schemes(&about.protocol).map(|_| about.language());
+        let language = || commands::schemes(&about.protocol).map(|_| about.language());
         if let Some(language) = *known.get_or_insert_with(language) {
             reading.traffic.language = language;
             reading.take(record);
@@ -38,7 +37,7 @@ pub(super) fn read(path: &Path) -> Result<Traffic> {
         return Err(wrong("its values were not kept, so that it cannot be replayed")
             .hint("capture again with --values keep"));
     }
-    if judged::schemes(&about.protocol).is_none() {
+    if commands::schemes(&about.protocol).is_none() {
         // What an application answers depends on a session, which no capture has.
         let why = if about.protocol == "http" { ": logins and cookies are not recorded" } else { "" };
         return Err(wrong(&format!("captures of {} cannot be replayed{why}", about.protocol))
@@ -149,7 +148,7 @@ impl Reading {
             }
             // What SET may change is said by values too.
             known.has_values_in_gaps = !statement.tokens().first().is_some_and(|token| token.is("set"))
-                && has_values_in_gaps(&template, GAP, judged::engine(dialect));
+                && has_values_in_gaps(&template, GAP, commands::engine(dialect));
             known.is_setup = Call::Sql(&self.traffic.kinds[kind].text, dialect).is_setup();
             known.has_volatile_columns = statement.varies() == Some(sql::Varies::Values)
                 && statement.volatile_columns().is_some_and(|columns| !columns.is_empty());
@@ -263,7 +262,7 @@ impl Reading {
         let dialect = language.sql()?;
         let is_plain = template.has_values_in_gaps
             && request.literals.len() == template.text.matches(GAP).count()
-            && request.literals.iter().all(|literal| is_value(literal, judged::engine(dialect)));
+            && request.literals.iter().all(|literal| is_value(literal, commands::engine(dialect)));
         (!is_plain).then(|| template.filled(request))
     }
 
@@ -362,7 +361,7 @@ impl Reading {
         let commits = order(&mut units, commits);
         let lanes = lanes(connections);
         let (inserted, raced_for, fixed) = insertions(&units, templates);
-        let transactions = transactions::find(&mut units, connections, templates, kinds);
+        let transactions = find_transactions(&mut units, connections, templates, kinds);
         Traffic { transactions, units, lanes, commits, inserted, raced_for, fixed, ..traffic }
     }
 }

@@ -4,15 +4,18 @@
 //! for.
 
 use super::commands::Sent;
-use super::stored::Stored;
 use super::{http, memcached, redis};
 use kurabe_capture::file::About;
 use kurabe_capture::record;
-use kurabe_capture::units::Node;
-use kurabe_core::{Error, ErrorKind, Result, units};
+use kurabe_capture::units::{Node, What, alike, folded};
+use kurabe_core::text::cut;
+use kurabe_core::{Error, ErrorKind, Result, sort, units};
 use kurabe_protocol::call::{Call, Language};
 use kurabe_protocol::http::Request;
+use kurabe_protocol::sql::Statement;
 use kurabe_wire::statement::filled;
+use kurabe_wire::view::{Step, Transaction};
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
 #[derive(Debug, Default)]
@@ -184,11 +187,6 @@ impl Traffic {
             .hint("a recorder writes more for each request: capture it again"))
     }
 
-    /// The tables that commits change.
-    pub(super) fn changed_tables(&self) -> impl Iterator<Item = &String> {
-        self.commits.iter().flat_map(|commit| &commit.tables)
-    }
-
     /// The tables or collections that its requests change.
     pub(super) fn written(&self) -> Vec<String> {
         let all = self.units.iter().flat_map(|unit| &unit.requests);
@@ -210,11 +208,6 @@ impl Traffic {
     /// Whether it names tables into which rows are inserted.
     pub(super) fn is_inserted(&self, template: &Template) -> bool {
         template.tables.iter().any(|table| self.inserted.contains(table))
-    }
-
-    /// Whether it names tables whose rows may have numbers that nothing gave to a client, and that are chance.
-    pub(super) fn has_unknown_numbers(&self, template: &Template) -> bool {
-        template.tables.iter().any(|table| self.raced_for.contains(table))
     }
 
     /// Whether another unit inserted rows into a table of this one at the same time: which got the first number is chance.
@@ -267,5 +260,126 @@ pub(super) fn names(template: &Template, sent: &Sent, changes: bool) -> Vec<Stri
             Some(Call::Http(request)) => http::names(&request, changes),
             _ => template.tables.clone(),
         },
+    }
+}
+
+/// Columns into which statements store what a server made, and what is no key and no moment of its clock: it cannot be followed.
+#[derive(Debug, Default)]
+pub(super) struct Stored(HashSet<(String, String)>);
+
+/// The most columns that are remembered.
+const MOST: usize = 100_000;
+
+impl Stored {
+    /// Learns from a statement that writes.
+    pub(super) fn learn(&mut self, statement: &Statement<'_>) {
+        let columns = if self.0.len() < MOST { statement.stored() } else { Vec::new() };
+        for table in statement.tables().into_iter().filter(|_| !columns.is_empty()) {
+            self.0.extend(columns.iter().map(|column| (table.clone(), column.clone())));
+        }
+    }
+
+    /// Whether an answer may have such values; `*` is a column whose name is not known.
+    pub(super) fn are_read_by(&self, statement: &Statement<'_>) -> bool {
+        let tables = if self.0.is_empty() { Vec::new() } else { statement.tables() };
+        let mut of_tables = self.0.iter().filter(|(table, _)| tables.contains(table));
+        of_tables.any(|(_, column)| column == "*" || statement.gives(column))
+    }
+}
+
+/// Characters of a statement in the text of a transaction.
+const SHOWN: usize = 60;
+
+/// Finds the transactions of more than one statement, and says of each of their units which one it belongs to. Kinds are in the
+/// order of their time, the longest first.
+pub(super) fn find_transactions(
+    units: &mut [Unit],
+    connections: &[Connection],
+    templates: &[Template],
+    kinds: &[Kind],
+) -> Vec<TransactionKind> {
+    let mut found: Vec<TransactionKind> = Vec::new();
+    for connection in connections {
+        let mut open: Vec<usize> = Vec::new();
+        for unit in &connection.units {
+            let state = units[*unit].requests.last().map(|sent| sent.request.transaction);
+            let goes_on = matches!(state, Some(Transaction::Open | Transaction::Failed));
+            if !goes_on && open.is_empty() {
+                continue;
+            }
+            open.push(*unit);
+            if !goes_on && state == Some(Transaction::None) {
+                one(&std::mem::take(&mut open), units, templates, &mut found);
+            }
+        }
+    }
+    let mut order: Vec<usize> = (0..found.len()).collect();
+    sort::by_key(&mut order, |kind| Reverse(found[*kind].time));
+    for unit in units.iter_mut() {
+        if let Some((kind, _)) = &mut unit.transaction {
+            *kind = order.iter().position(|known| known == kind).unwrap_or_default();
+        }
+    }
+    sort::by_key(&mut found, |kind| Reverse(kind.time));
+    for kind in &mut found {
+        kind.text = shown(&kind.nodes, kinds);
+    }
+    found
+}
+
+/// Enters a transaction.
+fn one(of: &[usize], units: &mut [Unit], templates: &[Template], found: &mut Vec<TransactionKind>) {
+    let sent = of.iter().flat_map(|unit| &units[*unit].requests);
+    let statements: Vec<usize> = sent
+        .filter(|sent| sent.request.step != Step::Prepare && !templates[sent.template].is_setup)
+        .map(|sent| templates[sent.template].kind)
+        .collect();
+    if statements.len() < 2 {
+        return;
+    }
+    let nodes = folded(&statements);
+    let known = found.iter().position(|kind| alike(&kind.nodes, &nodes));
+    let number = known.unwrap_or(found.len());
+    if known.is_none() {
+        found.push(TransactionKind { nodes: nodes.clone(), text: String::new(), calls: 0, time: 0 });
+    }
+    let kind = &mut found[number];
+    kind.nodes.iter_mut().zip(&nodes).for_each(|(own, other)| own.widen(other));
+    kind.calls += 1;
+    for (n, unit) in of.iter().enumerate() {
+        let unit = &mut units[*unit];
+        kind.time = kind.time.saturating_add(unit.end.saturating_sub(unit.at));
+        unit.transaction = Some((number, n + 1 == of.len()));
+    }
+}
+
+fn shown(nodes: &[Node], kinds: &[Kind]) -> String {
+    let one = |node: &Node| {
+        let what = match &node.what {
+            What::Statement(kind) => cut(&kinds[*kind].text, SHOWN).into_owned(),
+            What::Loop(nodes) => format!("({})", shown(nodes, kinds)),
+        };
+        match (node.least, node.most) {
+            (1, 1) => what,
+            (least, most) if least == most => format!("{most} × {what}"),
+            (least, most) => format!("{least} to {most} × {what}"),
+        }
+    };
+    nodes.iter().map(one).collect::<Vec<_>>().join(" + ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_protocol::sql::Dialect;
+
+    #[test]
+    fn what_the_server_made_is_known_where_it_is_read() {
+        let mut stored = Stored::default();
+        let read = |text| Statement::read(text, Dialect::POSTGRES);
+        stored.learn(&read("INSERT INTO orders (item, luck) VALUES ($1, random())"));
+        let reads = |text| stored.are_read_by(&read(text));
+        assert!(reads("SELECT luck FROM orders") && reads("SELECT o.* FROM orders o"));
+        assert!(!reads("SELECT item FROM orders") && !reads("SELECT luck FROM item"));
     }
 }

@@ -1,11 +1,10 @@
 //! Reads a claims file. Each mistake is an error with its line.
 
-use super::definition::{Definition, Work};
-use crate::axes::axes_of;
+use super::{Definition, Work};
 use crate::document::{self, Entry, Node, at, line_of_error, without_lines};
-use crate::run_options::WorkloadOptions;
-use crate::suite::Request;
-use crate::words::percentage;
+use crate::run_options::{WorkloadOptions, axes_of};
+use crate::suite::{self, Request};
+use crate::words::{self, percentage};
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::Unit;
@@ -59,7 +58,9 @@ fn definition(entry: &Entry, stem: &str, folder: &Path, workload: &WorkloadOptio
         return Err(wrong(format!("'{id}' is not a table")).hint(format!("write [{id}]")));
     };
     let claim = Claim { id, line: entry.line, entries };
-    claim.check_keys()?;
+    // Keys of a custom workload stand in its own file.
+    let known: Vec<&str> = OWN.iter().chain(&suite::KEYS).copied().collect();
+    claim.entries.iter().try_for_each(|entry| known_word(entry, &entry.key, &known, "key"))?;
     let Some(text) = claim.text("claim")? else {
         return Err(wrong(format!("{id} has no text")).hint("write claim = \"…\""));
     };
@@ -83,9 +84,13 @@ fn definition(entry: &Entry, stem: &str, folder: &Path, workload: &WorkloadOptio
         published: claim.text("published")?,
         fault: claim.text("fault")?,
     };
+    let is_work = |entry: &&Entry| {
+        let key = entry.key.as_str();
+        matches!(key, "test" | "suite" | "then" | "tolerance") || suite::KEYS.contains(&key)
+    };
     let work = match claim.text("not-testable")? {
         Some(why) => {
-            if let Some(more) = claim.entries.iter().find(|entry| is_work(&entry.key)) {
+            if let Some(more) = claim.entries.iter().find(is_work) {
                 let message = format!("{id} is 'not-testable', so that it has no '{}'", more.key);
                 return Err(at(more.line, Error::usage(message)));
             }
@@ -94,11 +99,6 @@ fn definition(entry: &Entry, stem: &str, folder: &Path, workload: &WorkloadOptio
         None => Ok(claim.work(folder, workload)?),
     };
     Ok(Definition { about, suite: stem.to_owned(), held, work })
-}
-
-/// Whether a key says what is measured.
-fn is_work(key: &str) -> bool {
-    matches!(key, "test" | "suite" | "then" | "tolerance") || Request::suite_keys().contains(&key)
 }
 
 /// A claim's table.
@@ -111,15 +111,6 @@ struct Claim<'a> {
 impl Claim<'_> {
     fn find(&self, key: &str) -> Option<&Entry> {
         document::find(self.entries, key)
-    }
-
-    fn check_keys(&self) -> Result<()> {
-        // Keys of a custom workload stand in its own file.
-        let known: Vec<&str> = OWN.iter().chain(Request::suite_keys()).copied().collect();
-        for entry in self.entries {
-            known_word(entry, &entry.key, &known, "key")?;
-        }
-        Ok(())
     }
 
     fn text(&self, key: &str) -> Result<Option<String>> {
@@ -348,12 +339,7 @@ fn text_of(entry: &Entry) -> Result<String> {
 }
 
 fn known_word(entry: &Entry, word: &str, known: &[&str], what: &str) -> Result<()> {
-    if known.contains(&word) {
-        return Ok(());
-    }
-    let error =
-        Error::usage(format!("unknown {what} '{word}'")).hint(units::suggestion(word, known, "there are"));
-    Err(at(entry.line, error))
+    words::known(word, known, what).map_err(|error| at(entry.line, error))
 }
 
 fn tolerance(entry: &Entry) -> Result<f64> {

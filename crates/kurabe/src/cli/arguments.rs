@@ -15,6 +15,16 @@ pub(super) fn option(name: &'static str, value: &'static str, help: &'static str
     }
 }
 
+/// An option with these values, of which the first one is the default.
+pub(super) fn choice<const N: usize>(
+    name: &'static str,
+    value: &'static str,
+    help: &'static str,
+    values: [&'static str; N],
+) -> Arg {
+    option(name, value, help).value_parser(values).default_value(values[0])
+}
+
 /// An option whose value may have a password: `-` reads it from standard input.
 pub(super) fn secret(arg: Arg) -> Arg {
     arg.value_parser(standard_input::value)

@@ -1,6 +1,6 @@
 //! `kurabe copy`.
 
-use super::arguments::{flag, option, target};
+use super::arguments::{choice, flag, option, target};
 use clap::{Arg, ArgAction, Command};
 use kurabe_copy::issue::IssueKind;
 use std::fmt::Write as _;
@@ -70,11 +70,7 @@ pub(super) fn command() -> Command {
                 .value_parser(clap::value_parser!(u16).range(1..=256))
                 .default_value("1"),
         )
-        .arg(
-            option("report", "FORMAT", "The result as text or json")
-                .value_parser(["text", "json"])
-                .default_value("text"),
-        )
+        .arg(choice("report", "FORMAT", "The result as text or json", ["text", "json"]))
         .arg(file("export-html", "Writes a page there, with one row a table"))
         .arg(flag("dry-run", "Shows what would be made and what does not map, and copies nothing"))
         .arg(flag("no-resume", "Removes what an unfinished copy made, and begins again"))

@@ -3,7 +3,7 @@
 use super::arguments::{
     export_html, export_json, export_markdown, flag, log_format, no_html, option, secret, timeout,
 };
-use super::stack;
+use super::up;
 use clap::{Arg, ArgAction, Command};
 use kurabe_core::load::Arrivals;
 
@@ -107,7 +107,7 @@ fn how() -> [Arg; 23] {
              that is started for the run, before the database of --db ('kurabe up stack --help' lists them)",
         )
         .action(ArgAction::Append),
-        stack::db().help_heading(heading),
+        up::db().help_heading(heading),
         arg(
             "requests",
             "N",

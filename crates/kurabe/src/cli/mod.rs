@@ -1,37 +1,25 @@
 //! The command line, made from the registries: an experiment's axes are its options.
 
-mod advise;
-mod agent;
-mod app;
 mod arguments;
 mod brief;
 mod capture;
-mod claims;
-mod compare;
 mod complete;
 mod copy;
-mod gate;
-mod listen;
 mod measurement;
 mod pgbench;
-mod report;
 mod run;
-mod selftest;
-mod serve;
-mod stack;
-mod store;
-mod wire;
+mod runs;
+mod up;
 
 pub(crate) use brief::{brief, meant, without_all};
-
 pub(crate) use complete::{answer_shell, script};
-pub(crate) use gate::as_run;
 pub(crate) use pgbench::{PGBENCH, refused};
 pub(crate) use run::{QUERY, REPLAY};
+pub(crate) use runs::as_run;
 
 use crate::{exit, settings};
-use arguments::{flag, option, targets, timeout};
-use clap::{Arg, ArgAction, Command, ValueHint};
+use arguments::{choice, export, export_json, file, flag, no_html, option, secret, targets, timeout};
+use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
 use kurabe_report::Language;
 use std::path::PathBuf;
 
@@ -77,56 +65,28 @@ pub(crate) fn command() -> Command {
                     )
                     .action(ArgAction::Append),
                 )
-                .arg(stack::db())
+                .arg(up::db())
                 .arg(flag(
                     "messages",
                     "Counts the messages of connecting and of the first request, with a relay on this \
                      machine",
                 )),
         )
-        .subcommand(up())
+        .subcommand(up::command())
         .subcommand(copy::command())
-        .subcommand(agent::command())
-        .subcommand(claims::command())
-        .subcommand(wire::command())
-        .subcommand(capture::command())
-        .subcommand(advise::command())
-        .subcommand(selftest::command())
-        .subcommand(serve::command())
-        .subcommand(report::command())
-        .subcommand(compare::command())
-        .subcommand(gate::command())
-        .subcommand(store::command())
+        .subcommand(agent())
+        .subcommand(claims())
+        .subcommand(capture::wire())
+        .subcommand(capture::capture())
+        .subcommand(capture::advise())
+        .subcommand(selftest())
+        .subcommand(runs::serve())
+        .subcommand(runs::report())
+        .subcommand(runs::compare())
+        .subcommand(runs::gate_command())
+        .subcommand(runs::runs())
         .subcommand(complete::completions())
         .subcommand(complete::man())
-}
-
-/// What runs until Ctrl-C, and prints its URL.
-fn up() -> Command {
-    let engines: Vec<&str> = kurabe_testbed::engines().filter(|engine| *engine != listen::NAME).collect();
-    Command::new("up")
-        .about(
-            "Starts a throwaway server, an application or a listener, and prints its URL; Ctrl-C removes it",
-        )
-        .args_conflicts_with_subcommands(true)
-        .subcommand_negates_reqs(true)
-        .subcommand_help_heading("Besides servers")
-        .arg(
-            Arg::new("engine")
-                .required(true)
-                .value_name("ENGINE")
-                .add(complete::engines())
-                .help(format!("The database engine: {}", engines.join(", "))),
-        )
-        .arg(
-            Arg::new("setting")
-                .value_name("NAME=VALUE")
-                .num_args(0..)
-                .help("Settings of the server, as in its documentation"),
-        )
-        .subcommand(app::command())
-        .subcommand(stack::command())
-        .subcommand(listen::command())
 }
 
 fn everywhere() -> [Arg; 5] {
@@ -139,11 +99,7 @@ fn everywhere() -> [Arg; 5] {
         .global(true)
         .value_hint(ValueHint::DirPath)
         .value_parser(clap::value_parser!(PathBuf)),
-        option("color", "WHEN", "Whether to colour the output")
-            .global(true)
-            .value_parser(["auto", "always", "never"])
-            .default_value("auto")
-            .hide_possible_values(false),
+        choice("color", "WHEN", "Whether to colour the output", ["auto", "always", "never"]).global(true),
         option("lang", "LANGUAGE", "Language of reports on the terminal and as pages [default: that of $LC_ALL, $LC_MESSAGES or $LANG]")
             .global(true)
             .value_parser(Language::NAMES),
@@ -155,6 +111,117 @@ fn everywhere() -> [Arg; 5] {
         .short('v')
         .global(true),
     ]
+}
+
+fn claims() -> Command {
+    Command::new("claims")
+        .about("Tests claims about databases: those that ship, or your own")
+        .long_about(
+            "Tests claims about databases. Each claim compares cells of an experiment; a run of it ends as soon as the claim is \
+             decided. The answer is: holds, does not hold, undecided, or not testable here.\n\nWithout -f these are the \
+             claims that ship: what five authors concluded between 2002 and 2015.",
+        )
+        .arg(
+            Arg::new("word")
+                .value_name("ID|TARGET")
+                .num_args(0..)
+                .help("Names of claims [default: all]; and targets in place of throwaway servers (mysql://user@host/db)"),
+        )
+        .arg(file("file", "FILE.toml", "A file of claims").short('f'))
+        .arg(option("budget", "TIME", "Time limit of each claim's run [default: that of the claim, or 60s]"))
+        .arg(flag("recorded", "Answers from the newest complete run of each claim, and measures nothing"))
+        .arg(flag("dry-run", "Prints what would be run and how long it takes, and measures nothing"))
+        .arg(export("export-html", "The page with a card for each claim [default: claims.html in the folder of runs]"))
+        .arg(export_json())
+        .arg(no_html())
+        .args(measurement::record())
+        .args(measurement::own())
+}
+
+fn selftest() -> Command {
+    Command::new("selftest")
+        .about("Tests Kurabe itself: plants known causes on throwaway servers, and counts how many it names correctly")
+        .arg(
+            Arg::new("engine")
+                .value_name("ENGINE")
+                .num_args(0..)
+                .help("Engines, with settings if needed: mariadb?innodb_buffer_pool_size=16M [default: all that are installed]"),
+        )
+        .arg(
+            option("kind", "KIND", "Causes to plant [default: all]").value_delimiter(','),
+        )
+        .arg(
+            option("rounds", "N", "How often each cause is planted on each engine; with --differences: rounds of each comparison [16]").default_value("3"),
+        )
+        .arg(option("differences", "N", "Makes N comparisons with a planted difference and N without, over all engines, and counts correct verdicts; \
+             200 take about 15 minutes").conflicts_with("kind"))
+        .arg(
+            option("interleave", "TIME", "Interleaves the trials of --differences in slices of this length, as 'kurabe run --interleave' does; 'off': separate trials").num_args(0..=1).require_equals(true).default_value("10ms").default_missing_value("10ms"),
+        )
+        .arg(
+            option("clients", "N", "Numbers of clients").default_value("1").value_delimiter(','),
+        )
+        .arg(
+            flag("separate", "Starts two servers for each comparison and restarts them, as a run of two 'up:' targets with default \
+                     options does; about 80 s each").requires("differences").conflicts_with_all(["rounds", "duration"]),
+        )
+        .arg(
+            option("records", "N", "Number of records in each store [default: 500; with --separate that of the experiment]").requires("differences"),
+        )
+        .arg(
+            flag("writes", "Compares writes, one per transaction, instead of reads").requires("differences"),
+        )
+        .arg(
+            option("effect", "PERCENT", "The planted difference").default_value("5%"),
+        )
+        .arg(
+            option("duration", "TIME", "Time of each trial's measured phase").default_value("2s"),
+        )
+}
+
+fn agent() -> Command {
+    Command::new("agent")
+        .about("Runs clients, and observes servers of this host, for a run on another host")
+        .long_about(
+            "Runs clients for a run on another host, whose --fleet names this agent's broker or this host. With \
+             --role observe it observes servers of this host, of runs with a --fleet on its broker. With --stdio it \
+             does both: a run starts it there, with ssh or with the command in $KURABE_RSH, if --fleet names this \
+             host, or if a target's URL has ?observe or ?observe=DESTINATION.\n\nThe agent connects to targets by \
+             itself. Passwords are not sent to it, except those of throwaway servers: it takes them from its own environment \
+             and files, as a run does (PGPASSWORD, MYSQL_PWD, …). An agent on a broker connects to the hosts that --allow \
+             names, and to servers on its loopback interface, to these without its own passwords.",
+        )
+        .arg(flag(
+            "stdio",
+            "Read requests from standard input and write answers to standard output, until it ends",
+        ))
+        .arg(secret(option(
+            "broker",
+            "URL",
+            "Wait for runs on this NATS broker, as in nats://HOST:4222, until Ctrl-C; $KURABE_NATS_CREDENTIALS and \
+             $KURABE_NATS_CA name files with credentials and with certificates of authorities",
+        )))
+        .group(ArgGroup::new("transport").args(["stdio", "broker"]).required(true).multiple(true))
+        .arg(option(
+            "role",
+            "ROLES",
+            "With --broker: load (runs clients), observe (observes servers of this host), or load,observe [default: load]",
+        ).requires("broker"))
+        .arg(
+            option(
+                "allow",
+                "HOST[:PORT]",
+                "A host that runs may have it connect to, with its own passwords and certificates; may be given several \
+                 times, or with commas [default: none with --broker, any with --stdio]",
+            )
+            .value_delimiter(',')
+            .action(ArgAction::Append),
+        )
+        .arg(option("name", "NAME", "Name of the agent in messages and reports [default: the host's name]"))
+        .arg(
+            option("agent-label", "NAME=VALUE", "A label of the agent, by which --agent-label of a run selects it; may be given several times")
+                .action(ArgAction::Append),
+        )
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! `kurabe run pgbench`, and what becomes of each of pgbench's own options.
 
 use super::arguments::{flag, option, targets};
-use super::compare;
 use super::measurement::{self, own};
 use super::run::axis;
-use crate::axes::common_axes;
+use super::runs;
+use crate::run_options::common_axes;
 use clap::{ArgAction, Command, ValueHint};
 use kurabe_core::Error;
 
@@ -193,7 +193,7 @@ pub(super) fn command() -> Command {
         ])
         .args(own())
         .args(kurabe_experiments::custom::axes().iter().chain(common_axes(&[])).map(axis));
-    let more = compare::gate().into_iter().chain(measurement::fleet());
+    let more = runs::gate().into_iter().chain(measurement::fleet());
     // pgbench's -t is a number of transactions.
     measurement::added_to(command, more).mut_arg("more-targets", |target| target.short(None))
 }

@@ -2,8 +2,8 @@
 
 use super::arguments::{file, file_word, flag, option, secret, targets};
 use super::measurement::{self, own};
-use super::{compare, complete, pgbench};
-use crate::axes::{common_axes, suite_axes};
+use super::{complete, pgbench, runs};
+use crate::run_options::{common_axes, suite_axes};
 use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser};
 use kurabe_core::axis::{AxisInfo, FreeText};
 use kurabe_core::compression::COMPRESSION;
@@ -31,7 +31,7 @@ pub(super) fn command() -> Command {
         .args(own())
         .args(axes_of_suites())
         .args(recorded());
-    let more = [only()].into_iter().chain(compare::gate()).chain(measurement::fleet());
+    let more = [only()].into_iter().chain(runs::gate()).chain(measurement::fleet());
     EXPERIMENTS
         .iter()
         .fold(measurement::added_to(command, more), |command, experiment| {
@@ -68,7 +68,7 @@ fn query() -> Command {
         )
         .args([write, setup.visible_alias("data")])
         .args(kurabe_experiments::query::axes().iter().chain(common_axes(kurabe_experiments::query::axes())).map(axis));
-    measurement::added_to(command, compare::gate())
+    measurement::added_to(command, runs::gate())
 }
 
 /// Options for [`suite_axes`]. Help shows those that nearly every experiment has.
@@ -100,7 +100,7 @@ fn replay() -> Command {
         .arg(cache())
         // A replay has no rate of its own.
         .args(common_axes(&[]).map(|info| axis(info).hide(true)));
-    measurement::added_to(command, compare::gate())
+    measurement::added_to(command, runs::gate())
 }
 
 fn of_experiment(experiment: &'static Experiment) -> Command {

@@ -3,7 +3,7 @@
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
-use crate::{cli, exposed, signals};
+use crate::{cli, places, signals};
 use anyhow::Result;
 use kurabe_advise::{AdviceRequest, KINDS, Kind};
 use kurabe_core::{Error, ErrorKind, units};
@@ -32,7 +32,7 @@ pub(super) fn advise(options: &AdviseOptions, output: &Output) -> Result<Exit> {
             .hint("name another file")
             .into());
     }
-    exposed::warn_of_file(capture, output);
+    places::warn_of_file(capture, output);
     let of = |word: &String| KINDS.iter().find(|(name, _)| name == word).map(|(_, kind)| *kind);
     let kinds: Vec<Kind> = options.tried.iter().filter_map(of).collect();
     let budget = budget(options.budget.as_deref().unwrap_or_default())?;
@@ -40,9 +40,7 @@ pub(super) fn advise(options: &AdviseOptions, output: &Output) -> Result<Exit> {
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let advice = kurabe_advise::advise(&request, &cancel, output)?;
     if options.report.as_deref() == Some("json") {
-        let text = serde_json::to_string_pretty(&advice)
-            .map_err(|error| Error::new(ErrorKind::Internal, format!("the result is no JSON: {error}")))?;
-        output.result(&text)?;
+        output.json_result(serde_json::to_string_pretty(&advice))?;
     } else {
         output.result(&advice.text(output.width.unwrap_or(cli::WIDTH).max(cli::WIDTH)))?;
     }

@@ -4,7 +4,7 @@ use super::join::{self, First};
 use crate::exit::{self, Exit};
 use crate::options::{options, parsed};
 use crate::output::Output;
-use crate::{clock, signals, timeout};
+use crate::{signals, time};
 use anyhow::Result;
 use kurabe_app::{Application, Connection, Listening, Options, Outcome, PageSummary, Served};
 use kurabe_core::axis::Cell;
@@ -54,7 +54,7 @@ options! {
 pub(super) fn app(options: &ServedOptions, output: &Output) -> Result<Exit> {
     let given = AppOptions::new(options)?;
     let stop = signals::watch(exit::INTERRUPTED, output)?;
-    timeout::set(options.timeout.as_deref())?;
+    time::set_timeout(options.timeout.as_deref())?;
     // Before a server is started and data is loaded.
     kurabe_app::check_address(given.listen)?;
     let url = options.target.clone().unwrap_or_default();
@@ -114,7 +114,7 @@ impl AppOptions {
         if pool.is_some() && !matches!(connection, Connection::Pool(_)) {
             return Err(Error::usage("--pool requires --connection pool").into());
         }
-        let clock = clock::since_1970().as_nanos() as u64;
+        let clock = time::since_1970().as_nanos() as u64;
         let first = given.join.as_deref().map(First::ask).transpose()?;
         let experiments: Vec<&Experiment> = match given.experiment.as_slice() {
             [] => EXPERIMENTS.to_vec(),

@@ -9,7 +9,7 @@ use super::wire::{self, RelayOptions, Relayed, Strangers};
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
-use crate::{clock, exposed, signals};
+use crate::{places, signals, time};
 use anyhow::Result;
 use kurabe_capture::file::{About, Known};
 use kurabe_capture::recorder::Recorder;
@@ -66,7 +66,7 @@ pub(super) fn capture(relay: &RelayOptions, options: &CaptureOptions, output: &O
 
 /// What a capture is of, from now on.
 fn about(options: &CaptureOptions, url: &TargetUrl) -> About {
-    let began = clock::since_1970();
+    let began = time::since_1970();
     About {
         protocol: registry::plain_scheme(&url.scheme).unwrap_or(&url.scheme).to_owned(),
         target: url.to_string(),
@@ -229,16 +229,14 @@ fn record(
 /// Shows a capture.
 pub(super) fn shown(options: &CaptureOptions, output: &Output) -> Result<Exit> {
     let Some(path) = &options.file else { return Ok(exit::DONE) };
-    exposed::warn_of_file(path, output);
+    places::warn_of_file(path, output);
     let shown = show::show(path)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(to) = &options.export_html {
         write_private(to, page::page(&shown, &name).as_bytes())?;
     }
     if options.report.as_deref() == Some("json") {
-        let text = serde_json::to_string_pretty(&shown)
-            .map_err(|error| Error::new(ErrorKind::Internal, format!("the result is no JSON: {error}")))?;
-        output.result(&text)?;
+        output.json_result(serde_json::to_string_pretty(&shown))?;
     } else {
         output.result(&shown.text(&name))?;
     }
@@ -248,7 +246,7 @@ pub(super) fn shown(options: &CaptureOptions, output: &Output) -> Result<Exit> {
 /// Writes a custom workload that does what was recorded.
 pub(super) fn modelled(options: &CaptureOptions, output: &Output) -> Result<Exit> {
     let (Some(capture), Some(path)) = (&options.file, &options.output) else { return Ok(exit::DONE) };
-    exposed::warn_of_file(capture, output);
+    places::warn_of_file(capture, output);
     let model::Model { text, notes } = model::model(capture, options.made)?;
     let shown = path.display();
     let mut file = private::create_new(path).map_err(|error| {
@@ -259,15 +257,8 @@ pub(super) fn modelled(options: &CaptureOptions, output: &Output) -> Result<Exit
         .map_err(|error| Error::new(ErrorKind::Environment, format!("cannot write {shown}: {error}")))?;
     // What it says is read as any other workload's, before somebody runs it.
     let name = path.to_string_lossy().into_owned();
-    let custom = CustomWorkload {
-        language: Language::Toml,
-        files: vec![CustomFile { name, text, weight: 1 }],
-        define: BTreeMap::new(),
-        scale: None,
-        max_tries: None,
-        init: false,
-        write: false,
-    };
+    let files = vec![CustomFile { name, text, weight: 1 }];
+    let custom = CustomWorkload::new(Language::Toml, files, BTreeMap::new(), false);
     let experiment = kurabe_experiments::custom::experiment(&custom).map_err(|error| {
         error.context("the model cannot be run as it is").hint("correct the file by hand, and report this")
     })?;

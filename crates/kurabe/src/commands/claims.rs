@@ -1,9 +1,9 @@
 //! `kurabe claims [ID…] [TARGET…]`: tests claims, each by a run that ends when the claim is decided.
 
 use super::announcement::with_starts;
+use super::compare::origin;
 use super::execute::{Job, Made, execute};
 use super::files::{is_output, write};
-use super::gate::origin;
 use super::report;
 use super::session::StopRule;
 use crate::claims::{Definition, Earlier, Resolved, Work, of_file, on_this_machine, resolve, shipped};
@@ -11,7 +11,7 @@ use crate::exit::{self, Exit};
 use crate::options::{options, parsed};
 use crate::output::Output;
 use crate::run_options::WorkloadOptions;
-use crate::{clock, places, signals};
+use crate::{places, signals, time};
 use anyhow::Result;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::origin::Origin;
@@ -19,9 +19,8 @@ use kurabe_core::run::Run;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_record::Store;
-use kurabe_report::Language;
-use kurabe_report::analyse;
 use kurabe_report::claim::{Card, Held, Judgement, Reason, Report, json, judge, page, terminal};
+use kurabe_report::{Language, analyse};
 use kurabe_stats::Decision;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -194,7 +193,7 @@ struct Session<'a> {
 
 /// The answers so far.
 fn report_of(cards: &[Card], complete: bool) -> Report {
-    let made = clock::since_1970().as_secs();
+    let made = time::since_1970().as_secs();
     let machine = kurabe_observe::machine_facts();
     Report::new(env!("CARGO_PKG_VERSION"), made, machine, complete, cards.to_vec())
 }
@@ -212,7 +211,7 @@ impl Session<'_> {
             if urls.is_empty() {
                 return Some(Duration::ZERO);
             }
-            let limit = self.budget.or_else(|| work.request.time_limit());
+            let limit = self.budget.or(work.request.budget);
             with_starts(limit, &urls)
         })
         .sum()
@@ -355,7 +354,7 @@ impl Session<'_> {
                 if resolved.urls.is_empty() {
                     continue;
                 }
-                let limit = self.request(work, &resolved)?.time_limit();
+                let limit = self.request(work, &resolved)?.budget;
                 match self.answer(definition, work, then) {
                     Ok((judgement, _)) if judgement.answer == Decision::NotTestable => {
                         for why in judgement.reasons(Language::English) {

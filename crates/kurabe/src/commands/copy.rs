@@ -1,6 +1,5 @@
 //! `kurabe copy SOURCE TARGET`: from one SQL database to another.
 
-mod page;
 mod progress;
 mod report;
 
@@ -8,7 +7,7 @@ use super::files::{write, write_private};
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
-use crate::{exposed, signals, timeout};
+use crate::{places, signals, time};
 use anyhow::Result;
 use kurabe_copy::casts::{self, UserCasts};
 use kurabe_copy::engines;
@@ -76,7 +75,8 @@ pub(super) fn copy(options: &CopyOptions, output: &Output) -> Result<Exit> {
     }
     let wanted = wanted(options)?;
     let stop = signals::watch(exit::INTERRUPTED, output)?;
-    let time = options.timeout.as_deref().map(timeout::parse).transpose()?.unwrap_or(timeout::DEFAULT);
+    let time =
+        options.timeout.as_deref().map(time::parse_timeout).transpose()?.unwrap_or(time::DEFAULT_TIMEOUT);
     // The server may work on an index, or count the rows of a large table, for as long as it takes.
     ConnectOptions { largest_answer: LARGEST_ANSWER, long_replies: true, ..ConnectOptions::within(time) }
         .make_default();
@@ -113,7 +113,8 @@ fn wanted(options: &CopyOptions) -> Result<Wanted> {
     };
     let mut casts = UserCasts::default();
     if let Some(path) = &options.cast_file {
-        let text = fs::read_to_string(path).map_err(|error| file_error(path, &error))?;
+        let text = fs::read_to_string(path)
+            .map_err(|error| Error::new(ErrorKind::Environment, format!("{path}: {error}")))?;
         casts.add_file(without_mark(&text)).map_err(|error| error.context(path))?;
     }
     words(&options.cast).iter().try_for_each(|cast| casts.add(cast))?;
@@ -136,10 +137,6 @@ fn wanted(options: &CopyOptions) -> Result<Wanted> {
         casts,
         rejects: options.reject.is_some(),
     })
-}
-
-fn file_error(path: &str, error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Environment, format!("{path}: {error}"))
 }
 
 /// The scheme of the engine: that of a throwaway server is its name.
@@ -190,7 +187,7 @@ fn work(
     let written = |done: &[TableDone], outcome: &str| match page {
         None => Ok(()),
         Some(path) => {
-            let text = page::page(&report(&plan, wanted, &both, done, ""), outcome);
+            let text = report::page(&report(&plan, wanted, &both, done, ""), outcome);
             write(Path::new(path), text.as_bytes())
         }
     };
@@ -202,7 +199,10 @@ fn work(
     }
     if json && (dry || refused.is_some()) {
         let mut report = report(&plan, wanted, &both, &[], &plan.statements());
-        report["refused_by_target"] = tried.iter().flatten().map(refused_object).collect();
+        let refused = tried.iter().flatten();
+        let object =
+            |(object, why): &(String, Error)| serde_json::json!({ "object": object, "why": why.to_string() });
+        report["refused_by_target"] = refused.map(object).collect();
         output.result(&format!("{report:#}"))?;
     } else if !json {
         output.result(&described(&plan, &wanted.accepted, &copy, tried.as_deref()))?;
@@ -223,7 +223,7 @@ fn work(
     let rejects = match &options.reject {
         None => None,
         Some(path) => {
-            exposed::warn_of_file(Path::new(path), output);
+            places::warn_of_file(Path::new(path), output);
             Some(Rejects::open(Path::new(path))?)
         }
     };
@@ -266,11 +266,6 @@ fn work(
     }
     on_page?;
     ended(done, copy.begun, output)
-}
-
-/// An object that the target refuses, and why.
-fn refused_object((object, why): &(String, Error)) -> serde_json::Value {
-    serde_json::json!({ "object": object, "why": why.to_string() })
 }
 
 /// The exit code of a copy, which can be continued if it has begun.

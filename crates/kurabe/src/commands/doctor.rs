@@ -1,19 +1,25 @@
-//! `kurabe doctor TARGET…` checks targets. `kurabe doctor --runs` checks run files.
+//! `kurabe doctor TARGET…` checks targets, `kurabe doctor --runs` run files, and `kurabe doctor --via URL` what an application does not
+//! do as docs/app.openapi.yaml says.
 
-use super::{conformance, messages, runs};
+use super::messages;
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
-use crate::{places, signals, timeout};
+use crate::words::split_targets;
+use crate::{places, signals, time};
 use anyhow::Result;
 use kurabe_core::driver::Support;
 use kurabe_core::experiment::Dataset;
 use kurabe_core::facts::{Limit, Setting};
 use kurabe_core::observation::Endpoint;
-use kurabe_core::units;
+use kurabe_core::{Error, ErrorKind, units};
 use kurabe_engine::plan::plan_cell;
 use kurabe_engine::prepare::target::{OWN_CONNECTIONS, Target};
+use kurabe_experiments::conformance::{self, Check, Outcome};
 use kurabe_experiments::registry::EXPERIMENTS;
+use kurabe_record::{Entry, Recorded, RunState, Store};
+use kurabe_targets::{OpenOptions, SERVED_BY_STACKS, StackData};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,14 +40,14 @@ options! {
 
 pub(super) fn doctor(options: DoctorOptions, output: &Output) -> Result<Exit> {
     signals::leave_at_once(output)?;
-    timeout::set(options.timeout.as_deref())?;
+    time::set_timeout(options.timeout.as_deref())?;
     let mut worst = None;
     if options.runs {
-        worst = runs::check(&places::runs(options.runs_dir.as_deref())?, output)?;
+        worst = check_runs(&places::runs(options.runs_dir.as_deref())?, output)?;
     }
     let clients = options.clients.as_ref().map_or(Ok(1), |text| units::parse_count(text))?;
     let mut urls = options.target;
-    worst = conformance::check(&options.via, options.db.as_deref(), output)?.or(worst);
+    worst = check_applications(&options.via, options.db.as_deref(), output)?.or(worst);
     if urls.is_empty() && !options.runs && options.via.is_empty() {
         urls.push("sqlite:".to_owned());
     }
@@ -122,12 +128,11 @@ fn examine(target: &Target, wire: &[(&'static str, String)], clients: u64, verbo
         line(
             "connections",
             &format!(
-                "{} free of {} ({}): {verdict} for {} client{}",
+                "{} free of {} ({}): {verdict} for {}",
                 units::count(free),
                 units::count(limit.most),
                 limit.set_by,
-                units::count(clients),
-                if clients == 1 { "" } else { "s" }
+                units::counted(clients, "client")
             ),
         );
     }
@@ -252,4 +257,120 @@ fn available(target: &Target) -> Vec<(&'static str, String)> {
         lines.push(("statements", reason));
     }
     lines
+}
+
+/// Reads every line of every run and prints a line per run. Returns an exit code if one cannot be read.
+pub(super) fn check_runs(store: &Store, output: &Output) -> Result<Option<Exit>> {
+    let entries = store.list()?;
+    let width = entries.iter().map(|entry| entry.path().name.len()).max().unwrap_or(0);
+    let mut counts = BTreeMap::new();
+    let mut text = String::new();
+    for entry in &entries {
+        let (state, about) = run_state(entry);
+        *counts.entry(state).or_insert(0_u64) += 1;
+        let _ = writeln!(text, "{:width$}  {state}: {about}", entry.path().name);
+    }
+    let total: Vec<String> = counts.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let runs = if entries.len() == 1 { "run" } else { "runs" };
+    let _ = write!(text, "{} {runs} in {}", entries.len(), store.dir().display());
+    let _ = writeln!(text, "{}{}", if total.is_empty() { "" } else { ": " }, total.join(", "));
+    output.list(&text)?;
+    let unreadable = counts.keys().any(|state| !matches!(*state, "whole" | "torn" | "running"));
+    Ok(unreadable.then_some(exit::RUN_FILE))
+}
+
+/// The state of a run file in one word, and the details.
+fn run_state(entry: &Entry) -> (&'static str, String) {
+    let recorded = match kurabe_record::read(entry.path()) {
+        Ok(recorded) => recorded,
+        Err(error) if error.kind() == ErrorKind::Damaged => return ("damaged", error.to_string()),
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            return ("of another version", error.to_string());
+        }
+        Err(error) => return ("unreadable", error.to_string()),
+    };
+    let Recorded { run, torn, .. } = &recorded;
+    let trials = units::counted(run.trials.len() as u64, "trial");
+    if matches!(entry, Entry::Run(summary) if summary.state == RunState::Running) {
+        return ("running", trials);
+    }
+    match torn {
+        Some(torn) => ("torn", format!("{trials}; {torn}")),
+        None if run.end.as_ref().is_some_and(|end| end.complete) => ("whole", format!("complete, {trials}")),
+        None => ("whole", format!("stopped, {trials}")),
+    }
+}
+
+/// The number of records of a stack that is checked.
+const STACK_RECORDS: u64 = 1_000;
+
+/// Checks every application of `--via`. Returns the exit code of the worst.
+pub(super) fn check_applications(
+    via: &[String],
+    database: Option<&str>,
+    output: &Output,
+) -> Result<Option<Exit>> {
+    let urls = via.iter().map(|text| split_targets(text)).collect::<kurabe_core::Result<Vec<_>>>()?.concat();
+    let urls = urls.into_iter().map(|url| match database {
+        Some(database) => kurabe_targets::with_database(&url, database),
+        None => Ok(url),
+    });
+    let urls = urls.collect::<kurabe_core::Result<Vec<String>>>()?;
+    if urls.is_empty() {
+        return Ok(None);
+    }
+    if kurabe_targets::applications(&urls)?.contains(&false) {
+        return Err(Error::usage("--via: this is not an application")
+            .hint("write http://host:port or stack:php")
+            .into());
+    }
+    let experiments = SERVED_BY_STACKS.iter().map(|name| (*name).to_owned()).collect();
+    let stack_data = StackData { experiments, seed: 1, records: Some(STACK_RECORDS) };
+    // All at once, so that stacks share their database.
+    let open_options = OpenOptions { stack_data, tolerant: true, ..OpenOptions::default() };
+    let mut opened = kurabe_targets::open(&urls, &open_options, output)?;
+    let mut errors: Vec<Error> = Vec::new();
+    let mut conforms = true;
+    for target in &opened.targets {
+        match conformance::check(&*target.driver) {
+            Ok(checks) => {
+                conforms &= !checks.iter().any(|check| matches!(check.outcome, Outcome::Wrong(_)));
+                output.result(&shown(&target.name, &checks))?;
+            }
+            Err(error) => errors.push(error.context(&target.name)),
+        }
+    }
+    errors.extend(opened.died().map(|why| kurabe_targets::start_error(ErrorKind::ConnectionLost, &why)));
+    errors.extend(std::mem::take(&mut opened.unopened).into_iter().map(|(_, error)| error));
+    opened.close(output);
+    let mut worst = (!conforms).then_some(exit::TARGET);
+    for error in errors {
+        let error = error.into();
+        output.error(&error);
+        worst = Some(exit::of(&error));
+    }
+    Ok(worst)
+}
+
+/// The checks, a line each, and their number.
+fn shown(name: &str, checks: &[Check]) -> String {
+    let mut text = format!("{name}\n");
+    let (mut right, mut wrong) = (0, 0);
+    for Check { what, outcome } in checks {
+        let (word, why) = match outcome {
+            Outcome::Right => {
+                right += 1;
+                ("ok", "")
+            }
+            Outcome::Wrong(why) => {
+                wrong += 1;
+                ("WRONG", why.as_str())
+            }
+            Outcome::Absent(why) => ("absent", why.as_str()),
+        };
+        let colon = if why.is_empty() { "" } else { ": " };
+        let _ = writeln!(text, "  {word:<8}{what}{colon}{why}");
+    }
+    let _ = write!(text, "  {right} as docs/app.openapi.yaml says, {wrong} not");
+    text
 }

@@ -1,22 +1,27 @@
-//! Executes a run: opens the targets, plans, measures, records, reports.
+//! Executes a run: opens the targets, plans, measures, records, reports; or continues an interrupted one.
 
-use super::fleet;
-use super::scale;
 use super::session::{Session, StopRule, Watch};
+use super::{fleet, report};
 use crate::exit::{self, Exit};
 use crate::output::Output;
 use crate::suite::{Companions, Request};
-use crate::{git, signals, standard_input, timeout};
+use crate::{git, signals, standard_input, time};
 use anyhow::Result;
+use kurabe_core::collection::{Collection, Field, FieldType};
+use kurabe_core::driver::ConnectOptions;
+use kurabe_core::operation::Operation;
 use kurabe_core::origin::Origin;
-use kurabe_core::run::{CellRecord, Run, RunSpec};
+use kurabe_core::run::{CellRecord, Run, RunSpec, Setup};
+use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind};
 use kurabe_engine::fleet::Fleet;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::plan::budget::Free;
-use kurabe_engine::{Conditions, NewRun, Provenance};
+use kurabe_engine::prepare::target::Target;
+use kurabe_engine::{Conditions, NewRun, Provenance, RestOfRun, prolongs};
+use kurabe_experiments::custom::counts_scale;
 use kurabe_experiments::registry;
-use kurabe_record::Store;
+use kurabe_record::{Resumed, Store};
 use kurabe_report::Summary;
 use kurabe_targets::{OpenOptions, Opened, SharedServers};
 use std::sync::Arc;
@@ -122,7 +127,7 @@ pub(super) fn execute_with(job: &Job<'_>, partial: &mut PartialRun, output: &Out
         shared: job.in_suite.as_ref().and_then(|suite| suite.shared.clone()),
         ..OpenOptions::of(&plan, job.companions.cache.as_deref(), job.companions.remote.as_deref())
     };
-    timeout::of_run(&plan);
+    time::set_timeout_of_run(&plan);
     let agents = fleet::join(&job.spec, job.companions.fleet.as_deref(), job.dry, output)?;
     on_targets(&job.urls, &open_options, agents, &cancel, output, |opened, conditions, watch, agents| {
         partial.unopened = std::mem::take(&mut opened.unopened);
@@ -167,7 +172,7 @@ fn measure(
         leave_out(job, &partial.unopened, output)?;
     }
     without(&mut plan, job, &partial.unopened)?;
-    scale::count(&mut plan, &opened.targets, output)?;
+    count_scale(&mut plan, &opened.targets, output)?;
     let mut session = Session::new(job, &plan, opened, watch, output);
     let null = if job.dry { None } else { Some(kurabe_targets::null()?) };
     let provenance = Provenance {
@@ -212,4 +217,99 @@ fn without(plan: &mut Plan, job: &Job<'_>, unopened: &[(usize, Error)]) -> Resul
     let spec = RunSpec { targets: names, ..job.spec.clone() };
     *plan = Plan::draft(plan.experiment, spec, &kurabe_targets::applications(&urls)?)?;
     Ok(())
+}
+
+/// The table that defines the scale.
+const BRANCHES: &str = "pgbench_branches";
+
+/// Sets the scale of pgbench's built-in scripts from the existing tables.
+pub(super) fn count_scale(plan: &mut Plan, targets: &[Target], output: &Output) -> Result<()> {
+    let mut spec = plan.spec.clone();
+    let Some(custom) = spec.custom.as_mut().filter(|custom| counts_scale(custom)) else { return Ok(()) };
+    let mut found: Option<(u64, &str)> = None;
+    let can_be_asked = |target: &&Target| target.skip_reason.is_none() && target.is_described();
+    for target in targets.iter().filter(can_be_asked) {
+        let scale = branches(target).map_err(|error| {
+            error
+                .context(format!("{}: counting the rows of {BRANCHES} to find the scale", target.name))
+                .hint("create the tables with 'pgbench -i' or --init, or set the scale: -D scale=10")
+        })?;
+        match found {
+            Some((other, name)) if other != scale => {
+                let what =
+                    format!("pgbench's tables have scale {other} on {name} and {scale} on {}", target.name);
+                return Err(Error::usage(what).hint("use the same scale on all targets").into());
+            }
+            _ => found = Some((scale, &target.name)),
+        }
+    }
+    let Some((scale, _)) = found else { return Ok(()) };
+    match custom.scale {
+        Some(given) if given != scale => output.warning(&format!(
+            "scale {given} is ignored: {BRANCHES} has {scale} rows, so that the scale is {scale}, as in \
+             pgbench"
+        )),
+        _ => output.note(&format!("scale {scale}, the number of rows of {BRANCHES}")),
+    }
+    if custom.scale != Some(scale) {
+        custom.scale = Some(scale);
+        plan.rewrite(registry::of(&spec)?, spec)?;
+    }
+    Ok(())
+}
+
+fn branches(target: &Target) -> kurabe_core::Result<u64> {
+    let field = Field { name: "bid", kind: FieldType::Int };
+    let collection = Arc::new(Collection::new(BRANCHES.to_owned(), vec![field], vec![0]));
+    let mut session = target.driver.connect(&ConnectOptions::default())?;
+    let prepared = session.prepare(&Operation::Count { collection })?;
+    let mut reply = Reply::new();
+    session.execute(&prepared, &[], &mut reply)?;
+    session.release(prepared)?;
+    session.close()?;
+    match reply.field(0, 0) {
+        Some(Value::Int(rows @ 1..)) => Ok(rows.unsigned_abs()),
+        _ => Err(Error::usage(format!("{BRANCHES} is empty"))),
+    }
+}
+
+/// Continues an interrupted run.
+pub(super) fn resume(
+    resumed: Resumed,
+    urls: &[String],
+    max_rounds: Option<u32>,
+    html: bool,
+    output: &Output,
+) -> Result<Exit> {
+    kurabe_observe::check()?;
+    let Resumed { run, writer, .. } = resumed;
+    let further = prolongs(&run, max_rounds)?;
+    if run.is_complete() && !further {
+        output.note(&format!("{} is complete; there is nothing to resume", run.header.run));
+        output.result(&report::terminal(&report::analyse(&run, output), output))?;
+        return Ok(exit::DONE);
+    }
+    let cancel = signals::watch(exit::INTERRUPTED, output)?;
+    let experiment = registry::of(&run.header.spec)?;
+    if run.header.kurabe != env!("CARGO_PKG_VERSION") {
+        output.warning(&format!("this run was started with kurabe {}", run.header.kurabe));
+    }
+    // The URL is the recorded one; a password for it comes from the environment.
+    let (spec, applications) = (&run.header.spec, kurabe_targets::applications(urls)?);
+    spec.setup.iter().chain(&spec.target_setups).try_for_each(Setup::check)?;
+    let plan = Plan::of_recorded(experiment, spec, &run.header.cells, &applications)?;
+    let open_options = OpenOptions::of(&plan, spec.cache.as_deref(), spec.remote.as_deref());
+    time::set_timeout_of_run(&plan);
+    let agents = fleet::join(spec, None, false, output)?;
+    let mut rest = RestOfRun { run, plan, max_rounds, machine: kurabe_observe::machine_facts() };
+    on_targets(urls, &open_options, agents, &cancel, output, |opened, conditions, watch, _| {
+        count_scale(&mut rest.plan, &opened.targets, output)?;
+        if rest.plan.spec != rest.run.header.spec {
+            let error = Error::usage("the scale of pgbench's tables has changed since the run started");
+            return Err(error.hint("start a new run: kurabe run --again").into());
+        }
+        let mut session = Session::of_rest(Some(writer), html, &rest.plan, opened, watch, output);
+        let ended = kurabe_engine::resume(rest, &mut opened.targets, conditions, &mut session);
+        session.finish(ended.map(Some)).2
+    })
 }

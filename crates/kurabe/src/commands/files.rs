@@ -29,7 +29,7 @@ pub(super) struct Files {
     markdown: Option<PathBuf>,
     junit: Option<PathBuf>,
     json: Option<PathBuf>,
-    html: Option<PathBuf>,
+    pub(super) html: Option<PathBuf>,
 }
 
 /// A result in each format; each is made if it is asked for.
@@ -99,11 +99,6 @@ impl Files {
             output.note(&format!("page: {}", page.display()));
         }
         Ok(())
-    }
-
-    /// Whether a page is asked for.
-    pub(super) fn has_page(&self) -> bool {
-        self.html.is_some()
     }
 }
 

@@ -6,9 +6,9 @@ use kurabe_core::operation::Operation;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result, units};
-use kurabe_wire::account::{Connection, Encryption, Traffic};
+use kurabe_wire::account::{Connection, Encryption};
 use kurabe_wire::registry;
-use kurabe_wire::relay::{Options, Relay, Server};
+use kurabe_wire::relay::{Options, Relay, Server, Total};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub(super) fn lines(url: &TargetUrl, endpoint: &Endpoint) -> Result<Vec<(&'stati
     let connected = once(&relay, |seen| seen.connections > before.connections);
     let prepared = session.prepare(&Operation::Ping)?;
     session.execute(&prepared, &[], &mut Reply::new())?;
-    let answered = seen(&relay);
+    let answered = relay.total();
     session.release(prepared)?;
     session.close()?;
     let mut lines = vec![
@@ -84,31 +84,19 @@ fn redirected(url: &TargetUrl, to: SocketAddr) -> TargetUrl {
     through
 }
 
-/// What a relay has seen of all connections.
-struct Seen {
-    connections: u64,
-    open: u64,
-    traffic: Traffic,
-}
-
-fn seen(relay: &Relay) -> Seen {
-    let (connections, open, traffic) = relay.total();
-    Seen { connections, open, traffic }
-}
-
 /// What the relay has seen once a condition is met. Waits at most a second: clients may keep a connection, or open none.
-fn once(relay: &Relay, met: impl Fn(&Seen) -> bool) -> Seen {
+fn once(relay: &Relay, met: impl Fn(&Total) -> bool) -> Total {
     for _ in 0..100 {
-        let seen = seen(relay);
+        let seen = relay.total();
         if met(&seen) {
             return seen;
         }
         thread::sleep(Duration::from_millis(10));
     }
-    seen(relay)
+    relay.total()
 }
 
-fn traffic(before: &Seen, after: &Seen) -> String {
+fn traffic(before: &Total, after: &Total) -> String {
     let connections = match after.connections - before.connections {
         0 => String::new(),
         n => format!("{}, ", units::counted(n, "connection")),

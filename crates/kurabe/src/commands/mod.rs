@@ -6,25 +6,17 @@ mod app;
 mod capture;
 mod claims;
 mod compare;
-mod conformance;
 mod copy;
 mod doctor;
 mod execute;
 mod files;
-mod gate;
 mod join;
-mod listen;
 mod messages;
-mod pause;
 mod report;
-mod resume;
 mod run;
-mod runs;
-mod scale;
 mod selftest;
 mod serve;
 mod session;
-mod stack;
 mod store;
 mod suite;
 mod terminate;
@@ -51,18 +43,15 @@ use clap::ArgMatches;
 use compare::CompareOptions;
 use copy::CopyOptions;
 use doctor::DoctorOptions;
+pub(crate) use files::FileOptions;
 use kurabe_core::{Error, ErrorKind};
-use listen::ListenOptions;
 use report::{ReportOptions, ViewOptions};
 use selftest::SelftestOptions;
 use serve::ServeOptions;
-use stack::StackOptions;
 use std::path::PathBuf;
 use store::StoreOptions;
-use up::UpOptions;
+use up::{ListenOptions, StackOptions, UpOptions};
 use wire::{RelayOptions, WireOptions};
-
-pub(crate) use files::FileOptions;
 
 options! {
     /// The options of `kurabe list`.
@@ -108,8 +97,8 @@ pub(crate) fn dispatch(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         Some(("doctor", matches)) => doctor::doctor(DoctorOptions::of(matches), output),
         Some(("up", matches)) => match matches.subcommand() {
             Some(("app", matches)) => app::app(&ServedOptions::of(matches), output),
-            Some(("stack", matches)) => stack::stack(&StackOptions::of(matches), output),
-            Some((_, matches)) => listen::listen(&ListenOptions::of(matches), output),
+            Some(("stack", matches)) => up::stack(&StackOptions::of(matches), output),
+            Some((_, matches)) => up::listen(&ListenOptions::of(matches), output),
             None => up::up(&UpOptions::of(matches), output),
         },
         Some(("copy", matches)) => copy::copy(&CopyOptions::of(matches), output),

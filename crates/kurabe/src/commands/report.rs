@@ -10,10 +10,8 @@ use kurabe_core::Error;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
 use kurabe_experiments::registry;
-use kurabe_record::{Entry, RunPath, RunState};
-use kurabe_report::{
-    Language, Summary, View, csv, hgrm, html, json, markdown, openmetrics, terminal, windows,
-};
+use kurabe_record::{Entry, RunState};
+use kurabe_report::{Language, Summary, View, csv, hgrm, html, json, markdown, openmetrics, terminal};
 use std::path::PathBuf;
 
 /// The width of the report if standard output is not a terminal and the environment sets none.
@@ -76,7 +74,7 @@ pub(super) fn report(options: &ReportOptions, view: ViewOptions, output: &Output
         "md" => markdown::render(&summary).into_bytes(),
         "csv" => csv::render(&summary).into_bytes(),
         "hgrm" => hgrm::render(&summary).into_bytes(),
-        "windows" => windows::render(&*view.run(&run)?).into_bytes(),
+        "windows" => csv::windows(&*view.run(&run)?).into_bytes(),
         "openmetrics" => openmetrics::render(&[(&*view.run(&run)?, !run.is_complete())]).into_bytes(),
         "json" => json::render(&summary).into_bytes(),
         "html" => {
@@ -168,13 +166,6 @@ pub(super) fn export(summary: &Summary, files: &Files, output: &Output) -> Resul
         html: &page,
     };
     files.write(&formats, output)
-}
-
-/// Writes the HTML report into the run's folder.
-pub(super) fn write_html(summary: &Summary, path: &RunPath) -> Result<PathBuf> {
-    let file = path.folder.join("report.html");
-    write_private(&file, html::render(summary, &html::Options::default()).as_bytes())?;
-    Ok(file)
 }
 
 /// The description of the run's experiment. A run of an unknown experiment is shown without it.

@@ -1,16 +1,16 @@
 //! `kurabe run`: a new run, a recorded one `--again`, or the rest of one (`--resume`).
 
+use super::compare::{self, origin};
 use super::execute::{Job, execute};
 use super::files::Files;
-use super::gate::{self, origin};
-use super::{report, resume};
+use super::{execute, report};
 use crate::cli::{PGBENCH, QUERY, REPLAY};
 use crate::exit::{self, Exit, OfRunFile};
 use crate::output::Output;
-use crate::places;
-use crate::quiet;
 use crate::run_options::RunOptions;
+use crate::suite::custom::without_weight;
 use crate::suite::{Companions, Request, Several};
+use crate::{places, time};
 use anyhow::Result;
 use kurabe_core::origin::Origin;
 use kurabe_core::run::{CellRecord, RunHeader, RunSpec, Setup};
@@ -34,7 +34,8 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
     }
     let (request, suite): (_, Option<PathBuf>) = match experiment {
         Some(PGBENCH) => {
-            (Request::of_pgbench(options)?, crate::suite::custom::first_script(&options.pgbench))
+            let first = options.pgbench.script.first();
+            (Request::of_pgbench(options)?, first.map(|first| without_weight(first).into()))
         }
         Some(QUERY) => (Request::of_query(options)?, None),
         Some(REPLAY) => (Request::of_replay(options, output)?, None),
@@ -56,11 +57,11 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
     let (dry, store) = (main.dry_run, store()?);
     let store = if dry { store } else { places::writable(store)? };
     let origin = origin(suite.as_deref(), &main.label)?;
-    let earlier = gate::earlier(options, &store, &origin, &spec, output)?;
+    let earlier = compare::earlier(options, &store, &origin, &spec, output)?;
     match &earlier {
         // Equal data and equal inputs remove one difference between the runs.
-        Some(run) if !request.names_seed() => spec.seed = run.header.spec.seed,
-        None if gate::previous(options, &spec) => files.criteria = None,
+        Some(run) if request.seed.is_none() => spec.seed = run.header.spec.seed,
+        None if compare::previous(options, &spec) => files.criteria = None,
         None if files.criteria.is_some() && spec.targets.len() != 2 => {
             return Err(Error::usage("--fail-on judges the second of two targets against the first")
                 .hint("name two targets, or an earlier run with --against")
@@ -69,12 +70,12 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
         _ => {}
     }
     if !dry {
-        quiet::wait(main.wait_quiet.as_deref(), output)?;
+        time::wait_until_quiet(main.wait_quiet.as_deref(), output)?;
     }
     let job = Job {
         html: !main.no_html,
         origin,
-        may_be_long: main.yes || request.names_budget(),
+        may_be_long: main.yes || request.budget.is_some(),
         dry,
         print: files.criteria.is_none() && !files.prints(),
         ..Job::of(&request, spec, store.clone())?
@@ -82,7 +83,7 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
     let (exit, made) = execute(&job, output)?;
     let Some(made) = made.filter(|_| exit != exit::INTERRUPTED) else { return Ok(exit) };
     if files.criteria.is_some() {
-        return gate::judge(exit, made, &store, earlier.as_ref(), &files, output);
+        return compare::judge(exit, made, &store, earlier.as_ref(), &files, output);
     }
     report::export(&made.summary, &files, output)?;
     Ok(exit)
@@ -139,7 +140,7 @@ fn again(name: &str, store: Store, options: &RunOptions, output: &Output) -> Res
 /// Continues an interrupted run.
 fn resumed(name: &str, store: &Store, options: &RunOptions, output: &Output) -> Result<Exit> {
     let path = store.find(name).map_err(OfRunFile)?;
-    crate::exposed::warn_of_run(store, &path, output);
+    crate::places::warn_of_run(store, &path, output);
     let resumed = store.resume(&path).map_err(OfRunFile)?;
     if let Some(torn) = &resumed.torn {
         output.warning(torn);
@@ -151,7 +152,7 @@ fn resumed(name: &str, store: &Store, options: &RunOptions, output: &Output) -> 
     let max_rounds = max_rounds.value.as_ref().filter(|_| max_rounds.is_given());
     let max_rounds = max_rounds.map(|text| units::parse_count(text)).transpose()?;
     let max_rounds = max_rounds.map(|rounds| rounds.min(100_000) as u32);
-    resume::resume(resumed, &urls, max_rounds, !options.main.no_html, output)
+    execute::resume(resumed, &urls, max_rounds, !options.main.no_html, output)
 }
 
 /// Refuses what the file of a run names that this user did not make here, unless the user names it too.

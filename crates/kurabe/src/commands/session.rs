@@ -4,7 +4,7 @@ use super::announcement::{
     announcement, given_up, left_out, long, longer_than_planned, too_long, unavailable,
 };
 use super::execute::{Job, Made};
-use super::pause::Pauses;
+use super::files::write_private;
 use super::report;
 use super::warnings::{own_caches, scattered, unleased, warnings};
 use crate::exit::{self, Exit};
@@ -23,11 +23,12 @@ use kurabe_engine::{Conditions, Event, InterferenceCheck, Listener, RunError, St
 use kurabe_experiments::registry;
 use kurabe_observe::{Live, Monitor, Remote};
 use kurabe_record::Writer;
-use kurabe_report::analyse;
+use kurabe_report::{analyse, html};
 use kurabe_targets::Opened;
 use kurabe_testbed::testing;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ use std::time::{Duration, Instant};
 /// What a run is for: it says when a run with a stopping rule may end, and what is printed of it.
 #[derive(Clone, Copy, Default)]
 pub(super) enum StopRule<'a> {
-    /// The run's own report: it ends when all comparisons are conclusive.
+    /// The run's own report: it ends when all comparisons of primary metrics are conclusive.
     #[default]
     Report,
     /// A claim, whose answer others print: it ends when this function says that the claim is decided.
@@ -285,7 +286,8 @@ impl<'a> Session<'a> {
             self.output.result(&report::terminal(&made.summary, self.output))?;
         }
         if self.html {
-            let path = report::write_html(&made.summary, writer.path())?;
+            let path = writer.path().folder.join("report.html");
+            write_private(&path, html::render(&made.summary, &html::Options::default()).as_bytes())?;
             if !self.is_claim() {
                 self.output.hint(&format!("report: {}", path.display()));
             }
@@ -339,7 +341,12 @@ impl Listener for Session<'_> {
             self.output.confirm(&format!("the run is expected to take {}", units::time(expected)))?;
         }
         if job.dry {
-            note_not_started(targets, self.output);
+            let unknown = targets.iter().filter(|target| !target.is_described());
+            let unknown: Vec<&str> = unknown.map(|target| target.name.as_str()).collect();
+            if !unknown.is_empty() {
+                let names = unknown.join(", ");
+                self.output.note(&format!("not started, so that its limits are not checked: {names}"));
+            }
             return Ok(Start::PlanOnly);
         }
         let mut found = kurabe_observe::disturbances(&std::env::temp_dir());
@@ -364,17 +371,14 @@ impl Listener for Session<'_> {
 
     fn is_decided(&mut self, run: &Run) -> bool {
         match self.stop_rule() {
-            StopRule::Report => is_conclusive(run),
+            StopRule::Report => {
+                let info = registry::of(&run.header.spec).ok().map(|experiment| experiment.info);
+                let verdicts = analyse(run, info).verdicts;
+                verdicts.iter().all(|verdict| !verdict.primary || verdict.conclusive)
+            }
             StopRule::Claim(is_decided) => is_decided(run),
         }
     }
-}
-
-/// Whether all comparisons of primary metrics are conclusive.
-fn is_conclusive(run: &Run) -> bool {
-    let info = registry::of(&run.header.spec).ok().map(|experiment| experiment.info);
-    let verdicts = analyse(run, info).verdicts;
-    verdicts.iter().all(|verdict| !verdict.primary || verdict.conclusive)
 }
 
 /// Tells once, after the first rounds, that a run takes longer than was announced.
@@ -413,15 +417,6 @@ impl Lateness {
     }
 }
 
-/// Names the throwaway servers that a plan alone does not start.
-fn note_not_started(targets: &[Target], output: &Output) {
-    let unknown = targets.iter().filter(|target| !target.is_described());
-    let unknown: Vec<&str> = unknown.map(|target| target.name.as_str()).collect();
-    if !unknown.is_empty() {
-        output.note(&format!("not started, so that its limits are not checked: {}", unknown.join(", ")));
-    }
-}
-
 /// The exit code of a complete run.
 fn exit_of(run: &Run) -> Exit {
     // A trial that was repeated counts with its last outcome.
@@ -436,4 +431,42 @@ fn exit_of(run: &Run) -> Exit {
         cells.iter().filter(|cell| cell.target == target).all(|cell| cell.unavailable.is_some())
     });
     if failed || unmeasured { exit::FAILED_CELLS } else { exit::DONE }
+}
+
+/// The variable that asks for pauses: `3:FILE` makes `FILE.waits` after the third trial that counts, and waits until `FILE` exists or the
+/// run is stopped; several are separated by commas. Only builds with debug assertions read it.
+const PAUSE: &str = "KURABE_PAUSE";
+/// The interval of looking for the file.
+const ASK_EVERY: Duration = Duration::from_millis(5);
+
+/// Pauses after trials, for tests that kill or interrupt something while a run goes on.
+pub(super) struct Pauses {
+    /// The trials so far.
+    trials: u64,
+    /// After which trial, and until which file exists.
+    asked: Vec<(u64, PathBuf)>,
+}
+
+impl Pauses {
+    /// The pauses that are asked for.
+    pub(super) fn asked_for() -> Self {
+        let text = if cfg!(debug_assertions) { std::env::var(PAUSE).ok() } else { None };
+        let parse = |one: &str| {
+            let (trial, file) = one.split_once(':')?;
+            Some((trial.parse().ok()?, PathBuf::from(file)))
+        };
+        Self { trials: 0, asked: text.iter().flat_map(|text| text.split(',')).filter_map(parse).collect() }
+    }
+
+    /// Counts a trial, and waits if it is one of those.
+    pub(super) fn after_trial(&mut self) {
+        self.trials += 1;
+        for (_, file) in self.asked.iter().filter(|(trial, _)| *trial == self.trials) {
+            // Who cannot be told does not let the run go on either, which fails the test.
+            let _ = std::fs::write(file.with_extension("waits"), "");
+            while !file.exists() && !signals::stopped() {
+                std::thread::sleep(ASK_EVERY);
+            }
+        }
+    }
 }

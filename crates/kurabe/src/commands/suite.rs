@@ -2,15 +2,15 @@
 //! target.
 
 use super::announcement::with_starts;
+use super::compare::origin;
 use super::execute::{InSuite, Job, PartialRun, execute_with};
 use super::files::{Files, Formats};
-use super::gate::origin;
 use super::report;
 use crate::exit::{self, Exit};
 use crate::output::{Output, shown};
 use crate::run_options::RunOptions;
 use crate::suite::{Several, SuiteRun};
-use crate::{clock, places, signals, standard_input};
+use crate::{places, signals, standard_input, time};
 use anyhow::Result;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::units::{self, counted};
@@ -50,7 +50,7 @@ pub(super) fn run(
             .hint("give each run a file of its own, which the suite names by 'file'")
             .into());
     }
-    if files.has_page() {
+    if files.html.is_some() {
         return Err(Error::usage("--export-html is for one run")
             .hint("each run of a suite has a page in its folder")
             .into());
@@ -185,7 +185,7 @@ fn columns(all: &mut [Planned<'_>]) -> Result<Vec<String>> {
 
 fn table(path: &Path, names: Vec<String>, dry: bool) -> SuiteTable {
     let suite = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let began = clock::since_1970().as_secs();
+    let began = time::since_1970().as_secs();
     SuiteTable {
         kurabe: env!("CARGO_PKG_VERSION").to_owned(),
         command: kurabe_targets::without_passwords(standard_input::words().into_iter()),

@@ -277,12 +277,7 @@ fn serve(mut relay: Relay, relayed: &Relayed, format: &str, output: &Output) -> 
 
 fn show(report: &Report<'_>, shown: usize, format: &str, output: &Output) -> Result<()> {
     match format {
-        "json" => {
-            let text = serde_json::to_string_pretty(report).map_err(|error| {
-                Error::new(ErrorKind::Internal, format!("the result is no JSON: {error}"))
-            })?;
-            output.result(&text)?;
-        }
+        "json" => output.json_result(serde_json::to_string_pretty(report))?,
         "md" => output.result(&report.markdown())?,
         _ => {
             for connection in report.connections.iter().skip(shown) {

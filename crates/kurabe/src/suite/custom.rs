@@ -8,14 +8,16 @@ use crate::run_options::{PgbenchOptions, RunOptions, WorkloadOptions};
 use crate::settings::parsed;
 use crate::words::{word, words};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
+use kurabe_core::load::{Arrivals, RATE};
 use kurabe_core::question::TARGETS;
 use kurabe_core::target::{SETUP, TargetUrl, UP};
 use kurabe_core::text::without_mark;
+use kurabe_core::threads::ClientThreads;
 use kurabe_core::{Error, Result, units};
 use kurabe_experiments::custom::{self, BUILTIN};
 use kurabe_experiments::replay;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::{Table, Value};
 
 /// Separates a script's name from its weight.
@@ -50,7 +52,7 @@ pub(crate) fn of_table(
     let mut files = Vec::new();
     for script in words(table.get(PGBENCH).unwrap_or(&Value::Boolean(false)), PGBENCH)? {
         let (name, weight) = weighted(&script)?;
-        files.push(if is_built_in(name) {
+        files.push(if BUILTIN.iter().any(|(known, _)| *known == name) {
             builtin(name, weight)?
         } else {
             script_of(&folder.join(name), weight)?
@@ -70,17 +72,9 @@ pub(crate) fn of_table(
     scripts(files, define, scale, tries, init, write)
 }
 
-/// The first pgbench script of the command line, without its weight.
-pub(crate) fn first_script(pgbench: &PgbenchOptions) -> Option<PathBuf> {
-    pgbench.script.first().map(|first| PathBuf::from(without_weight(first)))
-}
-
+/// The name of a pgbench script without its weight.
 pub(crate) fn without_weight(script: &str) -> String {
     weighted(script).map_or(script, |(name, _)| name).to_owned()
-}
-
-fn is_built_in(script: &str) -> bool {
-    BUILTIN.iter().any(|(known, _)| *known == script)
 }
 
 /// The keys of a suite's pgbench scripts.
@@ -105,15 +99,7 @@ pub(crate) fn of_file(
         let text = read(&folder.join(&name)).map_err(|error| error.context(path.display()))?;
         files.push(CustomFile { name, text, weight: 1 });
     }
-    Ok(CustomWorkload {
-        language: Language::Toml,
-        files,
-        define,
-        scale: None,
-        max_tries: None,
-        init: false,
-        write,
-    })
+    Ok(CustomWorkload::new(Language::Toml, files, define, write))
 }
 
 impl Request {
@@ -174,7 +160,7 @@ impl Request {
     /// Reads the options of `run replay …`.
     pub(crate) fn of_replay(options: &RunOptions, output: &Output) -> Result<Self> {
         if let Some(capture) = &options.main.capture {
-            crate::exposed::warn_of_file(capture, output);
+            crate::places::warn_of_file(capture, output);
         }
         let RunOptions { main, workload, settings, .. } = options;
         let path = main.capture.as_ref().ok_or_else(|| Error::usage("no capture was given"))?;
@@ -351,4 +337,94 @@ fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path)
         .map(|text| without_mark(&text).to_owned())
         .map_err(|e| Error::usage(format!("the file {} cannot be read: {e}", path.display())))
+}
+
+impl Request {
+    /// Adds pgbench's own options to the request: `-c -C -j -T -t -R -M` and `--max-tries`, as its manual defines them.
+    ///
+    /// # Errors
+    /// [`Usage`](kurabe_core::ErrorKind::Usage) if a value is invalid, or if an option and its equivalent are given.
+    pub(super) fn with_pgbench(mut self, options: &RunOptions) -> Result<Self> {
+        let PgbenchOptions { client, jobs, time, transactions, rate_limit, protocol, .. } = &options.pgbench;
+        // By their names in pgbench's manual, each with our option that it replaces.
+        let replaced = [
+            (client, "client", "clients"),
+            (jobs, "jobs", "threads"),
+            (time, "time", "duration"),
+            (transactions, "transactions", "requests"),
+            (rate_limit, "rate-limit", "rate"),
+            (protocol, "protocol", "statement"),
+        ];
+        for (text, theirs, ours) in replaced {
+            if text.is_some() && options.is_given(ours) {
+                return Err(Error::usage(format!("pgbench's --{theirs} and --{ours} are the same"))
+                    .hint(format!("leave out --{ours}")));
+            }
+        }
+        let count =
+            |name: &str, text: &Option<String>| parsed_option(name, text.as_ref(), units::parse_count);
+        if let Some(clients) = count("client", client)? {
+            self.axes.insert("clients".to_owned(), vec![clients.to_string()]);
+        }
+        if let Some(jobs) = jobs {
+            self.threads = Some(ClientThreads::parse(jobs).map_err(|error| error.context("--jobs"))?);
+        }
+        if let Some(time) = parsed_option("time", time.as_ref(), units::parse_duration)? {
+            self.duration = Some(time);
+        }
+        if let Some(each) = count("transactions", transactions)? {
+            self.requests_of_each_client(each)?;
+        }
+        if let Some(rate) = rate_limit {
+            self.axes.insert(RATE.name.to_owned(), vec![rate.clone()]);
+            // "The rate is targeted by starting transactions along a Poisson-distributed schedule time line."
+            self.arrivals = self.arrivals.or(Some(Arrivals::Poisson));
+            // An open loop has other default clients, and pgbench's is one.
+            self.axes.entry("clients".to_owned()).or_insert_with(|| vec!["1".to_owned()]);
+        }
+        if options.pgbench.connect {
+            self.axes.insert("connection".to_owned(), vec!["per-request".to_owned()]);
+        }
+        let statement = match protocol.as_deref() {
+            None => None,
+            Some("prepared") => Some("once"),
+            Some("extended") => Some("per-request"),
+            Some(_) => Some("literal"),
+        };
+        if let Some(statement) = statement {
+            self.axes.insert("statement".to_owned(), vec![statement.to_owned()]);
+        }
+        Ok(self)
+    }
+
+    /// Refuses, as pgbench does, tries without a limit in trials that nothing but a number of requests ends.
+    pub(super) fn check_tries(&self) -> Result<()> {
+        let is_unlimited =
+            self.custom.as_ref().is_some_and(|custom| custom.max_tries == Some(CustomWorkload::UNLIMITED));
+        let ends = self.requests.is_empty() || self.duration.is_some() || self.slo.is_some();
+        if is_unlimited && !ends {
+            return Err(Error::usage("--max-tries 0 has no limit, and nothing but a number of requests ends a trial")
+                .hint("add a duration (-T 10, --duration 10s) or a limit of the latency (--slo 100ms), or a number of tries"));
+        }
+        Ok(())
+    }
+
+    /// Sets the requests of a trial from those of each client, as pgbench counts them.
+    fn requests_of_each_client(&mut self, each: u64) -> Result<()> {
+        let clients = match self.axes.get("clients").map(Vec::as_slice) {
+            None => 1,
+            Some([one]) => units::parse_count(one)?,
+            Some(_) => {
+                return Err(Error::usage(
+                    "--transactions is a number for each client, and --clients has several values",
+                )
+                .hint("give the number of all clients: --requests"));
+            }
+        };
+        let all = each.checked_mul(clients).filter(|all| *all > 0);
+        let all = all.ok_or_else(|| Error::usage(format!("--transactions {each} is out of range")))?;
+        let operations = self.find()?.info.operations.iter();
+        self.requests = operations.map(|operation| (operation.name.to_owned(), all)).collect();
+        Ok(())
+    }
 }

@@ -4,12 +4,10 @@
 //! counts: the command line, the run, the keys above the runs, the run's file, the settings file. A run's own targets
 //! precede those of the command line, since an experiment may need targets of its kind.
 
-use super::file::{KEYS, parse_table, text_of};
-use super::{Request, place_targets};
-use crate::axes::axes_of;
+use super::{KEYS, Request, parse_table, place_targets, text_of};
 use crate::cli::PGBENCH;
 use crate::document::{self, Entry, Node, at, find, line_of_error, without_lines};
-use crate::run_options::{AxisOption, RunOptions};
+use crate::run_options::{AxisOption, RunOptions, axes_of};
 use crate::suite::custom::{self, PGBENCH_KEYS};
 use crate::words::{known, word, words};
 use kurabe_core::target::TargetUrl;

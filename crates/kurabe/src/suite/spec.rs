@@ -1,12 +1,13 @@
 //! The spec of a run: what was asked for, with all defaults.
 
 use super::{BUDGET, ROUNDS, Request};
-use crate::axes::axes_of;
+use crate::run_options::axes_of;
 use crate::suite::slice;
 use kurabe_core::axis::{AxisInfo, AxisValue};
 use kurabe_core::compression::COMPRESSION;
 use kurabe_core::cpus::{CPU_PLACEMENT, CPUS};
 use kurabe_core::experiment::{Experiment, ExperimentInfo};
+use kurabe_core::fleet::FleetSpec;
 use kurabe_core::load::{DEFAULT_SLO_NS, OPEN_CLIENTS, RATE};
 use kurabe_core::metric::Source;
 use kurabe_core::question::{Question, Varying};
@@ -132,11 +133,15 @@ impl Request {
             duration_ns: self.duration.map(|duration| duration.as_nanos() as u64),
             budget_ns: budget.map(|budget| budget.as_nanos() as u64),
             rounds: rounds as u32,
-            seed: self.seed.unwrap_or_else(seed_of_the_clock),
+            seed: self.seed.unwrap_or_else(|| {
+                // Short enough to type.
+                let now = crate::time::since_1970().as_nanos() as u64;
+                kurabe_stats::mix(now, u64::from(std::process::id())) % 1_000_000_000
+            }),
             records: self.records,
             arrivals: open.then(|| self.arrivals.unwrap_or_default()),
             slo_ns: self.slo.map(|slo| slo.as_nanos() as u64).or_else(|| highest.then_some(DEFAULT_SLO_NS)),
-            timeout_ns: Some(self.timeout.unwrap_or(crate::timeout::DEFAULT).as_nanos() as u64),
+            timeout_ns: Some(self.timeout.unwrap_or(crate::time::DEFAULT_TIMEOUT).as_nanos() as u64),
             durability: self.durability,
             allow_eviction: self.allow_eviction,
             cache,
@@ -250,8 +255,36 @@ impl Request {
     }
 }
 
-/// A seed from the clock, short enough to type.
-fn seed_of_the_clock() -> u64 {
-    let now = crate::clock::since_1970();
-    kurabe_stats::mix(now.as_nanos() as u64, u64::from(std::process::id())) % 1_000_000_000
+#[cfg(not(feature = "fleet"))]
+use crate::left_out::fleet::shown;
+
+/// The maximum number of agents: more would need more ports of the coordinator's broker than one process may open.
+const MAX: u64 = 10_000;
+
+/// A fleet's URL without its password.
+#[cfg(feature = "fleet")]
+fn shown(url: &str) -> Result<String> {
+    Ok(kurabe_fleet::FleetUrl::parse(url)?.shown())
+}
+
+impl Request {
+    /// The requested fleet, without its password.
+    pub(super) fn fleet_spec(&self) -> Result<Option<FleetSpec>> {
+        let Some(url) = &self.companions.fleet else {
+            let given = [
+                (self.agents.is_some(), "--agents"),
+                (!self.labels.is_empty(), "--agent-label"),
+                (self.on_lost_agent.is_some(), "--on-lost-agent"),
+            ];
+            let Some((_, option)) = given.into_iter().find(|(given, _)| *given) else { return Ok(None) };
+            return Err(Error::usage(format!("{option} needs --fleet")).hint("add --fleet nats://HOST:4222"));
+        };
+        if self.agents.is_some_and(|agents| !(1..=MAX).contains(&agents)) {
+            return Err(Error::usage("--agents is out of range").hint(format!("from 1 to {MAX}")));
+        }
+        let url = shown(url)?;
+        let agents = self.agents.map(|agents| agents as u32);
+        let on_lost_agent = self.on_lost_agent.unwrap_or_default();
+        Ok(Some(FleetSpec { url, agents, labels: self.labels.clone(), on_lost_agent }))
+    }
 }

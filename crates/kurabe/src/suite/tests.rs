@@ -4,7 +4,7 @@ use super::*;
 use kurabe_core::axis::AxisValue;
 
 fn parse(text: &str, custom: Option<CustomWorkload>) -> Result<Request> {
-    super::file::parse(text, custom, Settings::default())
+    super::parse(text, custom, Settings::default())
 }
 
 #[test]

@@ -268,7 +268,7 @@ impl Tokens<'_> {
             [byte, ..] if is_space(*byte) => {
                 (Kind::Space, bytes.iter().position(|byte| !is_space(*byte)).unwrap_or(rest.len()))
             }
-            _ if begins_word(first) => {
+            _ if first.is_ascii_alphabetic() || first == '_' || !first.is_ascii() => {
                 let length = rest.find(|c| !is_of_word(c)).unwrap_or(rest.len());
                 let (word, after) = rest.split_at(length);
                 if after.starts_with('\'')
@@ -297,10 +297,6 @@ impl Tokens<'_> {
 
 fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0b
-}
-
-fn begins_word(c: char) -> bool {
-    c.is_ascii_alphabetic() || c == '_' || !c.is_ascii()
 }
 
 fn is_of_word(c: char) -> bool {

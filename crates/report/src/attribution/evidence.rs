@@ -34,7 +34,6 @@ impl Serialize for Evidence {
 
 impl Evidence {
     /// One line without a full stop.
-    #[must_use]
     pub fn line(&self, language: Language) -> String {
         let Self { facts, bottleneck, ground } = self;
         let line = match ground {

@@ -107,10 +107,6 @@ fn client_fullness(facts: &Facts) -> (Rule, f64) {
     // One saturated agent of several makes a lower bound of the whole.
     let agent = facts.agent.as_ref().map(|agent| (agent.thread, &agent.side));
     let (threads, side) = agent.unwrap_or_else(|| (facts.client_thread(), &facts.client));
-    fullness(threads, side)
-}
-
-fn fullness(threads: f64, side: &Side) -> (Rule, f64) {
     let processors = side.utilisation();
     if threads >= processors {
         (Rule::Thread(Sides::Client), threads)

@@ -211,7 +211,7 @@ impl Judge<'_> {
             notes.push(Reason::DurabilityDiffers { first: class(sides[0]), second: class(sides[1]) });
         }
         let limits = limits(test, sides);
-        if limits.unbounded() {
+        if limits.no_low || limits.no_high {
             let full = sides.into_iter().filter(|cell| cell.is_lower_bound());
             notes.push(Reason::ClientSaturated {
                 targets: full.map(|cell| cell.target.to_string()).collect(),
@@ -278,10 +278,6 @@ struct Limits {
 }
 
 impl Limits {
-    fn unbounded(self) -> bool {
-        self.no_low || self.no_high
-    }
-
     /// The interval with the ends that are known.
     fn of(self, low: f64, high: f64) -> Interval {
         Interval {

@@ -1,7 +1,6 @@
 //! The answers to several claims, and their JSON.
 
-use crate::claim::range::{name, together, word, written};
-use crate::claim::{Part, Test, judge};
+use crate::claim::{Part, Test, judge, name, together, word, written};
 use crate::group::distinct;
 use crate::json::indented;
 use crate::messages::Language;

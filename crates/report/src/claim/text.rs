@@ -1,17 +1,15 @@
 //! The answers on the terminal.
 
-use crate::claim::range::{name, word};
-use crate::claim::{Card, Judgement, Part, Report};
+use crate::claim::{Card, Judgement, Part, Report, name, word};
 use crate::document::{Block, notices};
 use crate::format::{capital, figure, glued, machine, timestamp, value_of};
 use crate::html::{Document, write};
 use crate::messages::{Language, Message};
 use crate::table::{Column, Table};
-use crate::terminal_page::{Options, Page};
+use crate::terminal::{Options, Page};
 use crate::wording::{joined, say, with_interval};
 use kurabe_core::metric::Unit;
-use kurabe_stats::Decision;
-use kurabe_stats::Estimate;
+use kurabe_stats::{Decision, Estimate};
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 use unicode_width::UnicodeWidthStr;

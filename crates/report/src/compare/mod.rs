@@ -17,7 +17,7 @@ use crate::messages::Language;
 use crate::metrics::{paired, samples};
 use crate::rule::Rule;
 use crate::summary::Summary;
-use crate::target::{TargetId, TargetSummary};
+use crate::target::TargetSummary;
 use crate::verdict::{Side, Verdict, Why};
 use kurabe_core::metric::{Better, Source};
 use kurabe_core::run::{Run, Sampled};
@@ -123,7 +123,11 @@ pub(crate) fn compare_by(
     let mut findings: Vec<Statement> = first.statements(Section::Publishing).cloned().collect();
     for mut one in second.statements(Section::Publishing).cloned() {
         if let Finding::Note(Note::PublishingRestricted { target, .. }) = &mut one.finding {
-            *target = in_first(target, first, &targets);
+            // Its counterpart in the first run, or a further one.
+            let counterpart = targets.iter().find(|(_, b)| *b == target.at()).map(|(a, _)| *a);
+            *target = counterpart
+                .and_then(|at| first.labels.ids.get(at).cloned())
+                .unwrap_or_else(|| target.after(first.targets.len()));
         }
         if !findings.contains(&one) {
             findings.push(one);
@@ -187,14 +191,6 @@ fn matched_targets(first: &Summary, second: &Summary, unmatched: &mut Vec<Runs>)
         unmatched.push(only_in(second, b));
     }
     pairs
-}
-
-/// A target of the second run among those of the first: its counterpart, or a further one.
-fn in_first(target: &TargetId, first: &Summary, matched: &[(usize, usize)]) -> TargetId {
-    let counterpart = matched.iter().find(|(_, b)| *b == target.at()).map(|(a, _)| *a);
-    counterpart
-        .and_then(|at| first.labels.ids.get(at).cloned())
-        .unwrap_or_else(|| target.after(first.targets.len()))
 }
 
 fn only_in(summary: &Summary, target: usize) -> Runs {

@@ -14,7 +14,7 @@ use crate::messages::{Language, Message};
 use crate::metrics::is_speed;
 use crate::table::{Table, dash};
 use crate::target::TargetId;
-use crate::terminal_page::{Options, Page};
+use crate::terminal::{Options, Page};
 use crate::verdict::{Verdict, Why, as_ratio, as_result};
 use crate::wording::{amount, ratio, ratio_in_table, say};
 use kurabe_core::axis::Cell;

@@ -1,7 +1,7 @@
 //! The sections with charts: rates and times, and the experiment's metrics, of which primary ones come first and the others
 //! are folded.
 
-use super::blocks::items;
+use super::items;
 use crate::catalogue;
 use crate::cell::MetricInfo;
 use crate::finding::published::{Line, Published};
@@ -10,8 +10,7 @@ use crate::format::{capital, value_of};
 use crate::group::grouped;
 use crate::html::chart::{Frame, View, WIDTH, svg};
 use crate::html::lines::{Panel, Series};
-use crate::html::palette::{Px, coordinates, marker};
-use crate::html::plot::{Log, log_ticks, range};
+use crate::html::plot::{Log, Px, coordinates, log_ticks, marker, range};
 use crate::labels::OperationLabels;
 use crate::messages::Message;
 use crate::summary::Summary;
@@ -154,12 +153,9 @@ pub(super) fn further(summary: &Summary, series: &Series<'_>) -> Markup {
 }
 
 fn own(summary: &Summary) -> impl Iterator<Item = &MetricInfo> {
-    summary.metrics.iter().filter(|metric| !metric.is_usual() && is_drawn(metric.source))
-}
-
-/// Whether each cell has a value that can be drawn. Costs may be negative.
-fn is_drawn(source: Source) -> bool {
-    source.is_per_cell() && !matches!(source, Source::Cost(_))
+    // Each cell has a value that can be drawn. Costs may be negative.
+    let is_drawn = |source: Source| source.is_per_cell() && !matches!(source, Source::Cost(_));
+    summary.metrics.iter().filter(move |metric| !metric.is_usual() && is_drawn(metric.source))
 }
 
 /// The heading and the panels of a metric; `None` without values.

@@ -5,7 +5,7 @@
 
 use crate::cell::{CellResult, reported};
 use crate::group::grouped;
-use crate::html::palette::{DASHES, LIGHT, Px, marker};
+use crate::html::plot::{DASHES, LIGHT, Px, marker};
 use crate::labels::{Axis, OperationLabels};
 use crate::messages::{Language, Message};
 use crate::summary::Summary;

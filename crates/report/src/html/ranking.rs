@@ -3,7 +3,7 @@
 //! metrics follow in the same form.
 
 use super::lines::Series;
-use super::palette::Px;
+use super::plot::Px;
 use crate::answer::{self, Against, Ranking, Row};
 use crate::format::percent;
 use crate::group::grouped;

@@ -7,7 +7,7 @@ use crate::json::indented;
 use crate::markdown;
 use crate::messages::Language;
 use crate::table::{Column, Table, dash};
-use crate::terminal_page::{Options, Page};
+use crate::terminal::{Options, Page};
 use crate::wording::many;
 use kurabe_core::run::{CellRecord, MachineFacts, Outcome, TrialRecord};
 use kurabe_core::units;

@@ -3,10 +3,8 @@
 //! The parts of a request are its method, its path and its query, fields that decide what the answer is, and the body. A status from
 //! 400 on is an error. Of an answer of `CouchDB`, the elements of its array are its rows; of others, a body is one.
 
-use super::http_answer::{Answer, NOT_HTTP};
 use super::http_body::{Body, Kind};
-use super::http_framing::{self, Framing};
-use super::http_request::{Head, Next, Requests};
+use super::http_request::{self, Answer, Framing, Head, NOT_HTTP, Next, Requests};
 use crate::conceal;
 use crate::input::Input;
 use crate::view::{Event, Exchange, Parameter, ReadExchanges, Stop, Transaction, Waiting};
@@ -144,8 +142,8 @@ impl Http {
         if let Part::Body(framing) = &mut self.part {
             match framing.next(&mut self.server).map_err(|_| NOT_HTTP)? {
                 None => return Ok(false),
-                Some(http_framing::Part::Bytes(bytes)) => self.answer.push(bytes),
-                Some(http_framing::Part::End) => self.answered(now, events),
+                Some(http_request::Part::Bytes(bytes)) => self.answer.push(bytes),
+                Some(http_request::Part::End) => self.answered(now, events),
             }
             return Ok(true);
         }

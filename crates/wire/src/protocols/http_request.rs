@@ -1,9 +1,11 @@
-//! Requests of HTTP/1.1 (RFC 9112): `CouchDB`, and applications.
+//! Messages of HTTP/1.1 (RFC 9112): requests, the fields of an answer, and where the body of a message ends (sections 6 and 7).
 
-use super::http_framing::{self, Framing};
+use super::http_body::Body;
 use crate::input::{Input, Message};
 use crate::view::{KEPT, Stop};
+use flate2::write::MultiGzDecoder;
 use kurabe_protocol::http::field_place;
+use std::io::Write as _;
 
 /// The maximum size of all fields of a request that are kept, in bytes.
 const KEPT_FIELDS: usize = 16 << 10;
@@ -12,7 +14,7 @@ const KEPT_FIELDS: usize = 16 << 10;
 #[derive(Default)]
 pub(super) struct Requests {
     client: Input,
-    part: Part,
+    part: Position,
     /// Bytes of the body being read that were kept, and whether others were not.
     kept: usize,
     is_cut: bool,
@@ -30,7 +32,7 @@ pub(super) enum Next {
 }
 
 #[derive(Default)]
-enum Part {
+enum Position {
     #[default]
     Start,
     Fields(Box<Head>),
@@ -73,17 +75,17 @@ impl Requests {
 
     /// Reads the next line or part of a body. Returns whether it was complete.
     fn read(&mut self, found: &mut Option<Next>) -> Result<bool, Stop> {
-        if let Part::Body(framing) = &mut self.part {
+        if let Position::Body(framing) = &mut self.part {
             match framing.next(&mut self.client)? {
                 None => return Ok(false),
-                Some(http_framing::Part::Bytes(bytes)) => {
+                Some(Part::Bytes(bytes)) => {
                     let kept = bytes.get(..KEPT - self.kept).unwrap_or(bytes);
                     self.is_cut |= kept.len() < bytes.len();
                     self.kept += kept.len();
                     *found = (!kept.is_empty()).then(|| Next::Body(kept.to_vec()));
                 }
-                Some(http_framing::Part::End) => {
-                    self.part = Part::Start;
+                Some(Part::End) => {
+                    self.part = Position::Start;
                     *found = Some(Next::End { is_cut: self.is_cut });
                 }
             }
@@ -93,19 +95,19 @@ impl Requests {
         let Some(line) = line else { return Ok(false) };
         let text = line.text();
         match std::mem::take(&mut self.part) {
-            Part::Start if text.is_empty() => {}
-            Part::Start => self.part = Part::Fields(Box::new(start(&line)?)),
-            Part::Fields(head) if text.is_empty() => {
-                self.part = Part::Body(head.length.unwrap_or(Framing::Length(0)));
+            Position::Start if text.is_empty() => {}
+            Position::Start => self.part = Position::Fields(Box::new(start(&line)?)),
+            Position::Fields(head) if text.is_empty() => {
+                self.part = Position::Body(head.length.unwrap_or(Framing::Length(0)));
                 (self.kept, self.is_cut) = (0, head.is_cut);
                 *found = Some(Next::Head(head));
             }
-            Part::Fields(mut head) => {
+            Position::Fields(mut head) => {
                 field(&mut head, &text)?;
-                self.part = Part::Fields(head);
+                self.part = Position::Fields(head);
             }
             // Read before.
-            Part::Body(_) => {}
+            Position::Body(_) => {}
         }
         Ok(true)
     }
@@ -183,4 +185,148 @@ fn without_authority(target: &str) -> String {
         None => "…",
     };
     format!("{path}{query}")
+}
+
+/// The largest body, or chunk, in bytes.
+pub(super) const LARGEST: u64 = 1 << 50;
+
+/// What follows of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// This number of bytes, which end the body.
+    Length(u64),
+    /// The line with a chunk's size.
+    Chunk,
+    /// This number of bytes of a chunk.
+    Data(u64),
+    /// The line after a chunk.
+    ChunkEnd,
+    /// Fields after the last chunk.
+    Trailers,
+    /// A body that ends with the connection.
+    Rest,
+}
+
+pub(super) enum Part<'a> {
+    Bytes(&'a [u8]),
+    End,
+}
+
+impl Framing {
+    /// Reads on; `None` if more has to arrive.
+    pub(super) fn next<'a>(&mut self, input: &'a mut Input) -> Result<Option<Part<'a>>, &'static str> {
+        loop {
+            match self {
+                Self::Length(0) => return Ok(Some(Part::End)),
+                Self::Data(0) => *self = Self::ChunkEnd,
+                Self::Length(left) | Self::Data(left) => return Ok(input.part(left).map(Part::Bytes)),
+                Self::Rest => return Ok(input.part(&mut u64::MAX.clone()).map(Part::Bytes)),
+                Self::Chunk | Self::ChunkEnd | Self::Trailers => {
+                    let Some(line) = input.line().map_err(|_| "a line is too long for HTTP")? else {
+                        return Ok(None);
+                    };
+                    *self = match (*self, line.bytes.is_empty()) {
+                        (Self::Chunk, _) => match chunk_size(&line.text()).ok_or("a chunk has no size")? {
+                            0 => Self::Trailers,
+                            size => Self::Data(size),
+                        },
+                        (Self::ChunkEnd, true) => Self::Chunk,
+                        (Self::ChunkEnd, false) => return Err("a chunk has another size than it says"),
+                        (_, true) => return Ok(Some(Part::End)),
+                        (_, false) => Self::Trailers,
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// The size of a chunk, by its line.
+fn chunk_size(line: &str) -> Option<u64> {
+    let digits = line.split(';').next().unwrap_or_default().trim();
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u64::from_str_radix(digits, 16).ok().filter(|size| is_number && *size <= LARGEST)
+}
+
+pub(super) const NOT_HTTP: &str = "the server does not speak HTTP/1.1";
+
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) length: Option<u64>,
+    pub(super) is_chunked: bool,
+    /// Whether its transfer has another encoding, so that it ends with the connection.
+    pub(super) is_coded: bool,
+    /// Whether the same body may have other bytes: it is compressed otherwise than by gzip, or has parts with a boundary.
+    pub(super) is_packed: bool,
+    pub(super) gzip: Gzip,
+    pub(super) body: Option<Body>,
+}
+
+/// Whether the body is compressed by gzip.
+#[derive(Default)]
+pub(super) enum Gzip {
+    #[default]
+    No,
+    /// A field says so.
+    Announced,
+    /// Unpacks what goes into the body.
+    Unpacks(Box<MultiGzDecoder<Body>>),
+}
+
+impl Answer {
+    pub(super) fn field(&mut self, line: &str) -> Result<(), &'static str> {
+        if line.starts_with([' ', '\t']) {
+            return Err("a field of HTTP goes on in another line");
+        }
+        let Some((name, value)) = line.split_once(':') else { return Err(NOT_HTTP) };
+        let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_ascii_lowercase());
+        match name.as_str() {
+            "content-length" => {
+                let length = value.parse().ok().filter(|length| *length <= LARGEST);
+                let length = length.filter(|length| self.length.is_none_or(|known| known == *length));
+                self.length = Some(length.ok_or(NOT_HTTP)?);
+            }
+            "transfer-encoding" => {
+                self.is_chunked = value.rsplit(',').next().is_some_and(|last| last.trim() == "chunked");
+                self.is_coded = !self.is_chunked;
+                self.is_packed |= value != "chunked";
+            }
+            "content-encoding"
+                if ["gzip", "x-gzip"].contains(&value.as_str()) && matches!(self.gzip, Gzip::No) =>
+            {
+                self.gzip = Gzip::Announced;
+            }
+            "content-encoding" => self.is_packed |= value != "identity",
+            "content-type" => self.is_packed |= value.starts_with("multipart/"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if matches!(self.gzip, Gzip::Announced)
+            && let Some(body) = self.body.take()
+        {
+            self.gzip = Gzip::Unpacks(Box::new(MultiGzDecoder::new(body)));
+        }
+        match (&mut self.gzip, &mut self.body) {
+            (Gzip::Unpacks(gzip), _) => {
+                let written = gzip.write_all(bytes);
+                if written.is_err() {
+                    self.gzip = Gzip::Announced;
+                }
+            }
+            (Gzip::No, Some(body)) => body.push(bytes),
+            _ => {}
+        }
+    }
+
+    /// The body, once it is complete; `None` if there is none, or it cannot be unpacked.
+    pub(super) fn end(&mut self) -> Option<Body> {
+        match std::mem::take(&mut self.gzip) {
+            Gzip::Unpacks(gzip) => gzip.finish().ok(),
+            _ => self.body.take(),
+        }
+    }
 }

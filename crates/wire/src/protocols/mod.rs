@@ -1,9 +1,7 @@
 //! The protocols, one file each.
 
 pub(crate) mod http;
-mod http_answer;
 mod http_body;
-mod http_framing;
 mod http_request;
 pub(crate) mod memcached;
 pub(crate) mod mongodb;

@@ -4,7 +4,7 @@
 //! its rows.
 
 use super::mongodb_answer::{Answer, COMPRESSED, NO_SERVER};
-use crate::frames::{Framed, Frames, Piece};
+use crate::input::{Framed, Frames, Piece};
 use crate::view::{Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Stop, Transaction, Waiting};
 use kurabe_protocol::call::{CURSOR, QUIET, document};
 use kurabe_protocol::mongodb::bson::{self, DOCUMENT};

@@ -3,7 +3,7 @@
 //! A command has sequence number 0. Answers to the server while connecting, and files of `LOAD DATA LOCAL`, are not commands.
 
 use crate::bounded::{Size, Texts};
-use crate::frames::{Framed, Frames, Piece};
+use crate::input::{Framed, Frames, Piece};
 use crate::rows::Layout;
 use crate::view::{
     Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Stop, Transaction, UNKNOWN, Waiting,

@@ -1,7 +1,7 @@
 //! Requests and answers of PostgreSQL's protocol, version 3 (manual, "Frontend/Backend Protocol: Message Formats").
 
 use crate::bounded::{Size, Texts};
-use crate::frames::{Framed, Frames, Piece};
+use crate::input::{Framed, Frames, Piece};
 use crate::rows::Layout;
 use crate::view::{
     Digest, Event, Exchange, KEPT, Parameter, ReadExchanges, Step, Stop, Transaction, UNKNOWN, Waiting,

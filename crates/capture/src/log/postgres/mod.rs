@@ -1,17 +1,16 @@
 //! Logs of PostgreSQL in the formats csvlog, jsonlog and stderr (manual, "Error Reporting and Logging"). What a duration says was done is written by
 //! `exec_simple_query`, `exec_parse_message`, `exec_bind_message` and `exec_execute_message` of `postgres.c`.
 
-mod line;
 mod prefixed;
 
-use super::entry::{Entry, Log, UNREAD, What};
 use super::lines::{self, Lines, duration};
+use super::{Entry, Log, UNREAD, What};
 use crate::file::Known;
 use kurabe_core::Result;
 use kurabe_protocol::sql::Dialect;
 use kurabe_wire::statement::split;
 use kurabe_wire::view::{Exchange, Parameter, Step};
-use line::{Line, Read};
+use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 
 /// Lines in which the first entry must begin.
@@ -307,5 +306,55 @@ fn parameters(detail: &str) -> Option<Vec<Parameter>> {
             Some(next) => rest = next,
             None => return Some(found),
         }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    timestamp: String,
+    user: String,
+    dbname: String,
+    /// What the session does: the tag of its command.
+    ps: String,
+    session_id: String,
+    error_severity: String,
+    state_code: String,
+    message: String,
+    detail: String,
+    context: String,
+    statement: String,
+    backend_type: String,
+}
+
+enum Read {
+    Line(Box<Line>),
+    /// What belongs to no entry.
+    Unread,
+    End,
+}
+
+impl Line {
+    fn read(text: &str) -> Option<Self> {
+        if text.starts_with('{') {
+            return serde_json::from_str(text).ok();
+        }
+        let mut fields = lines::fields(text);
+        let has_all = fields.len() >= 23;
+        let mut field = |place: usize| fields.get_mut(place).map(std::mem::take).unwrap_or_default();
+        has_all.then(|| Self {
+            timestamp: field(0),
+            user: field(1),
+            dbname: field(2),
+            session_id: field(5),
+            ps: field(7),
+            error_severity: field(11),
+            state_code: field(12),
+            message: field(13),
+            detail: field(14),
+            context: field(18),
+            statement: field(19),
+            backend_type: field(23),
+        })
     }
 }

@@ -2,7 +2,7 @@
 //! Log"). Lines of one message that follow its first begin with a tab; DETAIL, CONTEXT and STATEMENT have a prefix of their own
 //! (`send_message_to_server_log` and `append_with_tabs` of `elog.c`).
 
-use super::line::{Line, Read};
+use super::{Line, Read};
 use crate::log::lines::{self, LARGEST, Lines};
 use kurabe_core::Result;
 

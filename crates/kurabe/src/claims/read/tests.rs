@@ -59,7 +59,7 @@ fn claim_has_defaults_for_missing_keys() {
     // The cheapest way: one value of each other axis, and rounds until it is decided.
     assert_eq!(spec.axes["compress"], [AxisValue::Word("none".to_owned())]);
     assert_eq!((spec.axes["payload"].len(), spec.operations.len()), (2, 1));
-    assert!(spec.until.is_some() && work.request.time_limit() == Some(Duration::from_secs(60)));
+    assert!(spec.until.is_some() && work.request.budget == Some(Duration::from_secs(60)));
     let [test] = work.tests.as_slice() else { panic!("{:?}", work.tests) };
     assert_eq!((test.metric.as_str(), test.operation.as_ref()), ("throughput", None));
     assert!((test.claimed.tolerance - 0.05).abs() < 1e-9);

@@ -57,7 +57,9 @@ pub(super) fn read(url: &TargetUrl, about: &mut About) -> Found {
             let _ = send.send(Ok(Piece::Settings(settings?)));
             match (keeps_values, is_postgres) {
                 (false, _) => Ok(()),
-                (true, true) => postgres_tables(session, &send),
+                (true, true) => rows(session, &text_operation(POSTGRES), true).map(|all| {
+                    all.into_iter().for_each(|row| drop(send.send(Ok(Piece::Table(row)))));
+                }),
                 (true, false) => mysql_tables(session, &send),
             }
         };
@@ -107,13 +109,6 @@ fn postgres_settings(session: &mut dyn Session) -> Result<Vec<(String, String)>>
         .into_iter()
         .map(|[name, value, ..]| (name, value))
         .collect())
-}
-
-fn postgres_tables(session: &mut dyn Session, send: &Sender<Result<Piece>>) -> Result<()> {
-    rows(session, &text_operation(POSTGRES), true)?.into_iter().for_each(|row| {
-        let _ = send.send(Ok(Piece::Table(row)));
-    });
-    Ok(())
 }
 
 /// Asks by no SELECT, which the server would count among those of the application.
