@@ -1,4 +1,4 @@
-//! The report for a terminal: the answer in few lines, or the whole document; and what it is written on, a [`Page`]: wrapped
+//! The report for a terminal: the answer in few lines, or the whole document; and the page that it is written on: wrapped
 //! paragraphs, items, and tables without the columns that do not fit.
 
 use crate::answer::{self, Ranking, rankings, statements};

@@ -192,10 +192,8 @@ fn work(
         }
     };
     if dry || refused.is_some() {
-        written(
-            &[],
-            &refused.as_ref().map_or_else(|| "Nothing was copied: --dry-run.".to_owned(), Error::to_string),
-        )?;
+        let outcome = refused.as_ref().map(Error::to_string);
+        written(&[], outcome.as_deref().unwrap_or("Nothing was copied: --dry-run."))?;
     }
     if json && (dry || refused.is_some()) {
         let mut report = report(&plan, wanted, &both, &[], &plan.statements());
@@ -220,13 +218,11 @@ fn work(
     let mut namespace = to.driver.namespace().map_err(named)?;
     namespace.claim("copy").map_err(named)?;
     signals::wait_for("the current rows to be copied");
-    let rejects = match &options.reject {
-        None => None,
-        Some(path) => {
-            places::warn_of_file(Path::new(path), output);
-            Some(Rejects::open(Path::new(path))?)
-        }
-    };
+    let rejects = options.reject.as_ref().map(|path| {
+        places::warn_of_file(Path::new(path), output);
+        Rejects::open(Path::new(path))
+    });
+    let rejects = rejects.transpose()?;
     let how = How {
         restart: options.no_resume,
         truncate: options.truncate_target,

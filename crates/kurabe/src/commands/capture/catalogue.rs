@@ -57,9 +57,12 @@ pub(super) fn read(url: &TargetUrl, about: &mut About) -> Found {
             let _ = send.send(Ok(Piece::Settings(settings?)));
             match (keeps_values, is_postgres) {
                 (false, _) => Ok(()),
-                (true, true) => rows(session, &text_operation(POSTGRES), true).map(|all| {
-                    all.into_iter().for_each(|row| drop(send.send(Ok(Piece::Table(row)))));
-                }),
+                (true, true) => {
+                    for row in rows(session, &text_operation(POSTGRES), true)? {
+                        let _ = send.send(Ok(Piece::Table(row)));
+                    }
+                    Ok(())
+                }
                 (true, false) => mysql_tables(session, &send),
             }
         };
