@@ -253,17 +253,16 @@ impl<'a> Copy<'a> {
         }
         how.reject.map_or(Ok(()), |file| file.keep(&whole.fingerprint, &works))?;
         let pool = Pool::new(works, &halt, plan.parts == Parts::Data);
-        self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events)?;
-        let (done, mut refused) = pool.end();
-        if plan.parts == Parts::Data {
-            foreign::prove(&mut self.target, plan, &there)?;
-        } else {
-            refused.extend(self.foreign_keys(plan, resumed)?);
-        }
+        let worked = self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events);
+        let worked = worked
+            .map(|()| pool.end())
+            .and_then(|(done, refused)| Ok((done, self.after_rows(plan, &there, &whole, refused, resumed)?)));
+        // Also what a copy keeps that failed.
+        let flushed = self.flush(&whole, how.reject);
+        let ((done, refused), state) = (worked?, flushed?);
         if let Some(error) = refusals(Some(plan.parts), &refused) {
-            return Err(error);
+            return state.close(&mut self.target).and(Err(error));
         }
-        let state = self.complete(plan, &there, &whole)?;
         events(Event::Done(&done));
         self.end(namespace, state, &mut whole, kept, &made)?;
         self.holder = None;
@@ -284,13 +283,32 @@ impl<'a> Copy<'a> {
         Ok((true, record))
     }
 
-    /// Executes the statements after all rows, and has the target's last commit wait for the disk, with all before it.
-    fn complete(&mut self, plan: &Plan, there: &Catalog, whole: &Whole) -> Result<State> {
+    /// Makes or proves the foreign keys, and executes the statements after all rows unless the target refused
+    /// some of what is made.
+    fn after_rows(
+        &mut self,
+        plan: &Plan,
+        there: &Catalog,
+        whole: &Whole,
+        mut refused: Vec<(String, Error)>,
+        resumed: bool,
+    ) -> Result<Vec<(String, Error)>> {
+        if plan.parts == Parts::Data {
+            foreign::prove(&mut self.target, plan, there)?;
+        } else {
+            refused.extend(self.foreign_keys(plan, resumed)?);
+        }
         // A shared type stays as others made it, and an earlier process of this copy may have executed some.
         let exists = |made: &Named| there.after.iter().any(|(_, known)| executed(&known.sql) == made.sql);
         let is_done = |made: &Named| whole.shared.contains(&made.name) || exists(made);
-        let mut after = plan.after.iter().filter(|(_, made)| !is_done(made));
+        let mut after = plan.after.iter().filter(|(_, made)| refused.is_empty() && !is_done(made));
         after.try_for_each(|(_, made)| self.target.run(&made.sql))?;
+        Ok(refused)
+    }
+
+    /// Has a last commit of the target wait for the disk, with all before it, and the file of refused rows before.
+    fn flush(&mut self, whole: &Whole, reject: Option<&Rejects>) -> Result<State> {
+        reject.map_or(Ok(()), Rejects::flush)?;
         self.target.engine.before_last_commit.iter().try_for_each(|sql| self.target.run(sql))?;
         let state = State::open(&mut self.target)?;
         state.set_whole(&mut self.target, whole)?;
