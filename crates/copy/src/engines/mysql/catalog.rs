@@ -251,8 +251,10 @@ fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let [what, name] = [1, 0].map(|at| text(&row, at));
         let [user, host] = [3, 4].map(|at| literal(side.engine, text(&row, at)));
         let (user, host, on) = (user?, host?, side.quoted(name));
-        let privileges = text(&row, 2).replace(",Grant", "");
-        let sql = format!("GRANT {privileges} ON {what} {on} TO {user}@{host}");
+        let given: Vec<&str> = text(&row, 2).split(',').filter(|word| *word != "Grant").collect();
+        let given = if given.is_empty() { "USAGE".to_owned() } else { given.join(", ") };
+        let option = if text(&row, 2).contains("Grant") { " WITH GRANT OPTION" } else { "" };
+        let sql = format!("GRANT {given} ON {what} {on} TO {user}@{host}{option}");
         catalog.leave_text(IssueKind::Grant, None, &format!("{name} to {user}@{host}"), Text::Statement(sql));
     }
     let Some(name) = side.value("SELECT DATABASE()")? else { return Ok(()) };
@@ -260,12 +262,13 @@ fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let made = side.rows(&format!("SHOW CREATE DATABASE {name}"))?;
     let made = made.first().map_or("", |row| text(row, 1));
     let usual = side.value("SELECT @@collation_server")?.unwrap_or_default();
-    let is_usual = made.contains(&format!("COLLATE {usual} "))
-        && !made.contains("ENCRYPTION='Y'")
-        && !made.contains(" COMMENT '");
+    let is_internal = !made.contains(" COMMENT '");
+    let is_usual =
+        made.contains(&format!("COLLATE {usual} ")) && !made.contains("ENCRYPTION='Y'") && is_internal;
     if let Some((_, options)) = made.split_once(&name).filter(|_| !is_usual) {
         let sql = format!("ALTER DATABASE {}", options.trim());
-        catalog.leave_text(IssueKind::Comment, None, "the database", Text::Statement(sql)).internal = true;
+        catalog.leave_text(IssueKind::Comment, None, "the database", Text::Statement(sql)).internal =
+            is_internal;
     }
     Ok(())
 }
