@@ -1,6 +1,6 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
-use crate::catalog::{Catalog, Named};
+use crate::catalog::{Catalog, Named, named};
 use crate::engines::queries::settings;
 use crate::event::{Event, TableDone};
 use crate::foreign;
@@ -283,8 +283,7 @@ impl<'a> Copy<'a> {
         Ok((true, record))
     }
 
-    /// Makes or proves the foreign keys, and executes the statements after all rows unless the target refused
-    /// some of what is made.
+    /// Makes or proves the foreign keys, and executes the statements after all rows unless the target refused some of what is made.
     fn after_rows(
         &mut self,
         plan: &Plan,
@@ -295,8 +294,19 @@ impl<'a> Copy<'a> {
     ) -> Result<Vec<(String, Error)>> {
         if plan.parts == Parts::Data {
             foreign::prove(&mut self.target, plan, there)?;
-        } else {
-            refused.extend(self.foreign_keys(plan, resumed)?);
+        }
+        let now = resumed.then(|| self.target.engine.dialect.catalog(&mut self.target)).transpose()?;
+        for table in plan.tables.iter().filter(|_| plan.parts != Parts::Data) {
+            // Other tables may have keys of the same names.
+            let known = now.as_ref().and_then(|now| named(&now.tables, |known| &known.name, &table.to));
+            let is_made =
+                |name: &String| known.is_some_and(|known| known.foreign.iter().any(|key| key.name == *name));
+            for key in table.foreign.iter().filter(|key| !is_made(&key.name)) {
+                Halt::new(self.stop).check()?;
+                if let Err(error) = self.target.run(&key.sql) {
+                    refused.push((format!("{}.{}", table.to, key.name), only_refused(error)?));
+                }
+            }
         }
         // A shared type stays as others made it, and an earlier process of this copy may have executed some.
         let exists = |made: &Named| there.after.iter().any(|(_, known)| executed(&known.sql) == made.sql);
@@ -403,29 +413,5 @@ impl<'a> Copy<'a> {
             }
         }
         format!("{:016x}", hasher.finish())
-    }
-
-    /// Makes the foreign keys. Returns those that the server refuses.
-    fn foreign_keys(&mut self, plan: &Plan, resumed: bool) -> Result<Vec<(String, Error)>> {
-        let known: Vec<String> = if resumed {
-            let catalog = self.target.engine.dialect.catalog(&mut self.target)?;
-            let keys = catalog.tables.into_iter().flat_map(|table| table.foreign);
-            keys.map(|key| key.name).collect()
-        } else {
-            Vec::new()
-        };
-        let mut refused = Vec::new();
-        for (table, key) in
-            plan.tables.iter().flat_map(|table| table.foreign.iter().map(move |key| (table, key)))
-        {
-            Halt::new(self.stop).check()?;
-            if known.contains(&key.name) {
-                continue;
-            }
-            if let Err(error) = self.target.run(&key.sql) {
-                refused.push((format!("{}.{}", table.to, key.name), only_refused(error)?));
-            }
-        }
-        Ok(refused)
     }
 }

@@ -332,3 +332,22 @@ fn privileges_are_statements_that_give_what_was_given() {
         }
     }
 }
+
+#[test]
+fn privileges_on_what_is_gone_are_comments() {
+    for engine in ["mysql", "mariadb"] {
+        let Some((from, to)) = places([engine, engine]) else { continue };
+        from.ask(
+            "CREATE USER a@localhost; CREATE TABLE gone (id int); CREATE PROCEDURE p() SELECT 1; GRANT EXECUTE ON PROCEDURE p TO a@localhost; \
+             GRANT SELECT ON gone TO a@localhost; DROP DATABASE kurabe; CREATE DATABASE kurabe; USE kurabe; CREATE TABLE t (id int)",
+        );
+        to.ask("CREATE USER a@localhost");
+        let (plan, _) = copy_all(&from, &to).unwrap();
+        let text = plan.left_text(to.engine());
+        for line in ["-- GRANT Execute ON PROCEDURE `p`", "-- GRANT SELECT ON `gone`"] {
+            assert!(text.contains(line), "{engine}: {text}");
+        }
+        let (ran, _, error) = to.feed(&text);
+        assert!(ran, "{error}\n{text}");
+    }
+}

@@ -6,7 +6,7 @@ use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, Index, Leftover, Named, Native, Table, Text, read_default,
 };
 use crate::issue::IssueKind;
-use crate::script::{literal, mask, quoted};
+use crate::script::{mask, quoted};
 use crate::sql::{Row, Side, by_object, only_refused, text, texts};
 use kurabe_core::Result;
 
@@ -246,16 +246,9 @@ fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             catalog.leave_text(kind, is_table.then_some(name), name, own);
         }
     }
-    let sql = "SELECT routine_name, routine_type, proc_priv, user, host FROM mysql.procs_priv WHERE db = DATABASE() ORDER BY 1, 4, 5";
-    for row in refusable(side, sql)? {
-        let [what, name] = [1, 0].map(|at| text(&row, at));
-        let [user, host] = [3, 4].map(|at| literal(side.engine, text(&row, at)));
-        let (user, host, on) = (user?, host?, side.quoted(name));
-        let given: Vec<&str> = text(&row, 2).split(',').filter(|word| *word != "Grant").collect();
-        let given = if given.is_empty() { "USAGE".to_owned() } else { given.join(", ") };
-        let option = if text(&row, 2).contains("Grant") { " WITH GRANT OPTION" } else { "" };
-        let sql = format!("GRANT {given} ON {what} {on} TO {user}@{host}{option}");
-        catalog.leave_text(IssueKind::Grant, None, &format!("{name} to {user}@{host}"), Text::Statement(sql));
+    for row in refusable(side, query("mysql", "routine_privileges"))? {
+        let given = side.engine.dialect.own_text(side, IssueKind::Grant, &row)?;
+        catalog.leave_text(IssueKind::Grant, None, text(&row, 1), given);
     }
     let Some(name) = side.value("SELECT DATABASE()")? else { return Ok(()) };
     let name = side.quoted(&name);

@@ -142,7 +142,10 @@ impl Dialect for Mysql {
                 let (user, host) = inner.rsplit_once("'@'").unwrap_or((inner, "%"));
                 let [user, host] = [user, host].map(|name| literal(side.engine, name));
                 let on = if table.is_empty() { "*".to_owned() } else { side.quoted(table) };
-                Text::Statement(format!("GRANT {what} ON {on} TO {}@{}{}", user?, host?, text(row, 4)))
+                let [option, kind] = [4, 5].map(|at| text(row, at));
+                let sql = format!("GRANT {what} ON {kind}{on} TO {}@{}{option}", user?, host?);
+                let is_gone = row.get(6).is_some_and(Option::is_none);
+                if is_gone { Text::Words(sql) } else { Text::Statement(sql) }
             }
             _ => catalog::own_text(side, what, name)?,
         })
