@@ -88,16 +88,11 @@ impl<'a> Copy<'a> {
             return Err(Error::unsupported(what).hint("use --jobs 1"));
         }
         let into_keys = if wanted.parts == Parts::Data { self.target.engine.writing_into_keys } else { &[] };
-        let (mut sources, mut targets) = (vec![&mut self.source], vec![&mut self.target]);
-        for (source, target) in &mut *more {
-            sources.push(source);
-            targets.push(target);
+        let others = more.iter_mut().map(|(source, target)| (source, target));
+        for (source, target) in std::iter::once((&mut self.source, &mut self.target)).chain(others) {
+            prepare(source, engine.reading)?;
+            prepare(target, &[target.engine.writing, into_keys].concat())?;
         }
-        sources.into_iter().try_for_each(|source| prepare(source, engine.reading))?;
-        targets.into_iter().try_for_each(|target| {
-            prepare(target, target.engine.writing)?;
-            into_keys.iter().try_for_each(|statement| target.run(statement))
-        })?;
         self.refuse_itself()?;
         let mut without = engine.dialect.without_transactions(&mut self.source)?;
         without.retain(|name| wanted.is_chosen(name));

@@ -172,11 +172,11 @@ impl<'d> Database<'d> {
     /// A new role or user, which the target of the same engine has too.
     fn role(&mut self) -> String {
         let my = self.engine.starts_with('m');
-        let role = if my {
-            format!("{}@'localhost'", self.name().replace('\'', "").replace('`', "'"))
-        } else {
-            self.name()
-        };
+        let mut role = self.name();
+        if my {
+            let name = role[1..role.len() - 1].replace("``", "`").replace('\\', "\\\\").replace('\'', "''");
+            role = format!("'{name}'@'localhost'");
+        }
         let sql = format!("CREATE {} {role}", if my { "USER" } else { "ROLE" });
         self.add(&sql);
         self.roles.push(sql);

@@ -308,11 +308,11 @@ fn privileges_are_statements_that_give_what_was_given() {
         ),
         (
             "mysql mariadb",
-            "CREATE USER a@localhost; CREATE USER b@localhost",
+            "CREATE USER a@localhost; CREATE USER b@localhost; CREATE USER 'é'@localhost",
             "GRANT SELECT, INSERT (n) ON t TO a@localhost WITH GRANT OPTION; GRANT UPDATE ON t TO b@localhost; \
-             GRANT EXECUTE ON FUNCTION f TO a@localhost WITH GRANT OPTION; GRANT ALTER ROUTINE ON FUNCTION f TO b@localhost; \
+             GRANT EXECUTE ON FUNCTION f TO a@localhost WITH GRANT OPTION; GRANT EXECUTE ON FUNCTION f TO 'é'@localhost; GRANT ALTER ROUTINE ON FUNCTION f TO b@localhost; \
              GRANT USAGE ON FUNCTION g TO b@localhost WITH GRANT OPTION; GRANT EVENT ON kurabe.* TO b@localhost WITH GRANT OPTION",
-            "SHOW GRANTS FOR a@localhost; SHOW GRANTS FOR b@localhost",
+            "SHOW GRANTS FOR a@localhost; SHOW GRANTS FOR b@localhost; SHOW GRANTS FOR 'é'@localhost",
         ),
     ] {
         for engine in engine.split(' ') {

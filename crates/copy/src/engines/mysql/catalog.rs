@@ -255,9 +255,8 @@ fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let made = side.rows(&format!("SHOW CREATE DATABASE {name}"))?;
     let made = made.first().map_or("", |row| text(row, 1));
     let usual = side.value("SELECT @@collation_server")?.unwrap_or_default();
-    let is_internal = !made.contains(" COMMENT '");
-    let is_usual =
-        made.contains(&format!("COLLATE {usual} ")) && !made.contains("ENCRYPTION='Y'") && is_internal;
+    let (is_internal, is_encrypted) = (!made.contains(" COMMENT '"), made.contains("ENCRYPTION='Y'"));
+    let is_usual = made.contains(&format!("COLLATE {usual} ")) && !is_encrypted && is_internal;
     if let Some((_, options)) = made.split_once(&name).filter(|_| !is_usual) {
         let sql = format!("ALTER DATABASE {}", options.trim());
         catalog.leave_text(IssueKind::Comment, None, "the database", Text::Statement(sql)).internal =

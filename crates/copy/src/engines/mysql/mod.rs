@@ -144,8 +144,7 @@ impl Dialect for Mysql {
                 let on = if table.is_empty() { "*".to_owned() } else { side.quoted(table) };
                 let [option, kind] = [4, 5].map(|at| text(row, at));
                 let sql = format!("GRANT {what} ON {kind}{on} TO {}@{}{option}", user?, host?);
-                let is_gone = row.get(6).is_some_and(Option::is_none);
-                if is_gone { Text::Words(sql) } else { Text::Statement(sql) }
+                if row.get(6).is_some_and(Option::is_none) { Text::Words(sql) } else { Text::Statement(sql) }
             }
             _ => catalog::own_text(side, what, name)?,
         })
