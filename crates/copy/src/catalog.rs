@@ -279,11 +279,8 @@ impl Catalog {
     pub fn leave(&mut self, kind: IssueKind, table: Option<&str>, name: &str, detail: &str) -> &mut Leftover {
         let detail_shown = without_bytes(detail, "\u{fffd}");
         let shown: String = detail_shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        let short = if shown.chars().count() > 120 {
-            shown.chars().take(120).chain(['…']).collect()
-        } else {
-            shown
-        };
+        let is_long = shown.chars().count() > 120;
+        let short = shown.chars().take(120).chain(is_long.then_some('…')).collect();
         let at = self.leftovers.len();
         self.leftovers.push(Leftover {
             kind,

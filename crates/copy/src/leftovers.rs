@@ -30,8 +30,11 @@ pub fn list(plan: &mut Plan, to: &Engine, catalog: &Catalog, tables: &[Table], w
             _ => leftover.name.clone(),
         };
         let object = without_bytes(&object, "\u{fffd}");
+        // Privileges may outlive their table in MySQL.
+        let is_gone = |of: &String| leftover.kind == IssueKind::Grant && !catalog.names.contains(of);
         // A text of the source has its names.
-        let text = body(plan, to, leftover, same && wanted.rename.is_empty());
+        let is_own = same && wanted.rename.is_empty() && !leftover.table.as_ref().is_some_and(is_gone);
+        let text = body(plan, to, leftover, is_own);
         let detail = leftover.detail.clone();
         if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
             plan.left.push(Left { object, sql: text });

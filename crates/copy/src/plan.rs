@@ -4,7 +4,7 @@ use crate::canonical::Mend;
 use crate::catalog::Named;
 use crate::issue::{Accepted, Issue, IssueKind};
 use crate::page::PageSize;
-use crate::script::{comment, executed};
+use crate::script::executed;
 use crate::types::{Kind, Mapped};
 use crate::wanted::Parts;
 use kurabe_core::Error;
@@ -94,13 +94,6 @@ pub struct Left {
     pub object: String,
     /// What stands in the file of leftovers: the statement that would make it, or a comment.
     pub sql: String,
-}
-
-impl Left {
-    /// A table of Kurabe's own.
-    pub fn own(name: &str) -> Self {
-        Self { object: name.to_owned(), sql: comment("Kurabe made this table for itself, by its record") }
-    }
 }
 
 /// A whole copy.

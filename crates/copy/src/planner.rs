@@ -41,7 +41,9 @@ pub fn plan(
     let mut plan = Plan { parts: wanted.parts, ..Plan::default() };
     let is_left =
         |name: &&String| catalog.names.contains(name) && !tables.iter().any(|table| table.name == **name);
-    plan.left = own.iter().filter(is_left).map(|name| Left::own(name)).collect();
+    let sql = comment("Kurabe made this table for itself, by its record");
+    let left = own.iter().filter(is_left).map(|name| Left { object: name.clone(), sql: sql.clone() });
+    plan.left = left.collect();
     plan.issues = leftovers::without_columns(&mut tables, target, facts.same_server);
     if !matches!(&*facts.encoding, "" | "UTF8") {
         let other = if facts.encoding == "SQL_ASCII" { "" } else { ", or have other characters" };
@@ -147,18 +149,12 @@ fn check_table(to: &Engine, facts: &TargetFacts, wanted: &Wanted, table: &Table,
         let why = format!("table {name}: {why}");
         return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
     }
-    match facts.requires_keys.filter(|_| made.primary.is_empty() && wanted.parts != Parts::Data) {
-        None => Ok(()),
-        Some(setting) => {
-            let why =
-                format!("table {name} has no primary key, and the target requires one ({setting} = ON)");
-            let hint = format!(
-                "add one, leave the table out with --exclude {}, or have the setting changed",
-                table.name
-            );
-            Err(Error::unsupported(why).hint(hint))
-        }
-    }
+    let required = facts.requires_keys.filter(|_| made.primary.is_empty() && wanted.parts != Parts::Data);
+    required.map_or(Ok(()), |setting| {
+        let why = format!("table {name} has no primary key, and the target requires one ({setting} = ON)");
+        let out = format!("leave the table out with --exclude {}", table.name);
+        Err(Error::unsupported(why).hint(format!("add one, {out}, or have the setting changed")))
+    })
 }
 
 /// Refuses to take rows elsewhere that the target refuses, of a table that keeps the rows of an insert that fails. A table that the

@@ -22,8 +22,7 @@ pub(crate) fn is_another(target: &Side, found: &Whole, whole: &Whole) -> Error {
 /// The error of all that the server refused. `parts`: what was copied before it was; `None`: nothing.
 pub(crate) fn refusals(parts: Option<Parts>, refused: &[(String, Error)]) -> Option<Error> {
     let (_, first) = refused.first()?;
-    let names: Vec<&str> = refused.iter().map(|(name, _)| name.as_str()).collect();
-    let names = names.join(",");
+    let names = refused.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",");
     let done = match parts {
         None => "nothing was copied",
         Some(Parts::Schema) => "all tables were made",

@@ -72,7 +72,7 @@ impl Rejects {
             }
             line.clear();
         }
-        out.flush().map_err(&failed)?;
+        out.flush().and_then(|()| out.get_ref().sync_all()).map_err(&failed)?;
         let missing: u64 = recorded.values().sum();
         if missing > 0 {
             // What is there stays as it is.
@@ -86,6 +86,12 @@ impl Rejects {
         let file = private::append(&self.path).map_err(&failed)?;
         *self.to.lock().unwrap_or_else(PoisonError::into_inner) = (file, copy.to_owned());
         Ok(())
+    }
+
+    /// Waits until the disk has all rows.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
+        to.0.sync_all().map_err(failed(&self.path))
     }
 
     /// Appends rows of a page with the reasons.

@@ -1,6 +1,6 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
-use crate::catalog::{Catalog, Named};
+use crate::catalog::{Catalog, Named, named};
 use crate::engines::queries::settings;
 use crate::event::{Event, TableDone};
 use crate::foreign;
@@ -88,16 +88,11 @@ impl<'a> Copy<'a> {
             return Err(Error::unsupported(what).hint("use --jobs 1"));
         }
         let into_keys = if wanted.parts == Parts::Data { self.target.engine.writing_into_keys } else { &[] };
-        let (mut sources, mut targets) = (vec![&mut self.source], vec![&mut self.target]);
-        for (source, target) in &mut *more {
-            sources.push(source);
-            targets.push(target);
+        let others = more.iter_mut().map(|(source, target)| (source, target));
+        for (source, target) in std::iter::once((&mut self.source, &mut self.target)).chain(others) {
+            prepare(source, engine.reading)?;
+            prepare(target, &[target.engine.writing, into_keys].concat())?;
         }
-        sources.into_iter().try_for_each(|source| prepare(source, engine.reading))?;
-        targets.into_iter().try_for_each(|target| {
-            prepare(target, target.engine.writing)?;
-            into_keys.iter().try_for_each(|statement| target.run(statement))
-        })?;
         self.refuse_itself()?;
         let mut without = engine.dialect.without_transactions(&mut self.source)?;
         without.retain(|name| wanted.is_chosen(name));
@@ -253,17 +248,16 @@ impl<'a> Copy<'a> {
         }
         how.reject.map_or(Ok(()), |file| file.keep(&whole.fingerprint, &works))?;
         let pool = Pool::new(works, &halt, plan.parts == Parts::Data);
-        self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events)?;
-        let (done, mut refused) = pool.end();
-        if plan.parts == Parts::Data {
-            foreign::prove(&mut self.target, plan, &there)?;
-        } else {
-            refused.extend(self.foreign_keys(plan, resumed)?);
-        }
+        let worked = self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events);
+        let worked = worked
+            .map(|()| pool.end())
+            .and_then(|(done, refused)| Ok((done, self.after_rows(plan, &there, &whole, refused, resumed)?)));
+        // Also what a copy keeps that failed.
+        let flushed = self.flush(&whole, how.reject);
+        let ((done, refused), state) = (worked?, flushed?);
         if let Some(error) = refusals(Some(plan.parts), &refused) {
-            return Err(error);
+            return state.close(&mut self.target).and(Err(error));
         }
-        let state = self.complete(plan, &there, &whole)?;
         events(Event::Done(&done));
         self.end(namespace, state, &mut whole, kept, &made)?;
         self.holder = None;
@@ -284,13 +278,42 @@ impl<'a> Copy<'a> {
         Ok((true, record))
     }
 
-    /// Executes the statements after all rows, and has the target's last commit wait for the disk, with all before it.
-    fn complete(&mut self, plan: &Plan, there: &Catalog, whole: &Whole) -> Result<State> {
+    /// Makes or proves the foreign keys, and executes the statements after all rows unless the target refused some of what is made.
+    fn after_rows(
+        &mut self,
+        plan: &Plan,
+        there: &Catalog,
+        whole: &Whole,
+        mut refused: Vec<(String, Error)>,
+        resumed: bool,
+    ) -> Result<Vec<(String, Error)>> {
+        if plan.parts == Parts::Data {
+            foreign::prove(&mut self.target, plan, there)?;
+        }
+        let now = resumed.then(|| self.target.engine.dialect.catalog(&mut self.target)).transpose()?;
+        for table in plan.tables.iter().filter(|_| plan.parts != Parts::Data) {
+            // Other tables may have keys of the same names.
+            let known = now.as_ref().and_then(|now| named(&now.tables, |known| &known.name, &table.to));
+            let is_made =
+                |name: &String| known.is_some_and(|known| known.foreign.iter().any(|key| key.name == *name));
+            for key in table.foreign.iter().filter(|key| !is_made(&key.name)) {
+                Halt::new(self.stop).check()?;
+                if let Err(error) = self.target.run(&key.sql) {
+                    refused.push((format!("{}.{}", table.to, key.name), only_refused(error)?));
+                }
+            }
+        }
         // A shared type stays as others made it, and an earlier process of this copy may have executed some.
         let exists = |made: &Named| there.after.iter().any(|(_, known)| executed(&known.sql) == made.sql);
         let is_done = |made: &Named| whole.shared.contains(&made.name) || exists(made);
-        let mut after = plan.after.iter().filter(|(_, made)| !is_done(made));
+        let mut after = plan.after.iter().filter(|(_, made)| refused.is_empty() && !is_done(made));
         after.try_for_each(|(_, made)| self.target.run(&made.sql))?;
+        Ok(refused)
+    }
+
+    /// Has a last commit of the target wait for the disk, with all before it, and the file of refused rows before.
+    fn flush(&mut self, whole: &Whole, reject: Option<&Rejects>) -> Result<State> {
+        reject.map_or(Ok(()), Rejects::flush)?;
         self.target.engine.before_last_commit.iter().try_for_each(|sql| self.target.run(sql))?;
         let state = State::open(&mut self.target)?;
         state.set_whole(&mut self.target, whole)?;
@@ -385,29 +408,5 @@ impl<'a> Copy<'a> {
             }
         }
         format!("{:016x}", hasher.finish())
-    }
-
-    /// Makes the foreign keys. Returns those that the server refuses.
-    fn foreign_keys(&mut self, plan: &Plan, resumed: bool) -> Result<Vec<(String, Error)>> {
-        let known: Vec<String> = if resumed {
-            let catalog = self.target.engine.dialect.catalog(&mut self.target)?;
-            let keys = catalog.tables.into_iter().flat_map(|table| table.foreign);
-            keys.map(|key| key.name).collect()
-        } else {
-            Vec::new()
-        };
-        let mut refused = Vec::new();
-        for (table, key) in
-            plan.tables.iter().flat_map(|table| table.foreign.iter().map(move |key| (table, key)))
-        {
-            Halt::new(self.stop).check()?;
-            if known.contains(&key.name) {
-                continue;
-            }
-            if let Err(error) = self.target.run(&key.sql) {
-                refused.push((format!("{}.{}", table.to, key.name), only_refused(error)?));
-            }
-        }
-        Ok(refused)
     }
 }

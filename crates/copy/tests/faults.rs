@@ -242,3 +242,18 @@ fn row_that_the_reader_loses_is_found() {
         assert!(error.to_string().contains(part), "{fault}: {error}");
     }
 }
+
+/// A key of an unrelated table is not the one that an earlier process made.
+#[test]
+fn copy_that_is_continued_makes_keys_whose_names_other_tables_have() {
+    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
+    from.ask(
+        "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p SELECT generate_series(1, 120); \
+         CREATE TABLE c (id int PRIMARY KEY, p int CONSTRAINT of_p REFERENCES p); INSERT INTO c SELECT g, g FROM generate_series(1, 120) g",
+    );
+    to.ask("CREATE TABLE other (id int PRIMARY KEY, o int CONSTRAINT of_p REFERENCES other)");
+    crate::harm::stopped(&from, &to, &wanted_all(PAGE));
+    copy_as(&from, &to, &wanted_all(PAGE)).unwrap();
+    let keys = "SELECT count(DISTINCT conrelid) FROM pg_constraint WHERE conname = 'of_p'";
+    assert_eq!(to.ask(keys), "2");
+}

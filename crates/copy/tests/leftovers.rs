@@ -291,3 +291,63 @@ fn what_belongs_to_a_table_that_is_not_made_is_no_statement() {
     let (done, _, error) = to.feed(&text);
     assert!(done, "{error}");
 }
+
+/// Also whether they may be given on, and who owns what.
+#[test]
+fn privileges_are_statements_that_give_what_was_given() {
+    for (engine, roles, given, shown) in [
+        (
+            "postgres",
+            "CREATE ROLE a; CREATE ROLE b",
+            "GRANT SELECT ON t TO a WITH GRANT OPTION; GRANT UPDATE, DELETE ON t TO a; GRANT INSERT (n) ON t TO b WITH GRANT OPTION; \
+             GRANT EXECUTE ON FUNCTION f() TO b WITH GRANT OPTION; GRANT CREATE ON SCHEMA public TO b; \
+             REVOKE USAGE ON SCHEMA public FROM PUBLIC; ALTER TABLE u OWNER TO b; ALTER FUNCTION g() OWNER TO a",
+            "SELECT relname, relowner::regrole, relacl, (SELECT attacl FROM pg_attribute WHERE attrelid = c.oid AND attname = 'n') \
+             FROM pg_class c WHERE relname IN ('t', 'u') ORDER BY 1; SELECT proname, proowner::regrole, proacl FROM pg_proc \
+             WHERE pronamespace = 'public'::regnamespace ORDER BY 1; SELECT nspacl FROM pg_namespace WHERE nspname = 'public'",
+        ),
+        (
+            "mysql mariadb",
+            "CREATE USER a@localhost; CREATE USER b@localhost; CREATE USER 'é'@localhost",
+            "GRANT SELECT, INSERT (n) ON t TO a@localhost WITH GRANT OPTION; GRANT UPDATE ON t TO b@localhost; \
+             GRANT EXECUTE ON FUNCTION f TO a@localhost WITH GRANT OPTION; GRANT EXECUTE ON FUNCTION f TO 'é'@localhost; GRANT ALTER ROUTINE ON FUNCTION f TO b@localhost; \
+             GRANT USAGE ON FUNCTION g TO b@localhost WITH GRANT OPTION; GRANT EVENT ON kurabe.* TO b@localhost WITH GRANT OPTION",
+            "SHOW GRANTS FOR a@localhost; SHOW GRANTS FOR b@localhost; SHOW GRANTS FOR 'é'@localhost",
+        ),
+    ] {
+        for engine in engine.split(' ') {
+            let Some((from, to)) = places([engine, engine]) else { continue };
+            let routine =
+                if engine == "postgres" { "LANGUAGE sql AS 'SELECT 1'" } else { "DETERMINISTIC RETURN 1" };
+            from.ask(&format!(
+                "{roles}; CREATE TABLE t (id int PRIMARY KEY, n int); CREATE TABLE u (id int PRIMARY KEY); \
+                 CREATE FUNCTION f() RETURNS int {routine}; CREATE FUNCTION g() RETURNS int {routine}; {given}"
+            ));
+            to.ask(roles);
+            let (plan, _) = copy_all(&from, &to).unwrap();
+            let text = plan.left_text(to.engine());
+            let (ran, _, error) = to.feed(&text);
+            assert!(ran, "{error}\n{text}");
+            assert_eq!(to.ask(shown), from.ask(shown), "{text}");
+        }
+    }
+}
+
+#[test]
+fn privileges_on_what_is_gone_are_comments() {
+    for engine in ["mysql", "mariadb"] {
+        let Some((from, to)) = places([engine, engine]) else { continue };
+        from.ask(
+            "CREATE USER a@localhost; CREATE TABLE gone (id int); CREATE PROCEDURE p() SELECT 1; GRANT EXECUTE ON PROCEDURE p TO a@localhost; \
+             GRANT SELECT ON gone TO a@localhost; DROP DATABASE kurabe; CREATE DATABASE kurabe; USE kurabe; CREATE TABLE t (id int)",
+        );
+        to.ask("CREATE USER a@localhost");
+        let (plan, _) = copy_all(&from, &to).unwrap();
+        let text = plan.left_text(to.engine());
+        for line in ["-- GRANT Execute ON PROCEDURE `p`", "-- GRANT SELECT ON `gone`"] {
+            assert!(text.contains(line), "{engine}: {text}");
+        }
+        let (ran, _, error) = to.feed(&text);
+        assert!(ran, "{error}\n{text}");
+    }
+}

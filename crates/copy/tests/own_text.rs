@@ -5,10 +5,13 @@ use crate::common::{
     PAGE, Place, assert_lists, begun, copy, copy_all, copy_as, lists, planned, run_planned, side, wanted_all,
 };
 use crate::harm::stopped;
+use kurabe_copy::casts::UserCasts;
 use kurabe_copy::event::Event;
+use kurabe_copy::reject::Rejects;
 use kurabe_copy::run::{Copy, How};
-use kurabe_copy::wanted::Wanted;
+use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::ErrorKind;
+use std::sync::atomic::Ordering;
 
 /// Copies between servers of one kind, with nothing accepted but what is named.
 fn same(engine: &str, sql: &str, accept: &str) -> Option<(Place, Place)> {
@@ -265,9 +268,9 @@ fn multiranges_of_own_ranges_are_copied() {
     }
 }
 
-/// While rows are copied, commits of PostgreSQL do not wait for the disk. What is told as done is there.
+/// While rows are copied, commits of PostgreSQL do not wait for the disk.
 #[test]
-fn rows_are_on_the_disk_before_a_copy_is_told_as_done() {
+fn last_commit_of_a_copy_waits_as_the_servers_settings_say() {
     const FLUSHED: &str = "SELECT @@innodb_flush_log_at_trx_commit";
     for (engine, setting, meanwhile) in [
         ("postgres", "SHOW synchronous_commit", Some("off")),
@@ -276,28 +279,76 @@ fn rows_are_on_the_disk_before_a_copy_is_told_as_done() {
         ("sqlite", "PRAGMA synchronous", None),
     ] {
         let (Some(from), Some(to)) = (Place::new(engine), Place::new(engine)) else { continue };
-        let is_postgres = engine == "postgres";
-        if is_postgres {
-            // Otherwise the server writes by itself before it is asked.
-            to.ask("ALTER SYSTEM SET wal_writer_delay = '10s'");
-            to.ask("SELECT pg_reload_conf()");
-        }
         from.ask("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2)");
         let own = side(&to.url()).value(setting).unwrap().unwrap();
         let (mut copy, plan) = begun(&from, &to, &wanted_all(PAGE)).unwrap();
         let shown = |copy: &mut Copy<'_>| copy.target.value(setting).unwrap().unwrap();
         assert_eq!(shown(&mut copy), meanwhile.unwrap_or(&own), "{engine}");
-        let (mut written, mut is_told) = (String::new(), false);
-        let ask = |sql: &str| if is_postgres { to.ask(sql) } else { "t".to_owned() };
-        run_planned(&to.url(), &mut copy, &plan, How::default(), &mut |event| match event {
-            Event::Table(_) => written = ask("SELECT pg_current_wal_insert_lsn()"),
+        run_planned(&to.url(), &mut copy, &plan, How::default(), &mut |_| {}).unwrap();
+        assert_eq!(shown(&mut copy), own, "{engine}");
+    }
+}
+
+/// What a copy tells as done, as copied or as kept is there after the target's server was killed, however the copy ends.
+#[test]
+fn rows_are_on_the_disk_before_they_are_told_as_copied() {
+    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
+    // Otherwise the server writes by itself before it is asked.
+    to.ask("ALTER SYSTEM SET wal_writer_delay = '10s'");
+    to.ask("SELECT pg_reload_conf()");
+    // No trial without rows tells what it refuses.
+    let twice = "CREATE FUNCTION twice(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 2 / ($1 - 300); END';";
+    from.ask(&format!(
+        "{} CREATE TABLE t (id int PRIMARY KEY, n int, s text); CREATE INDEX by_twice ON t (twice(n)); \
+         INSERT INTO t SELECT g, g, g FROM generate_series(1, 300) g; UPDATE t SET s = 'x' WHERE id = 120; \
+         CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u SELECT generate_series(1, 300)",
+        twice.replace("300", "301")
+    ));
+    let folder = tempfile::tempdir().unwrap();
+    let mut casts = UserCasts::default();
+    casts.add("t.s=integer").unwrap();
+    let all = || wanted_all(PAGE);
+    let rejected = || Some(Rejects::open(&folder.path().join("rows")).unwrap());
+    for (what, done, wanted) in [
+        ("", Done::by(1), all()),
+        ("", Done::by(3), all()),
+        ("", Done { keep: true, ..Done::by(1) }, all()),
+        ("", Done::by(1), Wanted { parts: Parts::Schema, ..all() }),
+        ("", Done { rejected: rejected(), ..Done::by(1) }, Wanted { casts: casts.clone(), ..all() }),
+        ("twice", Done::by(1), all()),
+        ("twice", Done::by(3), all()),
+        ("twice", Done::by(1), Wanted { parts: Parts::Schema, ..all() }),
+        ("stopped", Done::by(1), all()),
+        ("stopped", Done::by(3), all()),
+        ("invalid input", Done::by(1), Wanted { casts, ..all() }),
+    ] {
+        let made = if what == "twice" { twice.to_owned() } else { twice.replace("300", "301") };
+        to.ask(&format!("DROP SCHEMA public CASCADE; CREATE SCHEMA public; {made}"));
+        let case = format!("{what} {} {:?} {}", done.jobs, wanted.parts, done.rejected.is_some());
+        let (mut written, mut ended) = (String::new(), 0);
+        let is_flushed = |written: &str| {
+            assert_eq!(to.ask(&format!("SELECT pg_current_wal_flush_lsn() >= '{written}'")), "t", "{case}");
+        };
+        let copied = done.watched(&from, &to, &wanted, &mut |event| match event {
             Event::Done(_) => {
-                is_told = true;
-                assert_eq!(ask(&format!("SELECT pg_current_wal_flush_lsn() >= '{written}'")), "t");
+                is_flushed(&written);
+                ended += 1;
             }
-            _ => {}
-        })
-        .unwrap();
-        assert!(is_told && shown(&mut copy) == own, "{engine}");
+            Event::Resumed => {}
+            _ => {
+                if what == "twice" && wanted.parts == Parts::Schema {
+                    to.ask("DROP FUNCTION IF EXISTS twice(int)");
+                }
+                done.stop.store(what == "stopped", Ordering::Relaxed);
+                written = to.ask("SELECT pg_current_wal_insert_lsn()");
+            }
+        });
+        match copied {
+            Ok(_) => assert!(what.is_empty() && ended == 1, "{case}"),
+            Err(error) => {
+                assert!(!what.is_empty() && error.to_string().contains(what), "{case}: {error}");
+                is_flushed(&written);
+            }
+        }
     }
 }

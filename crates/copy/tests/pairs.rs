@@ -47,6 +47,13 @@ fn random_tables_arrive_as_they_were_or_as_the_plan_said() {
 fn each_row_and_definition_of_a_random_database_is_carried_or_listed() {
     // Each pair of engines once, or more often.
     let count = given("KURABE_COPY_DATABASES").unwrap_or(4);
-    let is_chosen = |number: u64, to: usize| number as usize % ENGINES.len() == to;
-    databases::all_pairs(given("KURABE_COPY_SEED").unwrap_or(5), count, &is_chosen);
+    let is_chosen = |number: u64, _, to: usize| number as usize % ENGINES.len() == to;
+    databases::all_pairs(given("KURABE_COPY_SEED").unwrap_or(5), count, false, &is_chosen);
+}
+
+#[test]
+fn objects_of_every_kind_are_carried_or_listed() {
+    databases::all_pairs(given("KURABE_COPY_SEED").unwrap_or(6), 1, true, &|_, from, to| {
+        to == from || to == (from + 1) % ENGINES.len()
+    });
 }

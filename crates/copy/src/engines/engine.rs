@@ -89,7 +89,7 @@ pub struct Engine {
     pub begin_reading: Option<&'static str>,
     /// Statements more for a session that writes.
     pub writing: &'static [&'static str],
-    /// Statements of a writing session before the commit after which a copy is told as done.
+    /// Statements of a writing session before the commit after which rows are told as copied or kept.
     pub before_last_commit: &'static [&'static str],
     /// Statements more for a session that writes into tables with keys.
     pub writing_into_keys: &'static [&'static str],

@@ -6,7 +6,7 @@ use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, Index, Leftover, Named, Native, Table, Text, read_default,
 };
 use crate::issue::IssueKind;
-use crate::script::{literal, mask, quoted};
+use crate::script::{mask, quoted};
 use crate::sql::{Row, Side, by_object, only_refused, text, texts};
 use kurabe_core::Result;
 
@@ -246,26 +246,21 @@ fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             catalog.leave_text(kind, is_table.then_some(name), name, own);
         }
     }
-    let sql = "SELECT routine_name, routine_type, proc_priv, user, host FROM mysql.procs_priv WHERE db = DATABASE() ORDER BY 1, 4, 5";
-    for row in refusable(side, sql)? {
-        let [what, name] = [1, 0].map(|at| text(&row, at));
-        let [user, host] = [3, 4].map(|at| literal(side.engine, text(&row, at)));
-        let (user, host, on) = (user?, host?, side.quoted(name));
-        let privileges = text(&row, 2).replace(",Grant", "");
-        let sql = format!("GRANT {privileges} ON {what} {on} TO {user}@{host}");
-        catalog.leave_text(IssueKind::Grant, None, &format!("{name} to {user}@{host}"), Text::Statement(sql));
+    for row in refusable(side, query("mysql", "routine_privileges"))? {
+        let given = side.engine.dialect.own_text(side, IssueKind::Grant, &row)?;
+        catalog.leave_text(IssueKind::Grant, None, text(&row, 1), given);
     }
     let Some(name) = side.value("SELECT DATABASE()")? else { return Ok(()) };
     let name = side.quoted(&name);
     let made = side.rows(&format!("SHOW CREATE DATABASE {name}"))?;
     let made = made.first().map_or("", |row| text(row, 1));
     let usual = side.value("SELECT @@collation_server")?.unwrap_or_default();
-    let is_usual = made.contains(&format!("COLLATE {usual} "))
-        && !made.contains("ENCRYPTION='Y'")
-        && !made.contains(" COMMENT '");
+    let (is_internal, is_encrypted) = (!made.contains(" COMMENT '"), made.contains("ENCRYPTION='Y'"));
+    let is_usual = made.contains(&format!("COLLATE {usual} ")) && !is_encrypted && is_internal;
     if let Some((_, options)) = made.split_once(&name).filter(|_| !is_usual) {
         let sql = format!("ALTER DATABASE {}", options.trim());
-        catalog.leave_text(IssueKind::Comment, None, "the database", Text::Statement(sql)).internal = true;
+        catalog.leave_text(IssueKind::Comment, None, "the database", Text::Statement(sql)).internal =
+            is_internal;
     }
     Ok(())
 }

@@ -57,8 +57,8 @@ pub(super) static MYSQL: Engine = Engine {
     foreign_keys_have_one_type: true,
     undo: Undo::Drop {
         between: ["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"],
-        // Partitions, full texts, versions, and options of storage.
-        not_temporary: &["1562", "1506", "1796", "4137", "3500", "3833", "1031", "1478"],
+        // Partitions, full texts, versions, periods, and options of storage.
+        not_temporary: &["1562", "1506", "1796", "4137", "4152", "3500", "3833", "1031", "1478"],
     },
     index_names_are_shared: false,
     // An index entry has at most 3,072 bytes, and a character up to four.
@@ -142,7 +142,9 @@ impl Dialect for Mysql {
                 let (user, host) = inner.rsplit_once("'@'").unwrap_or((inner, "%"));
                 let [user, host] = [user, host].map(|name| literal(side.engine, name));
                 let on = if table.is_empty() { "*".to_owned() } else { side.quoted(table) };
-                Text::Statement(format!("GRANT {what} ON {on} TO {}@{}", user?, host?))
+                let [option, kind] = [4, 5].map(|at| text(row, at));
+                let sql = format!("GRANT {what} ON {kind}{on} TO {}@{}{option}", user?, host?);
+                if row.get(6).is_some_and(Option::is_none) { Text::Words(sql) } else { Text::Statement(sql) }
             }
             _ => catalog::own_text(side, what, name)?,
         })

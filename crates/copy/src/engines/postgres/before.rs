@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 
 /// Extensions that columns, indexes and defaults need; enumerations, domains and composite types, each after those that were made before it.
 pub(super) fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    for row in side.catalogue(query("postgresql", "extensions"))? {
-        catalog.types.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
-    }
+    let mut made = side.catalogue(query("postgresql", "extensions"))?;
     // One in a schema that is not searched has its name before the type's: the target may have the extension elsewhere.
     catalog.accompanying_types = texts(&side.catalogue(query("postgresql", "accompanying_types"))?, 0);
     let collate =
@@ -19,9 +17,9 @@ pub(super) fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let sql = query("postgresql", "own_types")
         .replace("COLLATE_OF(t.typcollation, t.typbasetype)", &collate("t.typcollation", "t.typbasetype"))
         .replace("COLLATE_OF(a.attcollation, a.atttypid)", &collate("a.attcollation", "a.atttypid"));
-    for row in side.catalogue(&sql)? {
-        catalog.types.push(Named { name: text(&row, 0).to_owned(), sql: text(&row, 1).to_owned() });
-    }
+    made.extend(side.catalogue(&sql)?);
+    let named = |row| Named { name: text(row, 0).to_owned(), sql: text(row, 1).to_owned() };
+    catalog.types = made.iter().map(named).collect();
     Ok(())
 }
 

@@ -24,14 +24,20 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     properties(side, &mut catalog)?;
     later::read(side, &mut catalog)?;
     later::needs(side, &mut catalog)?;
-    // A type of a column is listed with the column.
+    // An extension, or a domain, of a column is listed with the column; other types with the kind that the column has.
     let is_used = |name: &str| {
         let mut needs = catalog.needs.iter().filter(|(_, needed)| needed == name);
         needs.any(|(of, _)| catalog.tables.iter().any(|table| table.name == *of))
     };
-    let types = catalog.types.iter().filter(|made| !is_used(&made.name));
-    for Named { name, sql } in types.cloned().collect::<Vec<_>>() {
-        catalog.leave(IssueKind::View, None, &name, &sql).with_statement(sql).carried = true;
+    let kind = |Named { name, sql }: &Named| match is_used(name) {
+        false => Some(IssueKind::View),
+        true if !sql.starts_with("CREATE TYPE ") => None,
+        true if sql.contains(" AS ENUM (") => Some(IssueKind::Enum),
+        true => Some(IssueKind::Type),
+    };
+    let types = catalog.types.iter().filter_map(|made| Some((kind(made)?, made.clone())));
+    for (kind, Named { name, sql }) in types.collect::<Vec<_>>() {
+        catalog.leave(kind, None, &name, &sql).with_statement(sql).carried = true;
     }
     Ok(catalog)
 }
@@ -51,7 +57,7 @@ pub(super) fn of_database(side: &mut Side) -> Result<Collation> {
 }
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    // Identity and serial columns own their sequences.
+    // Identity and serial columns have sequences of their own.
     for row in side.catalogue(query("postgresql", "tables"))? {
         let (name, kind) = (text(&row, 0), text(&row, 1));
         catalog.names.push(name.to_owned());
@@ -62,7 +68,7 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
                 catalog.tables.push(Table { name: name.to_owned(), inherited, ..Table::default() });
                 continue;
             }
-            "S" => "a sequence that no column owns",
+            "S" => "a sequence of no serial column",
             "f" => "a foreign table",
             _ => continue,
         };

@@ -100,7 +100,8 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
             default,
             identity: false,
             collation: collation.map_or(Collation::Bytes, Collation::Named),
-            generated: generated.then(|| "an expression".to_owned()),
+            generated: generated
+                .then(|| definition.column(&column).map_or_else(String::new, |part| part.join(" "))),
             next: None,
             has_binary: false,
             name: column,
@@ -170,12 +171,17 @@ impl Definition {
         Self { parts }
     }
 
+    /// A column's own part.
+    fn column(&self, name: &str) -> Option<&Vec<String>> {
+        let is_it = |part: &&Vec<String>| {
+            part.first().is_some_and(|first| unquoted(first).eq_ignore_ascii_case(name))
+        };
+        self.parts.iter().find(is_it)
+    }
+
     /// The collation in a column's own part.
     fn collation(&self, column: &str) -> Option<String> {
-        let of = |part: &&Vec<String>| {
-            part.first().is_some_and(|name| unquoted(name).eq_ignore_ascii_case(column))
-        };
-        let part = self.parts.iter().find(of)?;
+        let part = self.column(column)?;
         let at = part.iter().position(|word| word.eq_ignore_ascii_case("COLLATE"))?;
         part.get(at + 1).map(|name| unquoted(name).to_ascii_uppercase())
     }
