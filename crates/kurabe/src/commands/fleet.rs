@@ -7,7 +7,6 @@ use crate::options::options;
 use crate::output::Output;
 use crate::words::agent_labels;
 use crate::{signals, time};
-use anyhow::Result;
 use kurabe_core::run::RunSpec;
 use kurabe_core::target::{TargetUrl, is_throwaway};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -88,7 +87,7 @@ options! {
     }
 }
 
-pub(crate) fn agent(options: &AgentOptions, output: &Output) -> Result<Exit> {
+pub(crate) fn agent(options: &AgentOptions, output: &Output) -> anyhow::Result<Exit> {
     let name = options.name.as_deref();
     let mut labels = BTreeMap::new();
     for text in &options.agent_label {
