@@ -378,7 +378,7 @@ fn rows(place: &Place, engine: &str, table: &str, text: &str) -> Result<Vec<Stri
 fn check(from: &Place, database: &Database<'_>, target: &Place, to: &str) -> Result<bool, String> {
     target.ask("CREATE TABLE bait (id int); INSERT INTO bait VALUES (7)");
     if to == database.engine {
-        target.feed(&database.roles.iter().map(|sql| format!("{sql};\n")).collect::<String>());
+        target.feed(&database.roles.join(";\n"));
     }
     let (mut copy, plan) = match begun(from, target, &wanted_all(PageSize::default())) {
         Ok(begun) => begun,
@@ -419,6 +419,7 @@ fn check(from: &Place, database: &Database<'_>, target: &Place, to: &str) -> Res
 /// Draws `count` databases of each engine, and copies each to every engine that `is_chosen` has of
 /// its number, its engine and the target's. Objects of up to eight kinds are
 /// drawn, or one of each kind.
+#[expect(clippy::print_stdout, reason = "what was drawn is shown with --nocapture")]
 pub fn all_pairs(seed: u64, count: u64, of_each_kind: bool, is_chosen: &dyn Fn(u64, usize, usize) -> bool) {
     let (mut wrong, mut pairs) = (Vec::new(), BTreeMap::<(&str, &str), [u64; 2]>::new());
     for (number, at) in (0..count).flat_map(|number| (0..ENGINES.len()).map(move |at| (number, at))) {
