@@ -25,6 +25,9 @@ use std::time::Duration;
 const MEASURING: f64 = 0.6;
 /// The minimum time of a search for the highest rate.
 const MIN_SEARCH: Duration = Duration::from_secs(5);
+/// The time of a search beyond its own, as a share of that: for probes at rates above the server's, and those made again. Searches
+/// of 5 s took 8 to 9 s.
+const BEYOND_SEARCH: f64 = 0.6;
 /// The mean share of a trial's time for warming up.
 const WARM_UP: f64 = 0.15;
 /// The share of the time of a trial that writes in which its writes are read back.
@@ -283,7 +286,9 @@ impl Cost {
         let firsts: Vec<_> = plan.available().filter(|(record, _)| repeated.insert(record.target)).collect();
         let firsts = firsts.into_iter().map(|cell| (cell, true));
         for ((record, cell), is_aa_control) in plan.available().map(|cell| (cell, false)).chain(firsts) {
-            let least = if Load::of(&record.axes) == Load::Highest { MIN_SEARCH } else { MIN_TRIAL };
+            let is_search = Load::of(&record.axes) == Load::Highest;
+            let least = if is_search { MIN_SEARCH } else { MIN_TRIAL };
+            let beyond = if is_search { MIN_SEARCH.mul_f64(BEYOND_SEARCH) } else { Duration::ZERO };
             let (least_far, far_waits) = latency::trial_time(&targets[record.target]);
             let least = least.max(cell.min_time).max(least_far);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
@@ -295,7 +300,7 @@ impl Cost {
             let bytes = plan.loaded_bytes(cell) as f64;
             let fill = Duration::from_secs_f64(if is_filled { bytes / CACHED_PER_SECOND } else { 0.0 });
             let connect = targets[record.target].connect.unwrap_or(CONNECT);
-            let each = AROUND + far_waits + connect * connections + restart + fill;
+            let each = AROUND + beyond + far_waits + connect * connections + restart + fill;
             let times = operations.saturating_mul(spec.rounds_of(is_aa_control, rounds));
             cost.trials += f64::from(times);
             cost.measured += least * times;
