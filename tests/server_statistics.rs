@@ -115,11 +115,21 @@ fn log_agrees(server: Lease, statement: &'static str) {
         let told = sql(&asked.lock().unwrap(), "", statement).unwrap();
         told.split_whitespace().last().unwrap().parse().unwrap()
     };
+    let hand: Arc<Hand> = Arc::new(hand);
     let spec = RunSpec { records: Some(400), ..spec("point-write", 2, Some(300)) };
-    let (measured, by_hand) = trial(&url, &spec, Arc::new(hand));
-    let told = counted(&measured, Counter::LogBytes);
-    assert!(by_hand > 300 * 20, "300 updates wrote {by_hand} bytes of log");
-    assert!(told >= by_hand && told - by_hand <= BACKGROUND, "reported {told}, read directly {by_hand}");
+    let mut all = Vec::new();
+    // Background tasks, such as a purge after an earlier test, may write more now and then: not in three trials.
+    for _ in 0..3 {
+        let (measured, by_hand) = trial(&url, &spec, Arc::clone(&hand));
+        let told = counted(&measured, Counter::LogBytes);
+        assert!(by_hand > 300 * 20, "300 updates wrote {by_hand} bytes of log");
+        assert!(told >= by_hand, "reported {told}, read directly {by_hand}");
+        if told - by_hand <= BACKGROUND {
+            return;
+        }
+        all.push((told, by_hand));
+    }
+    panic!("reported and read directly: {all:?}");
 }
 
 #[test]

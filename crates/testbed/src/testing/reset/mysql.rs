@@ -23,6 +23,9 @@ fn state(server: &Server) -> Result<State, String> {
         ("user", "SELECT * FROM mysql.user", true),
         ("plugin", "SHOW PLUGINS", true),
         ("privileges", "SELECT COUNT(*) FROM mysql.db", true),
+        ("privileges of tables", "SELECT COUNT(*) FROM mysql.tables_priv", true),
+        ("privileges of columns", "SELECT COUNT(*) FROM mysql.columns_priv", true),
+        ("privileges of routines", "SELECT COUNT(*) FROM mysql.procs_priv", true),
         ("link", "SELECT Server_name FROM mysql.servers", true),
         ("function", "SELECT name FROM mysql.func", true),
         (
@@ -111,6 +114,11 @@ fn clean(server: &Server, first: &State) -> Result<(), String> {
             }
             _ => {}
         }
+    }
+    // MariaDB keeps those of a name with `é`, which it writes there in another encoding.
+    if s.query("SELECT COUNT(*) FROM mysql.procs_priv")?.concat() != ["0"] {
+        s.query("DELETE FROM mysql.procs_priv")?;
+        s.query("FLUSH PRIVILEGES")?;
     }
     for log in ["general_log", "slow_log"] {
         if s.query(&format!("SELECT COUNT(*) FROM mysql.{log}"))?.concat() != ["0"] {
