@@ -80,7 +80,7 @@ mod tests {
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
             if path.is_dir() {
                 sources(&path, all);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
+            } else if path.extension().is_some_and(|ending| ["rs", "json"].iter().any(|one| ending == *one)) {
                 let text = fs::read_to_string(&path).unwrap();
                 all.push(normalised(text.split("#[cfg(test)]").next().unwrap()));
             }
@@ -107,6 +107,7 @@ mod tests {
         let mut texts = Vec::new();
         let crates = fs::read_dir(all).unwrap().map(|entry| entry.unwrap().path().join("src"));
         crates.filter(|folder| folder.is_dir()).for_each(|folder| sources(&folder, &mut texts));
+        sources(&all.join("report/published"), &mut texts);
         texts
     }
 
@@ -151,6 +152,17 @@ mod tests {
         let lacking: Vec<&&str> =
             notes.iter().filter(|note| find(note, Language::Japanese).is_none()).collect();
         assert!(notes.len() > 25 && lacking.is_empty(), "{}: {lacking:#?}", notes.len());
+    }
+
+    #[test]
+    fn each_published_conclusion_is_in_the_catalogue() {
+        let mut all = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("published"), &mut all);
+        let said = all.iter().flat_map(|text| text.split("\"said\": \"").skip(1));
+        let said: Vec<&str> = said.filter_map(|rest| rest.split('"').next()).collect();
+        let lacking: Vec<&&str> =
+            said.iter().filter(|text| find(text, Language::Japanese).is_none()).collect();
+        assert!(!said.is_empty() && lacking.is_empty(), "{lacking:#?}");
     }
 
     #[test]

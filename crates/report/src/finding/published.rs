@@ -4,6 +4,7 @@
 //! They are data (`published/` in this crate): a table as its author printed it, and a description of its columns. An
 //! experiment refers to a set of such tables.
 
+use crate::catalogue::translated;
 use crate::cell::CellResult;
 use crate::finding::Context;
 use crate::format::micros;
@@ -219,6 +220,7 @@ impl Reproduction {
     pub(super) fn sentence(&self, labels: &Labels) -> String {
         let (language, Self { claim, otherwise, ratio: Interval { low, high }, .. }) =
             (labels.language, self);
+        let claim = translated(claim, language);
         let result = |one: &PublishedHere| {
             let (target, ratio) = (labels.target(&one.target), ratio(one.ratio, language));
             let faster =

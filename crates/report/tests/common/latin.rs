@@ -8,10 +8,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Words of all languages: units, and what the field has no Japanese word for.
-pub const WORDS: [&str; 39] = [
-    "A/A", "API", "B", "CPU", "CPU/op", "Ctrl-C", "HTML", "Kurabe", "Linux", "MB", "PHP", "SQL", "TLS",
-    "URL", "UTC", "Unix", "binlog", "buffer", "bytes/record", "files", "gate", "h", "hits", "kB", "kurabe",
-    "log", "main", "max", "min", "ms", "ns", "null", "p50", "p95", "p99", "pgbench", "report", "s",
+pub const WORDS: [&str; 40] = [
+    "A/A", "API", "B", "CPU", "CPU/op", "Ctrl-C", "HTML", "Kurabe", "Linux", "MB", "Oracle", "PHP", "SQL",
+    "TLS", "URL", "UTC", "Unix", "binlog", "buffer", "bytes/record", "files", "gate", "h", "hits", "kB",
+    "kurabe", "log", "main", "max", "min", "ms", "ns", "null", "p50", "p95", "p99", "pgbench", "report", "s",
     "sqlite:FILE",
 ];
 
