@@ -164,14 +164,18 @@ fn run_that_has_a_cache_to_itself_adds_no_more_than_fits() {
 
 #[test]
 fn run_adds_no_more_than_fits_to_a_throwaway_server() {
-    if testing::server("memcached").is_none() {
-        return;
+    for (engine, url) in [("memcached", "up:memcached?m=64"), ("redis", "up:redis?maxmemory=60mb")] {
+        if testing::server(engine).is_none() {
+            continue;
+        }
+        // All that clients could add in this time is some times the memory.
+        let args = format!(
+            "run session {url} --compress none --layout blob --payload 1k,100k --records 100 --operation write \
+             --duration 2s --rounds 3 --clients 2 --no-html"
+        );
+        let ended = Place::new().run(&args.split_whitespace().collect::<Vec<_>>()).success();
+        assert!(ended.out.contains("ended early: the server has memory for"), "{engine}: {ended:?}");
     }
-    // All that clients could add in this time is some times the memory.
-    let args = "run session up:memcached?m=64 --compress none --layout blob --payload 1k,100k --records 100 \
-                --operation write --duration 2s --rounds 3 --clients 2 --no-html";
-    let ended = Place::new().run(&args.split_whitespace().collect::<Vec<_>>()).success();
-    assert!(ended.out.contains("ended early: the server has memory for"), "{ended:?}");
 }
 
 #[test]

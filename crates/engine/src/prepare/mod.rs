@@ -5,5 +5,5 @@ pub mod fixture;
 pub mod latency;
 pub(crate) mod overhead;
 pub(crate) mod preflight;
-
+pub(crate) mod server_memory;
 pub mod target;

@@ -16,7 +16,7 @@ pub use crate::clients::schedule::LoadModel;
 use crate::clients::schedule::{self, Schedule, process_cpu};
 use crate::clients::slices::{Lane, SliceStats};
 use crate::fleet::{self, CellOrder, ClientShare, FleetClients, Order, ShareOfTrial, ShareResult};
-use crate::prepare::preflight::MemoryReading;
+use crate::prepare::server_memory::MemoryReading;
 use crate::run::Conditions;
 use crate::trial::course::Course;
 use crate::trial::recorded::{Executed, ExecutedClients, ExecutedJob, OpenTimes, Recorded, Times};

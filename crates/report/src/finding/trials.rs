@@ -88,7 +88,7 @@ impl Trials {
             }
             Self::RecordsExhausted { scope, trials, of, records, needed } => {
                 let (what, records) = (labels.results_of(scope), units::count(*records));
-                let some = if *of == 1 { "the trial".to_owned() } else { format!("{trials} of {of} trials") };
+                let some = some_trials(*trials, *of);
                 say!(
                     language,
                     "{what}: {some} ended early: a trial changes each of the {records} records once. For longer trials use \
@@ -99,7 +99,7 @@ impl Trials {
             }
             Self::MemoryExhausted { scope, trials, of, records } => {
                 let (what, records) = (labels.results_of(scope), units::count(*records));
-                let some = if *of == 1 { "the trial".to_owned() } else { format!("{trials} of {of} trials") };
+                let some = some_trials(*trials, *of);
                 say!(
                     language,
                     "{what}: {some} ended early: the server has memory for {records} records of a trial. A smaller --payload or \
@@ -183,6 +183,11 @@ fn fewer_agents(run: &Run) -> Option<Trials> {
     let missing = all.iter().filter(|name| !fewest.contains(name)).map(|name| (*name).clone());
     let (trials, of) = (fewer().count() as u64, used.len() as u64);
     Some(Trials::FewerAgents { agents: missing.collect(), trials, of })
+}
+
+/// Some of all trials, as the subject of a sentence.
+fn some_trials(trials: u64, of: u64) -> String {
+    if of == 1 { "the trial".to_owned() } else { format!("{trials} of {of} trials") }
 }
 
 /// Trials that ended early because each record is changed at most once, or the server is full, and how to make them longer.
