@@ -200,6 +200,16 @@ fn dry_run_prints_its_plan_and_starts_no_server() {
 }
 
 #[test]
+fn values_that_no_target_can_measure_take_no_place_in_a_budget() {
+    // SQLite has no statement of so many parameters as inserts of 50,000 rows need.
+    let place = Place::new();
+    let answer = place.run(&["run", "bulk", "sqlite:", "--budget", "6s", "--dry-run"]).success();
+    assert!(answer.err.contains("left out"), "{answer:?}");
+    let of_target = answer.out.lines().filter(|line| line.starts_with("  sqlite"));
+    assert!(of_target.filter(|line| !line.contains("A/A")).count() >= 2, "{answer:?}");
+}
+
+#[test]
 fn dry_run_says_what_is_compared_and_has_nothing_that_cannot_matter() {
     let place = Place::new();
     let plan = |args: &[&str]| {

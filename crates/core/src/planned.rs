@@ -35,6 +35,10 @@ pub struct PlannedCell {
     /// How long the timed part of a trial takes at least, as far as is known without the target. The budget of a run
     /// counts it. Zero for work that ends when its time is over, or takes no longer than other trials.
     pub min_time: Duration,
+    /// Round trips of the timed part of a trial that follow one another, and bytes that they move. The budget counts them besides;
+    /// zero for the same work.
+    pub round_trips: u64,
+    pub moved_bytes: u64,
     /// How its clients work. A job has one client.
     pub policy: LoopPolicy,
     pub work: Work,
@@ -108,6 +112,8 @@ impl PlannedCell {
             dataset,
             stored_bytes: None,
             min_time: Duration::ZERO,
+            round_trips: 0,
+            moved_bytes: 0,
             policy,
             work,
             pages: None,

@@ -207,10 +207,16 @@ fn throwaway_servers_are_restarted_where_there_is_time() {
 
 #[test]
 fn nothing_is_dropped_if_there_is_time_for_all() {
+    // Separate trials, and interleaved ones, of which a run has more rounds.
+    for slice_ns in [None, Some(10_000_000)] {
+        let fitted = |budget| fitted_of("session", 1, 6, &all_free(), budget, false, slice_ns);
+        let (_, fit) = fitted(Duration::from_secs(40));
+        assert!(!fit.left_out.is_empty() && fit.time_for_all > Duration::from_secs(40), "{fit:?}");
+        let (plan, enough) = fitted(fit.time_for_all + Duration::from_secs(1));
+        assert!(enough.left_out.is_empty() && enough.rounds_before.is_none(), "{enough:?}");
+        assert_eq!(values(&plan.spec), 40);
+    }
     let (_, fit) = fitted(6, &all_free(), Duration::from_secs(40));
-    let (spec, enough) = fitted(6, &all_free(), fit.time_for_all + Duration::from_secs(1));
-    assert!(enough.left_out.is_empty() && enough.rounds_before.is_none(), "{enough:?}");
-    assert_eq!(values(&spec), 40);
     let (spec, long) = fitted(6, &all_free(), fit.time_for_all * 10);
     assert!(long.trial * spec.rounds > MIN_TRIAL * 6 * 9, "the time is used: {:?}", long.trial);
 }

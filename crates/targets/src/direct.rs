@@ -38,7 +38,7 @@ pub fn open_one(url: &TargetUrl, durability: Option<DurabilityClass>) -> Result<
     let mut facts = driver.describe()?.printable();
     if began.elapsed() > SLOW_DESCRIPTION {
         facts.round_trip_ns =
-            round_trip(&*driver).filter(|time| *time >= LONG).map(|time| time.as_nanos() as u64);
+            times(&*driver).1.filter(|time| *time >= LONG).map(|time| time.as_nanos() as u64);
     }
     if let Some(class) = durability
         && skip_reason.is_none()
@@ -57,22 +57,30 @@ const SLOW_DESCRIPTION: Duration = Duration::from_millis(50);
 /// A round trip from which on waiting for it dominates the load of data.
 const LONG: Duration = Duration::from_millis(5);
 
-/// The shortest of a few round trips; `None` if the database has none, or does not answer.
-fn round_trip(driver: &dyn Driver) -> Option<Duration> {
+/// The number of requests of which the fastest counts.
+const PINGS: u32 = 5;
+
+/// How long a connection takes to open, and the shortest of a few round trips; `None` if the database has none, or does not
+/// answer.
+pub(crate) fn times(driver: &dyn Driver) -> (Option<Duration>, Option<Duration>) {
+    let began = Instant::now();
+    let Ok(mut session) = driver.connect(&ConnectOptions::default()) else { return (None, None) };
+    let connect = began.elapsed();
     if driver.endpoint() == Endpoint::InProcess || driver.capabilities().is_application {
-        return None;
+        return (Some(connect), None);
     }
-    let mut session = driver.connect(&ConnectOptions::default()).ok()?;
-    let ping = session.prepare(&Operation::Ping).ok()?;
-    let mut reply = Reply::new();
-    let mut shortest: Option<Duration> = None;
-    for _ in 0..3 {
-        let began = Instant::now();
-        session.execute(&ping, &[], &mut reply).ok()?;
-        shortest = Some(shortest.unwrap_or(Duration::MAX).min(began.elapsed()));
-    }
+    let round_trip = session.prepare(&Operation::Ping).and_then(|ping| {
+        let mut reply = Reply::new();
+        let mut shortest = Duration::MAX;
+        for _ in 0..PINGS {
+            let began = Instant::now();
+            session.execute(&ping, &[], &mut reply)?;
+            shortest = shortest.min(began.elapsed());
+        }
+        Ok(shortest)
+    });
     let _ = session.close();
-    shortest
+    (Some(connect), round_trip.ok())
 }
 
 /// A throwaway server's driver without the server, of which nothing is known but its engine.

@@ -19,7 +19,6 @@ mod urls;
 
 use caches::check_cache;
 use direct::without_server;
-use kurabe_core::driver::{ConnectOptions, Driver};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_drivers::members::{self, Composite};
@@ -231,8 +230,10 @@ impl Opened {
             members::add_facts(&mut facts, &members);
             driver = Box::new(Composite::new(driver, members, missing));
         }
+        let (connect, round_trip) = start.map_or((None, None), |_| direct::times(&*driver));
         self.targets.push(Target {
-            connect: start.and_then(|_| connect_time(&*driver)),
+            connect,
+            round_trip,
             url: whole.to_string(),
             scheme: reached.scheme.clone(),
             publishing: kurabe_drivers::registry::clause(&reached.scheme, &facts),
@@ -255,9 +256,4 @@ impl Opened {
 fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
     let began = Instant::now();
     Ok((work()?, began.elapsed()))
-}
-
-/// How long a connection takes to open; `None` if it cannot be opened.
-fn connect_time(driver: &dyn Driver) -> Option<Duration> {
-    timed(|| driver.connect(&ConnectOptions::default())).ok().map(|(_, took)| took)
 }

@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::prepare::latency;
 use crate::prepare::target::Target;
 use kurabe_core::axis::{AxisInfo, AxisValue};
-use kurabe_core::experiment::{Answer, ExperimentInfo};
+use kurabe_core::experiment::Answer;
 use kurabe_core::load::Load;
 use kurabe_core::planned::Need;
 use kurabe_core::question::Question;
@@ -42,6 +42,8 @@ pub(crate) const RESTART: Duration = Duration::from_secs(2);
 const STOP: Duration = Duration::from_millis(300);
 /// Bytes loaded per second.
 const LOADED_PER_SECOND: f64 = 30e6;
+/// The same of a job, which loads many rows in a request. PostgreSQL took 1.0 s for 105 MB, MariaDB 2.0 s.
+const LOADED_TOGETHER: f64 = 70e6;
 /// Bytes per second with which a throwaway cache is filled before each trial.
 const CACHED_PER_SECOND: f64 = 60e6;
 /// Bytes of a row besides its largest value.
@@ -124,15 +126,15 @@ pub struct Fit {
 pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -> Fit {
     let (axes, rounds) = (plan.spec.axes.clone(), plan.spec.rounds);
     let usual = Usual::for_spec(&plan.spec);
-    let time_for_all = Cost::new(plan, targets).min();
     // The first analysis of a run with `--until` has a planned number of rounds.
     let adds_rounds = free.rounds && plan.spec.until.is_none();
     if adds_rounds && plan.spec.restarts == 0 {
         plan.spec.rounds = rounds.max(usual.enough);
     }
     let mut cost = Cost::new(plan, targets);
+    let time_for_all = cost.min();
     while cost.min() > budget {
-        if let Some((axis, position)) = next_value(plan.experiment.info, &plan.spec, &free.axes) {
+        if let Some((axis, position)) = next_value(plan, &free.axes) {
             plan.drop_value(&axis, position);
         } else if let Some(rounds) = fewer_rounds(&plan.spec).filter(|_| free.rounds) {
             plan.spec.rounds = rounds;
@@ -150,7 +152,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
             plan.spec.rounds += plan.spec.blocks();
             let more = Cost::new(plan, targets);
             if plan.spec.rounds > usual.most.max(MAX_PER_BLOCK * plan.spec.blocks())
-                || more.trial(budget) < usual.long_trial
+                || !more.is_job && more.trial(budget) < usual.long_trial
                 || more.min() > budget
             {
                 plan.spec.rounds = before;
@@ -172,7 +174,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
         left_out: left_out.collect(),
         rounds_before: (plan.spec.rounds < rounds).then_some(rounds),
         time_for_all,
-        expected: cost.expected(trial).max(budget),
+        expected: cost.expected(trial, budget),
     }
 }
 
@@ -212,10 +214,11 @@ pub(crate) fn fewer_blocks(spec: &RunSpec, rounds: u32) -> Option<u32> {
 }
 
 /// The next value to remove: of the default axis with the most values, the one whose neighbours are closest to each
-/// other. Of several such axes, the chart's comes last. The baseline's value stays. Where the answer is a comparison, an axis
+/// other. Values that no target can measure cost nothing and do not count. Of several such axes, the chart's comes last. The baseline's value stays. Where the answer is a comparison, an axis
 /// that the question does not have gives way first, and to one value. Where targets are compared at values of an axis that the user
 /// named, other axes within which they are compared give way to one value too: more rounds are worth more.
-fn next_value(info: &ExperimentInfo, spec: &RunSpec, free: &[String]) -> Option<(String, usize)> {
+fn next_value(plan: &Plan, free: &[String]) -> Option<(String, usize)> {
+    let (info, spec) = (plan.experiment.info, &plan.spec);
     let candidates = info.axes.iter().filter(|axis| free.iter().any(|name| name == axis.name));
     let compared = |axis: &str| {
         let asks = |question: &Question| question.compares(axis) || question.is_within(axis);
@@ -230,20 +233,29 @@ fn next_value(info: &ExperimentInfo, spec: &RunSpec, free: &[String]) -> Option<
             || spec.question.as_ref().is_some_and(|one| !one.compares(axis) && is_beside(one));
         if info.answer == Answer::Comparison && gives_way { 1 } else { MIN_VALUES }
     };
+    let measured = |axis: &'static AxisInfo| {
+        let is_measured =
+            |value: &AxisValue| plan.available().any(|(cell, _)| cell.axes.get(axis.name) == Some(value));
+        let values = spec.axes.get(axis.name)?.iter().enumerate();
+        Some((axis.name, values.filter(|(_, value)| is_measured(value)).collect::<Vec<_>>()))
+    };
     let (name, values) = candidates
-        .filter_map(|axis| spec.axes.get(axis.name).map(|values| (axis.name, values)))
+        .filter_map(measured)
         .filter(|(name, values)| values.len() > least(name))
         .max_by_key(|(name, values)| (!compared(name), values.len(), *name != info.chart_axis))?;
-    let gap = |at: &usize| match (&values[at - 1], &values[at + 1]) {
-        (AxisValue::Number(low), AxisValue::Number(high)) => {
-            Some((*high.max(low) as f64 / (*low.min(high)).max(1) as f64).ln())
+    let gap = |at: usize| match (values[at - 1].1, values[at].1, values[at + 1].1) {
+        (AxisValue::Number(low), _, AxisValue::Number(high)) => {
+            Some((*high.max(low) as f64 / *low.min(high).max(&1) as f64).ln())
         }
+        // The last of the numbers, beside a word.
+        (_, AxisValue::Number(_), _) => Some(f64::INFINITY),
         _ => None,
     };
     let inner = (1..values.len() - 1)
-        .filter_map(|at| gap(&at).map(|gap| (at, gap)))
+        .filter_map(|at| gap(at).map(|gap| (at, gap)))
         .min_by(|one, other| one.1.total_cmp(&other.1));
-    Some((name.to_owned(), inner.map_or(values.len() - 1, |(at, _)| at)))
+    let (position, _) = values[inner.map_or(values.len() - 1, |(at, _)| at)];
+    Some((name.to_owned(), position))
 }
 
 /// The time to restart the servers of a target.
@@ -267,6 +279,7 @@ struct Cost {
     fixed: Duration,
     /// The part of it for restarts between blocks of rounds.
     restarting: Duration,
+    is_job: bool,
 }
 
 impl Cost {
@@ -281,7 +294,8 @@ impl Cost {
         let is_job = plan.available().any(|(_, cell)| cell.is_job());
         let writing = if is_job { 0.0 } else { writing as f64 / plan.operations.len().max(1) as f64 };
         let besides = WARM_UP + READ_BACK * writing;
-        let mut cost = Self { trials: 0.0, besides, measured: Duration::ZERO, fixed: restarting, restarting };
+        let measured = Duration::ZERO;
+        let mut cost = Self { trials: 0.0, besides, measured, fixed: restarting, restarting, is_job };
         // The first cell of each target is measured twice.
         let firsts: Vec<_> = plan.available().filter(|(record, _)| repeated.insert(record.target)).collect();
         let firsts = firsts.into_iter().map(|cell| (cell, true));
@@ -290,7 +304,8 @@ impl Cost {
             let least = if is_search { MIN_SEARCH } else { MIN_TRIAL };
             let beyond = if is_search { MIN_SEARCH.mul_f64(BEYOND_SEARCH) } else { Duration::ZERO };
             let (least_far, far_waits) = latency::trial_time(&targets[record.target]);
-            let least = least.max(cell.min_time).max(least_far);
+            let job = cell.min_time + latency::job_time(&targets[record.target], cell);
+            let least = least.max(job).max(least_far);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let throwaway = plan.spec.is_throwaway(record.target);
             let restart = cell.needs.contains(&Need::Restart) && throwaway;
@@ -314,7 +329,8 @@ impl Cost {
                 let records = each.map_or(0.0, |each| bytes / each.request_bytes as f64);
                 let rows = each.map_or(0.0, |each| bytes / (each.value_bytes + ROW) as f64);
                 let target = &targets[record.target];
-                let time = bytes / LOADED_PER_SECOND + rows / ROWS_PER_SECOND + records / RECORDS_PER_SECOND;
+                let loaded_per_second = if is_job { LOADED_TOGETHER } else { LOADED_PER_SECOND };
+                let time = bytes / loaded_per_second + rows / ROWS_PER_SECOND + records / RECORDS_PER_SECOND;
                 let load = Duration::from_secs_f64(time) + latency::load_time(plan, target, cell);
                 if !cell.creates_nothing() && claimed.insert(record.target) {
                     cost.fixed += latency::around(target);
@@ -330,7 +346,8 @@ impl Cost {
 
     /// The minimum time of the run.
     fn min(&self) -> Duration {
-        self.measured.div_f64(MEASURING).max(self.measured.mul_f64(1.0 + self.besides) + self.fixed)
+        let share = if self.is_job { 1.0 } else { MEASURING };
+        self.measured.div_f64(share).max(self.measured.mul_f64(1.0 + self.besides) + self.fixed)
     }
 
     /// The time of a trial's measured phase so that the run takes about `budget`.
@@ -341,8 +358,11 @@ impl Cost {
         least.max(budget.mul_f64(MEASURING).min(rest).div_f64(trials))
     }
 
-    /// The expected time of the run with such trials.
-    fn expected(&self, trial: Duration) -> Duration {
-        trial.mul_f64((1.0 + self.besides) * self.trials) + self.fixed
+    /// The expected time of the run with such trials. A job ends when its work is done, and other trials use the budget.
+    fn expected(&self, trial: Duration, budget: Duration) -> Duration {
+        if self.is_job {
+            return self.min();
+        }
+        budget.max(trial.mul_f64((1.0 + self.besides) * self.trials) + self.fixed)
     }
 }

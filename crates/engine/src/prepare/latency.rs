@@ -3,6 +3,7 @@
 use crate::plan::Plan;
 use crate::prepare::target::Target;
 use kurabe_core::driver::Support;
+use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
 use kurabe_core::planned::PlannedCell;
 use kurabe_core::run::RunSpec;
@@ -26,6 +27,12 @@ const OF_A_LOAD: f64 = 25.0;
 const OF_A_TRIAL: u32 = 8;
 /// Round trips of a measured phase: fewer are no distribution.
 const MEASURED: u32 = 10;
+/// The time of a request on the same machine, if the smallest one was not measured, and in this process; and the bytes that many
+/// requests move per second.
+const USUAL: Duration = Duration::from_micros(70);
+const IN_PROCESS: Duration = Duration::from_micros(2);
+const MOVED: f64 = 250e6;
+const MOVED_IN_PROCESS: f64 = 1e9;
 /// A load may take this long before its default number of records is reduced.
 const MAX: Duration = Duration::from_secs(30);
 /// Numbers of records that are tried instead of the default one.
@@ -61,6 +68,18 @@ pub(crate) fn around(target: &Target) -> Duration {
 pub(crate) fn trial_time(target: &Target) -> (Duration, Duration) {
     let round_trip = Duration::from_nanos(target.facts.round_trip_ns.unwrap_or(0));
     (round_trip * MEASURED, round_trip * OF_A_TRIAL)
+}
+
+/// The minimum time of a job's requests that follow one another.
+pub(crate) fn job_time(target: &Target, cell: &PlannedCell) -> Duration {
+    let (request, moved_per_second) = match target.driver.endpoint() {
+        Endpoint::InProcess => (IN_PROCESS, MOVED_IN_PROCESS),
+        _ => (USUAL, MOVED),
+    };
+    let far = target.facts.round_trip_ns.map(Duration::from_nanos);
+    let request = far.or(target.round_trip).unwrap_or(request);
+    request.mul_f64(cell.round_trips as f64)
+        + Duration::from_secs_f64(cell.moved_bytes as f64 / moved_per_second)
 }
 
 /// The time of all loads of a run's first round, by target.

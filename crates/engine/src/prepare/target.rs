@@ -33,9 +33,11 @@ pub struct Target {
     pub claims: bool,
     /// Why nothing is measured on it, such as a durability class that it cannot provide.
     pub skip_reason: Option<String>,
-    /// How long its throwaway server took to start, and a connection to it to open; `None` if that was not measured.
+    /// How long its throwaway server took to start, a connection to it to open, and its smallest request; `None` if that was
+    /// not measured.
     pub start: Option<Duration>,
     pub connect: Option<Duration>,
+    pub round_trip: Option<Duration>,
     /// Restarts its server with the same data and address, and returns when it answers; `None` if it is not a
     /// throwaway server.
     pub restart: Option<Restart>,
@@ -75,6 +77,7 @@ impl Target {
             skip_reason: None,
             start: None,
             connect: None,
+            round_trip: None,
             restart: None,
             second: None,
             restrict: None,

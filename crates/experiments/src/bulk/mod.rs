@@ -16,7 +16,6 @@ use kurabe_core::compression::COMPRESSION;
 use kurabe_core::transfer::{Fetch, Transfer};
 use loopback::{LOOPBACK, LOOPBACK_SHARE};
 use peak_memory::{PEAK_MEMORY, PEAK_MEMORY_ADDED};
-use std::time::Duration;
 
 /// Bytes by which a row in a request exceeds its content, in any protocol.
 const AROUND: u64 = 32;
@@ -75,11 +74,6 @@ static INFO: ExperimentInfo = ExperimentInfo {
     published: Some("bulk_fetch.csv"),
 };
 
-/// The time of a request on the same machine, which was 40 to 140 µs on machines with two processors, and the bytes that are moved per second, for the time that a run is expected to
-/// take.
-const REQUEST: Duration = Duration::from_micros(70);
-const MOVED_PER_SECOND: f64 = 100e6;
-
 pub(crate) static BULK: Experiment = Experiment::new(&INFO, &plan);
 
 fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
@@ -130,13 +124,16 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         }
     };
     let operations = vec![(READ, reading), (WRITE, writing)];
-    let requests = match fetch {
+    let round_trips = match fetch {
         Fetch::Rows(each) => rows.div_ceil(each.max(1)),
         Fetch::Whole => 1,
     };
-    let min_time = REQUEST.mul_f64(requests as f64)
-        + Duration::from_secs_f64((rows * request) as f64 / MOVED_PER_SECOND);
-    Ok(PlannedCell { operations, min_time, ..PlannedCell::job(name, demand, 1, moving) })
+    Ok(PlannedCell {
+        operations,
+        round_trips,
+        moved_bytes: rows * request,
+        ..PlannedCell::job(name, demand, 1, moving)
+    })
 }
 
 #[cfg(test)]
