@@ -18,5 +18,13 @@ fn planted_differences_are_counted() {
         assert!(answer.out.contains("of 4 intervals contain the true value"), "{answer:?}");
         assert!(answer.out.contains(&format!("\n{what}: ")), "{answer:?}");
     }
+    // An added read takes about as long as another one: what is counted as added is near to what was planted.
+    let large = ["selftest", "sqlite", "--differences", "2", "--duration", "50ms", "--effect", "40%"];
+    let answer = place.run(&large);
+    let row = answer.out.lines().find(|line| line.starts_with("| all | ")).expect("a row of all");
+    let truth =
+        row.split('|').nth(5).and_then(|cell| cell.trim().strip_suffix(" %")).expect("a true difference");
+    let truth: f64 = truth.parse().expect("a number");
+    assert!((40.0..100.0).contains(&truth), "{answer:?}");
     place.run(&["selftest", "--differences", "0"]).exit_code(2);
 }

@@ -130,13 +130,15 @@ impl Ground<'_> {
             ..self.spec(experiment, self.engine.name, mix(number, effect))?
         };
         let added = Arc::default();
-        let target = |at: usize, effect: f64| -> Result<Target> {
+        // The first target too, without additions, which are counted apart: what the interceptor itself takes is no part of the
+        // difference.
+        let target = |at: usize, effect: f64, added: &Arc<Added>| -> Result<Target> {
             let (driver, facts, skip_reason) = open_one(&url, None)?;
-            let driver = self.slowed(driver, effect, &added);
+            let driver = self.slowed(driver, effect, added);
             let name = format!("{}#{}", self.engine.name, at + 1);
             Ok(Target { claims: at == 0, skip_reason, ..Target::new(name, driver, facts) })
         };
-        let mut both = [target(0, 0.0)?, target(1, effect)?];
+        let mut both = [target(0, 0.0, &Arc::default())?, target(1, effect, &added)?];
         let plan = RunPlan::draft(experiment, spec, &[false; 2])?;
         self.judge(NewRun::new(plan), &mut both, &added, effect)
     }
@@ -158,21 +160,18 @@ impl Ground<'_> {
         let plan = RunPlan::draft(experiment, spec, &[false; 2])?;
         let mut opened = open(&[url.clone(), url], &OpenOptions::of(&plan, None, None), reporter)?;
         let added: Arc<Added> = Arc::default();
-        // The first target too, without additions: what the interceptor itself takes is no part of the difference.
+        // As in the other comparison.
         opened.targets = opened
             .targets
             .into_iter()
-            .zip([0.0, effect])
-            .map(|(target, effect)| {
-                let added = if effect > 0.0 { &added } else { &Arc::default() };
-                Target {
-                    driver: self.slowed(target.driver, effect, added),
-                    second: target.second.map(|second| SecondInstance {
-                        driver: self.slowed(second.driver, effect, &Arc::default()),
-                        ..second
-                    }),
-                    ..target
-                }
+            .zip([(0.0, &Arc::default()), (effect, &added)])
+            .map(|(target, (effect, added))| Target {
+                driver: self.slowed(target.driver, effect, added),
+                second: target.second.map(|second| SecondInstance {
+                    driver: self.slowed(second.driver, effect, &Arc::default()),
+                    ..second
+                }),
+                ..target
             })
             .collect();
         let free = Free { rounds: true, restarts: true, ..Free::default() };
