@@ -2,6 +2,7 @@
 
 use crate::common::open;
 use kurabe_core::ErrorKind;
+use kurabe_core::collection::{Collection, Field, FieldType};
 use kurabe_testbed::{Server, StartOptions, testing};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -91,4 +92,28 @@ fn server_with_tls_or_a_file_of_users_is_used() {
         assert_eq!(error.kind(), ErrorKind::Denied, "{user}: {error}");
         assert!(!error.to_string().contains("wrong"), "{error}");
     }
+}
+
+#[test]
+fn server_with_more_keys_than_an_answer_may_have_bytes_is_used() {
+    let Some(server) = testing::server("memcached") else { return };
+    let mut stream = testing::connected(&server).unwrap();
+    // 90,000 lines of the listing, of over 300 bytes each.
+    for thousand in 0..90 {
+        let keys = (0..1_000).map(|n| format!("set {:0240} 0 0 1 noreply\r\nx\r\n", thousand * 1_000 + n));
+        stream.write_all(keys.collect::<String>().as_bytes()).unwrap();
+    }
+    stream.write_all(b"mn\r\n").unwrap();
+    assert_eq!(BufReader::new(&stream).lines().next().unwrap().unwrap(), "MN");
+    let items = || {
+        let stats = say(&server, "stats", 100);
+        stats.iter().find_map(|line| line.strip_prefix("STAT curr_items ")?.parse::<u64>().ok()).unwrap()
+    };
+    assert!(items() >= 80_000, "{}", items());
+    let driver = open(server.url());
+    let mut namespace = driver.namespace().unwrap();
+    namespace.claim("many").unwrap();
+    let fields = vec![Field { name: "id", kind: FieldType::Int }];
+    namespace.create(&Collection::new("kurabe_many", fields, vec![0])).unwrap();
+    assert!(items() >= 80_000, "keys of others stay: {}", items());
 }

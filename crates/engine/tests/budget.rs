@@ -179,6 +179,29 @@ fn time_of_work_that_cannot_be_shortened_is_counted() {
 }
 
 #[test]
+fn round_trips_of_jobs_take_as_long_as_was_measured() {
+    let experiment = common::experiment("bulk");
+    let expected = |round_trip: Duration| {
+        let axes = experiment.info.axes.iter().map(|axis| {
+            let text = if axis.name == "fetch" { "1" } else { axis.default[0] };
+            (axis.name.to_owned(), vec![axis.parse(text).unwrap()])
+        });
+        let axes = axes.collect();
+        let operations = experiment.info.operation_names();
+        let spec = RunSpec { axes, operations, rounds: 4, ..RunSpec::new("bulk", vec!["null:"]) };
+        let targets = [Target { round_trip: Some(round_trip), ..target("null".to_owned(), null()) }];
+        let mut plan = Plan::draft(experiment, spec, &[false]).unwrap();
+        plan.compare(&targets);
+        let operations = plan.operations.len() as u32;
+        (fit(&mut plan, &targets, &Free::default(), Duration::from_secs(20)).expected, operations)
+    };
+    let ((near, operations), (far, _)) = (expected(Duration::ZERO), expected(Duration::from_millis(20)));
+    // 100,000 rows one by one, in each operation of four rounds; the A/A control is measured in some of them.
+    let least = Duration::from_secs(2_000) * 4 * operations;
+    assert!(far - near >= least && far - near <= least * 3, "{near:?} {far:?}");
+}
+
+#[test]
 fn budget_includes_aa_controls() {
     let budget = Duration::from_secs(90);
     let (spec, fit) = fitted_on(3, 6, &all_free(), budget, false);

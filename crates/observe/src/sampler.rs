@@ -119,8 +119,8 @@ impl SampleLoop {
     fn until(mut self, stop: &Receiver<()>) -> SampleSeries {
         let began = Instant::now();
         let mut before = (began, Counters::now(&self.members, self.apart));
-        let mut pause = FIRST;
         let mut cost = thread_cpu();
+        let mut pause = FIRST.max(Duration::from_nanos(cost) * COST);
         while stop.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             self.sample(began, Instant::now(), &mut before);
             let now = thread_cpu();
@@ -163,10 +163,14 @@ fn processes(members: &[u32], apart: bool) -> Processes {
     for pid in all {
         let Some(stat) = Stat::of(pid) else { continue };
         found.ticks += stat.ticks + stat.children_ticks;
+        // A server of a process per connection may have hundreds of one thread: three times the files, of the client's time.
+        if stat.threads == 1 {
+            found.count(stat.state);
+            continue;
+        }
         for tid in numbers(&format!("/proc/{pid}/task")).into_iter().filter(|tid| *tid != own) {
             let Some(stat) = Stat::of_thread(pid, tid) else { continue };
-            found.disk += u64::from(stat.state == b'D');
-            found.stopped += u64::from(stat.state == b'T');
+            found.count(stat.state);
         }
     }
     found
@@ -181,6 +185,14 @@ struct Processes {
     disk: u64,
     /// Stopped threads.
     stopped: u64,
+}
+
+impl Processes {
+    /// Counts a thread in this state.
+    fn count(&mut self, state: u8) {
+        self.disk += u64::from(state == b'D');
+        self.stopped += u64::from(state == b'T');
+    }
 }
 
 /// The children that a process's first thread started: a server that starts a process for each connection has no other

@@ -16,6 +16,8 @@ pub struct Stat {
     pub user_ticks: u64,
     /// Ticks of its ended children that were waited for.
     pub children_ticks: u64,
+    /// The number of its threads, for a process.
+    pub threads: u64,
     /// When it started, in ticks since the system did. No later process has the number and this time.
     pub began: u64,
 }
@@ -49,6 +51,7 @@ impl Stat {
             ticks: number(14)? + number(15)?,
             user_ticks: number(14)? + number(16)?,
             children_ticks: number(16)? + number(17)?,
+            threads: number(20)?,
             began: number(22)?,
         })
     }
@@ -79,10 +82,10 @@ mod tests {
 
     #[test]
     fn process_name_may_contain_any_character() {
-        let text = "12 (a) R (b c) S 7 1 1 0 -1 0 0 0 0 0 30 4 5 6 20 0 1 0 999 1 1";
+        let text = "12 (a) R (b c) S 7 1 1 0 -1 0 0 0 0 0 30 4 5 6 20 0 3 0 999 1 1";
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.name.as_str(), stat.state, stat.parent), ("a) R (b c", b'S', 7));
-        assert_eq!((stat.ticks, stat.children_ticks, stat.began), (34, 11, 999));
+        assert_eq!((stat.ticks, stat.children_ticks, stat.threads, stat.began), (34, 11, 3, 999));
         assert_eq!(Stat::parse("12 (a"), None);
     }
 

@@ -278,7 +278,7 @@ pub fn run(args: &[String]) -> Outcome {
         let settings: &[&str] = match engine.as_str() {
             // memcaslap cannot log in.
             "memcached" => &["c=1200", "login=none"],
-            "redis" => &[],
+            "redis" | "mongodb" => &[],
             _ => &["max_connections=1200"],
         };
         let server = Server::start(&kurabe.program, &engine, settings)?;
