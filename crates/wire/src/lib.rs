@@ -13,9 +13,6 @@ mod conceal;
 pub mod environment;
 mod input;
 mod moment;
-pub mod mongodb {
-    pub use crate::protocols::mongodb::cursor;
-}
 mod protocols;
 pub mod registry;
 pub mod redis {

@@ -284,7 +284,8 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
     let statement = Statement::read(text, language.dialect());
     let template = &traffic.templates[sent.template];
     // Columns of time and chance have no part in checksums of rows that were divided into values.
-    let is_without = || !template.is_setup && answer.kept.is_some() && statement.volatile_columns().is_some();
+    let is_without =
+        || !template.judged.is_setup && answer.kept.is_some() && statement.volatile_columns().is_some();
     match statement.varies() {
         Some(sql::Varies::Rows) => return Some(Varies::Volatile),
         Some(sql::Varies::Values) if same_count && !is_without() => return Some(Varies::Volatile),
