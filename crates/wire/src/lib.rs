@@ -15,9 +15,6 @@ mod input;
 mod moment;
 mod protocols;
 pub mod registry;
-pub mod redis {
-    pub use crate::protocols::redis::lists_without_rows;
-}
 pub mod relay;
 pub mod render;
 mod rows;

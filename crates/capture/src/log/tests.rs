@@ -279,6 +279,7 @@ fn statements_are_those_that_clients_sent() {
             &["SELECT a"],
             "lines that cannot be read: 1",
         ),
+        ("postgres", csv("duration: 1.0 ms  execute <unnamed>: SELECT a$1", "SELECT"), &["SELECT a$1"], ""),
         (
             "postgres",
             csv("duration: 1.0 ms  statement: /* a */ COPY t FROM STDIN", "COPY"),

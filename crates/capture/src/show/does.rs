@@ -76,3 +76,16 @@ fn transaction(word: &str) -> Option<Transaction> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_protocol::sql::Dialect;
+
+    #[test]
+    fn statement_is_named_after_its_table_and_not_after_the_schema() {
+        let named = |text| Does::read(&Call::Sql(text, Dialect::POSTGRES)).name;
+        assert_eq!(named("SELECT a FROM public.\"Item\" WHERE b = 1"), "select-item");
+        assert_eq!(named("/* a */ BEGIN"), "begin-");
+    }
+}

@@ -11,8 +11,7 @@ use kurabe_capture::record::Request;
 use kurabe_core::{Error, sort};
 use kurabe_protocol::call::{Call, Language};
 use kurabe_protocol::sql::{self, Statement};
-use kurabe_wire::redis::lists_without_rows;
-use kurabe_wire::view::{Exchange, Step};
+use kurabe_wire::view::{Exchange, Step, lists_without_rows};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
