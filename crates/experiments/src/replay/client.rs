@@ -171,14 +171,6 @@ impl<'a> Client<'a> {
     fn encode(&mut self, unit: &Unit) -> Result<()> {
         for sent in &unit.requests {
             let language = self.traffic.language;
-            if language == Language::Documents {
-                let parts = &sent.request.parameters;
-                let command = parts.first().and_then(|first| Command::known(first.bytes()?));
-                let message = self.message(command, is_quiet(parts));
-                let wrong = || Error::usage("a command of the capture is too long, or is none");
-                self.out.extend(message.ok_or_else(wrong)?);
-                continue;
-            }
             let text = self.traffic.templates[sent.template].filled(&sent.request);
             let out = &mut self.out;
             match language.call(&text, &sent.request.parameters) {
@@ -186,7 +178,12 @@ impl<'a> Client<'a> {
                 Some(Call::Command(command)) if language == Language::Redis => redis::push(out, &command)?,
                 Some(Call::Command(command)) => memcached::push(out, &command)?,
                 Some(Call::Http(request)) => http::push(out, &request)?,
-                Some(Call::Document(_)) | None => {
+                Some(Call::Document(command)) => {
+                    let message = self.message(Some(command), is_quiet(&sent.request.parameters));
+                    let too_long = || Error::usage("a command of the capture is too long");
+                    self.out.extend(message.ok_or_else(too_long)?);
+                }
+                None => {
                     return Err(Error::new(
                         ErrorKind::Internal,
                         "a request of a replay says not what it asks",
