@@ -9,6 +9,7 @@ use crate::record::{Reader, Record, Writer};
 use crate::session::Settings;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_os::private;
+use kurabe_protocol::bytes::word;
 use kurabe_protocol::call::Language;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -201,9 +202,7 @@ pub fn read(path: &Path, mut each: impl FnMut(&About, Record)) -> Result<(About,
             ending.left_out = got as u64;
             break;
         }
-        let field = |n: usize| {
-            header.get(4 * n..4 * n + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_le_bytes)
-        };
+        let field = |n: usize| word(&header, 4 * n);
         let (size, packed) = (field(1), field(2));
         let is_whole = field(4) == crc32fast::hash(header.get(..16).unwrap_or_default());
         if !is_whole

@@ -159,12 +159,9 @@ pub(crate) fn call_values(call: &Call<'_>) -> (Vec<(String, Value)>, bool) {
             (command.values().into_iter().map(one).collect(), true)
         }
         Call::Http(request) => {
-            let value = |one: &Parameter| match text(one.bytes()?) {
-                Value::Text(text) => Some(number(text)),
-                other => Some(other),
+            let one = |(name, part): (&str, &Parameter)| {
+                (name.to_owned(), part.bytes().map_or(Value::Unknown, untyped))
             };
-            let one =
-                |(name, part): (&str, &Parameter)| (name.to_owned(), value(part).unwrap_or(Value::Unknown));
             (request.values().map(one).collect(), false)
         }
         Call::Command(_) | Call::Sql(..) => (Vec::new(), false),
@@ -214,10 +211,7 @@ fn parameter(parameter: &Parameter, dialect: Dialect) -> Value {
         (16, [truth], true) => Value::Text(if *truth == 0 { "f" } else { "t" }.into()),
         (20 | 21 | 23 | 26, _, true) => integer(bytes, false).map_or(Value::Unknown, Value::Int),
         (_, _, true) => Value::Unknown,
-        (_, _, false) => match text(bytes) {
-            Value::Text(text) => number(text),
-            other => other,
-        },
+        (_, _, false) => untyped(bytes),
     }
 }
 
@@ -247,11 +241,14 @@ fn text(bytes: &[u8]) -> Value {
     std::str::from_utf8(bytes).map_or(Value::Unknown, |text| Value::Text(text.into()))
 }
 
-/// A text that is a whole number, as one.
-fn number(text: Box<str>) -> Value {
-    match text.parse::<i64>() {
-        Ok(number) if number.to_string() == *text => Value::Int(number),
-        _ => Value::Text(text),
+/// A text, or the whole number that it is.
+fn untyped(bytes: &[u8]) -> Value {
+    match text(bytes) {
+        Value::Text(text) => match text.parse::<i64>() {
+            Ok(number) if number.to_string() == *text => Value::Int(number),
+            _ => Value::Text(text),
+        },
+        other => other,
     }
 }
 

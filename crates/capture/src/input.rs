@@ -31,12 +31,4 @@ impl Input {
         }
         Ok(input)
     }
-
-    /// Whether it begins as one of these.
-    pub(crate) fn begins_with(&mut self, any: impl IntoIterator<Item = [u8; 4]>) -> Result<bool> {
-        let start = self.file.fill_buf();
-        let start = start
-            .map_err(|error| Error::usage(format!("{} cannot be read: {error}", self.path.display())))?;
-        Ok(any.into_iter().any(|magic| start.starts_with(&magic)))
-    }
 }

@@ -64,8 +64,8 @@ impl Recorder {
         let ended =
             ending.map(|ending| Arc::new(Ended { ending, start: protocol.start, told: Mutex::default() }));
         let start = if ended.is_some() { Relay::start } else { Relay::on_shared_threads };
-        let relay = start(listen.clone(), server, move |number| {
-            let taped = shared.connection(number as u64);
+        let relay = start(listen.clone(), server, move |_| {
+            let taped = shared.connection();
             let live = Live { taped, refusal: refusal.map(|make| make()), has_asked: false, is_over: false };
             let (shared, ended) = (Arc::clone(&shared), ended.clone());
             let connection: Arc<dyn Hook> = Arc::new(Connection { shared, live: Mutex::new(live), ended });

@@ -3,7 +3,7 @@
 
 use kurabe_protocol::sql::{Dialect, Kind, Statement, Token, first_word};
 use kurabe_relay::lock;
-use kurabe_wire::statement::{column_has_secret, may_name_secret};
+use kurabe_wire::statement::{may_name_secret, names_secret};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ impl Catalogue {
 
     /// Adds a table. `schema`: empty if databases have none.
     pub fn add<'a>(&mut self, schema: &str, table: &str, columns: impl IntoIterator<Item = &'a str>) {
-        let is_secret = columns.into_iter().any(column_has_secret);
+        let is_secret = columns.into_iter().any(names_secret);
         for schema in [schema, ""] {
             let key = [String::new(), schema.to_lowercase(), table.to_lowercase()];
             *self.seen.entry(key).or_default() |= is_secret;
@@ -58,11 +58,8 @@ impl Catalogue {
 }
 
 /// Knowledge of the tables of all connections.
-#[derive(Clone, Default)]
-pub(crate) struct Tables(Arc<Known>);
-
 #[derive(Default)]
-struct Known {
+pub(crate) struct Tables {
     /// `None` if nobody asked for one, or why it could not be read.
     catalogue: Option<Result<Catalogue, String>>,
     /// Whether rows were kept that only a catalogue could tell about.
@@ -73,35 +70,35 @@ struct Known {
 
 impl Tables {
     pub(crate) fn new(catalogue: Option<Result<Catalogue, String>>) -> Self {
-        Self(Arc::new(Known { catalogue, ..Known::default() }))
+        Self { catalogue, ..Self::default() }
     }
 
     /// Why the catalogue could not be read, if it was needed.
     pub(crate) fn why_unknown(&self) -> Option<String> {
-        let why = self.0.catalogue.as_ref().and_then(|read| read.as_ref().err());
-        why.filter(|_| self.0.was_missed.load(Ordering::Relaxed)).cloned()
+        let why = self.catalogue.as_ref().and_then(|read| read.as_ref().err());
+        why.filter(|_| self.was_missed.load(Ordering::Relaxed)).cloned()
     }
 
     fn catalogue(&self) -> Option<&Catalogue> {
-        self.0.catalogue.as_ref().and_then(|read| read.as_ref().ok())
+        self.catalogue.as_ref().and_then(|read| read.as_ref().ok())
     }
 
     /// Whether a row of a table may have a secret.
     fn has(&self, key: &[String; 3]) -> bool {
         let bare = [String::new(), String::new(), key[2].clone()];
-        let learnt = lock(&self.0.learnt);
+        let learnt = lock(&self.learnt);
         if is_of_accounts(&key[2]) || learnt.get(&bare) == Some(&true) {
             return true;
         }
         if let Some(read) = self.catalogue() {
             return *read.seen.get(key).or_else(|| learnt.get(key)).unwrap_or(&true);
         }
-        self.0.was_missed.store(true, Ordering::Relaxed);
+        self.was_missed.store(true, Ordering::Relaxed);
         learnt.len() >= MOST
     }
 
     fn learn(&self, key: [String; 3], is_secret: bool) {
-        let mut learnt = lock(&self.0.learnt);
+        let mut learnt = lock(&self.learnt);
         if learnt.len() < MOST || learnt.contains_key(&key) {
             *learnt.entry(key).or_default() |= is_secret;
         }
@@ -122,7 +119,7 @@ fn is_of_accounts(table: &str) -> bool {
 
 #[derive(Default)]
 pub(crate) struct Secrets {
-    tables: Tables,
+    tables: Arc<Tables>,
     /// The database in which tables without a qualifier are; empty if it is that of the catalogue.
     database: String,
     /// The names of statements with secrets that SQL has prepared.
@@ -130,8 +127,8 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    pub(crate) fn new(tables: &Tables) -> Self {
-        Self { tables: tables.clone(), ..Self::default() }
+    pub(crate) fn new(tables: &Arc<Tables>) -> Self {
+        Self { tables: Arc::clone(tables), ..Self::default() }
     }
 
     /// Notes the database of the connection.
@@ -172,7 +169,7 @@ impl Secrets {
         }
         let statement = Statement::read(text, dialect);
         let all = statement.tokens();
-        let names = is_named || names_secret(all);
+        let names = is_named || names_column_of_secrets(all);
         if names && self.tables.catalogue().is_none() {
             statement.tables().iter().for_each(|table| self.tables.learn_secret(table));
         }
@@ -230,7 +227,7 @@ impl Secrets {
         let is_word = |token: &&Token<'_>| token.is_one_of(&["if", "not", "exists", "only"]);
         let skipped = tokens.iter().skip(at + 1).take_while(is_word).count();
         let Some((table, rest)) = table_at(tokens, at + 1 + skipped) else { return };
-        let has_secret = tokens.iter().filter_map(Token::name).any(column_has_secret);
+        let has_secret = tokens.iter().filter_map(Token::name).any(names_secret);
         let is_open = rest.first().is_some_and(|token| token.is_mark('('));
         let others = ["as", "inherits", "like", "select"];
         let is_whole = is_open && !rest.iter().any(|token| token.is_one_of(&others));
@@ -258,7 +255,7 @@ fn is_value(token: &Token<'_>) -> bool {
 fn writes_secret(tokens: &[Token<'_>]) -> bool {
     let first = tokens.first();
     let is_copy = first.is_some_and(|first| first.is("copy")) && tokens.iter().any(|token| token.is("from"));
-    (is_copy || tokens.iter().any(is_value)) && names_secret(tokens)
+    (is_copy || tokens.iter().any(is_value)) && names_column_of_secrets(tokens)
 }
 
 /// What the names in a part of a statement are.
@@ -272,7 +269,7 @@ enum Part {
 }
 
 /// Whether a column of secrets is in a list of columns that are written, in `SET`, in a condition or in a comparison.
-fn names_secret(tokens: &[Token<'_>]) -> bool {
+fn names_column_of_secrets(tokens: &[Token<'_>]) -> bool {
     let (mut part, mut outer) = (Part::Values, Vec::new());
     let is_compared = |token: Option<&Token<'_>>| {
         token.is_some_and(|token| ['=', '<', '>', '!'].iter().any(|mark| token.is_mark(*mark)))
@@ -296,7 +293,7 @@ fn names_secret(tokens: &[Token<'_>]) -> bool {
             part = Part::Values;
         } else if token.is_one_of(&["from", "into", "join", "prepare", "table", "update", "using", "with"]) {
             part = Part::Tables;
-        } else if token.name().is_some_and(column_has_secret)
+        } else if token.name().is_some_and(names_secret)
             && !next.is_some_and(|next| next.is_mark('.'))
             && (part == Part::Values || part == Part::Answer && (is_compared(before) || is_compared(next)))
         {
@@ -510,7 +507,7 @@ mod tests {
             ("ALTER TABLE things ADD COLUMN token text", "things", true),
             ("ALTER TABLE people RENAME TO things", "things", true),
         ] {
-            let tables = Tables::new(Some(Ok(catalogue())));
+            let tables = Arc::new(Tables::new(Some(Ok(catalogue()))));
             let mut secrets = Secrets::new(&tables);
             secrets.is_in("shop");
             secrets.hold(before, Dialect::POSTGRES, false, false);
@@ -527,7 +524,7 @@ mod tests {
             assert_eq!(tables.why_unknown(), None);
         }
         // Tables of another database have other columns.
-        let mut secrets = Secrets::new(&Tables::new(Some(Ok(catalogue()))));
+        let mut secrets = Secrets::new(&Arc::new(Tables::new(Some(Ok(catalogue())))));
         let insert = "INSERT INTO things VALUES (1)";
         for (before, is_secret) in [("USE shop", false), ("USE `more`", true), ("COM_INIT_DB shop", false)] {
             assert!(!secrets.hold(before, Dialect::MYSQL, false, false));
@@ -536,7 +533,7 @@ mod tests {
         assert!(!secrets.hold("INSERT INTO shop.things VALUES (1)", Dialect::MYSQL, false, false));
         assert!(secrets.hold("INSERT INTO more.things VALUES (1)", Dialect::MYSQL, false, false));
         // Without one, names and other statements say it.
-        let tables = Tables::new(Some(Err("refused".to_owned())));
+        let tables = Arc::new(Tables::new(Some(Err("refused".to_owned()))));
         let mut secrets = Secrets::new(&tables);
         assert!(secrets.hold("INSERT INTO users VALUES (1)", Dialect::POSTGRES, false, false));
         assert_eq!(tables.why_unknown(), None);

@@ -9,7 +9,7 @@ pub(crate) mod work;
 pub(crate) use does::Does;
 pub(crate) use reading::{Analysis, analyse};
 pub use terminal::steps;
-pub(crate) use work::{Kind, Occurrence, Sample};
+pub(crate) use work::{Kind, Sample};
 
 use crate::file::{About, Ending, Known};
 use crate::units::{Node, What, flatten};

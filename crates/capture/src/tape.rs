@@ -5,7 +5,7 @@ use crate::Values;
 use crate::file::{About, Blocks};
 use crate::record::{Parameter, Record, Request, Value, Writer};
 use crate::secrets::{Secrets, Tables, looks_random};
-use crate::values::{Hasher, kept};
+use crate::values::Hasher;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_os::limits::advice_on_writing;
 use kurabe_protocol::call::{Call, Language, NAME};
@@ -14,7 +14,7 @@ use kurabe_protocol::mongodb::command::plain;
 use kurabe_protocol::sql::Dialect;
 use kurabe_relay::lock;
 use kurabe_wire::registry::Protocol;
-use kurabe_wire::statement::{concealed, concealed_call, fingerprint};
+use kurabe_wire::statement::{Split, concealed, concealed_call, fingerprint, split};
 use kurabe_wire::view::{Conversation, Event, Exchange, Watch};
 use std::collections::HashMap;
 use std::path::Path;
@@ -55,17 +55,17 @@ pub(crate) struct Tape {
 }
 
 pub(crate) struct Shared {
-    began: Instant,
+    pub(crate) began: Instant,
     /// When it began, in microseconds since 1970.
     began_us: i64,
     values: Values,
     hasher: Hasher,
     /// The language of its calls, with the way in which sessions read SQL.
     language: Language,
-    tables: Tables,
+    tables: Arc<Tables>,
     view: fn(Dialect) -> Conversation,
     state: Mutex<State>,
-    connections: AtomicU64,
+    pub(crate) connections: AtomicU64,
 }
 
 #[derive(Default)]
@@ -91,7 +91,7 @@ impl Tape {
             values: about.values,
             hasher: Hasher::default(),
             language: about.language(),
-            tables,
+            tables: Arc::new(tables),
             view: protocol.view,
             state: Mutex::new(state),
             connections: AtomicU64::new(0),
@@ -206,7 +206,7 @@ impl State {
 }
 
 pub(crate) struct Taped {
-    number: u64,
+    pub(crate) number: u64,
     shared: Arc<Shared>,
     view: Conversation,
     secrets: Secrets,
@@ -262,10 +262,6 @@ impl Taped {
             self.events.push(Event::Unreadable(why.into()));
         }
         self.record(now);
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.number
     }
 
     /// It never was.
@@ -335,11 +331,19 @@ impl Taped {
         values: Values,
         failed: bool,
     ) -> (String, Vec<String>, bool) {
-        let Self { shared, secrets, .. } = self;
-        let (template, literals, is_named) = kept(text, dialect, values, &shared.hasher);
-        if secrets.hold(text, dialect, is_named, failed) {
+        let Split { template, literals } = split(text, dialect);
+        let shown = concealed(text, &template);
+        let is_named = shown.is_some();
+        let template = shown.unwrap_or(template);
+        if self.secrets.hold(text, dialect, is_named, failed) {
             return (fingerprint(&template), Vec::new(), true);
         }
+        let literals = match values {
+            _ if is_named => Vec::new(),
+            Values::Keep => literals.into_iter().map(str::to_owned).collect(),
+            Values::Hash => literals.iter().map(|literal| self.shared.hasher.literal(literal)).collect(),
+            Values::Drop => Vec::new(),
+        };
         (template, literals, is_named)
     }
 
@@ -416,8 +420,8 @@ impl Taped {
 }
 
 impl Shared {
-    pub(crate) fn connection(self: &Arc<Self>, number: u64) -> Taped {
-        self.connections.fetch_add(1, Ordering::SeqCst);
+    pub(crate) fn connection(self: &Arc<Self>) -> Taped {
+        let number = self.connections.fetch_add(1, Ordering::SeqCst);
         let mut view = (self.view)(self.language.dialect());
         view.watch(Watch { began: (self.began, self.began_us), recorded: None, keeps_rows: false });
         Taped {
@@ -429,10 +433,6 @@ impl Shared {
             has_ended: false,
             is_unreadable: false,
         }
-    }
-
-    pub(crate) fn began(&self) -> Instant {
-        self.began
     }
 
     /// Why the server cannot be reached.

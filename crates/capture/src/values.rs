@@ -1,8 +1,7 @@
 //! What is kept of values.
 
 use kurabe_protocol::mongodb::bson::{self, push};
-use kurabe_protocol::sql::Dialect;
-use kurabe_wire::statement;
+use kurabe_stats::Rng;
 use serde::{Deserialize, Serialize};
 use std::hash::{BuildHasher, RandomState};
 
@@ -23,29 +22,21 @@ pub enum Values {
 pub(crate) struct Hasher(RandomState);
 
 impl Hasher {
-    /// A stream of numbers that depends on the value and the key.
-    fn numbers(&self, value: &[u8]) -> impl FnMut() -> u64 {
-        let mut state = self.0.hash_one(value) | 1;
-        move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state >> 8
-        }
+    /// Random numbers that depend on the value and the key.
+    fn numbers(&self, value: &[u8]) -> Rng {
+        Rng::new(self.0.hash_one(value))
     }
 
     /// A text: letters stay letters, digits digits, and other ASCII characters as they are.
     pub(crate) fn text(&self, value: &str) -> String {
-        let mut next = self.numbers(value.as_bytes());
-        let replaced = value.bytes().map(|byte| {
-            let of = |first: u8, count: u64, number: u64| char::from(first + (number % count) as u8);
-            match byte {
-                b'0'..=b'9' => of(b'0', 10, next()),
-                b'A'..=b'Z' => of(b'A', 26, next()),
-                // A byte of another alphabet becomes a letter too.
-                b'a'..=b'z' | 0x80.. => of(b'a', 26, next()),
-                other => char::from(other),
-            }
+        let mut numbers = self.numbers(value.as_bytes());
+        let mut one_of = |first: u8, count: u64| char::from(first + numbers.below(count) as u8);
+        let replaced = value.bytes().map(|byte| match byte {
+            b'0'..=b'9' => one_of(b'0', 10),
+            b'A'..=b'Z' => one_of(b'A', 26),
+            // A byte of another alphabet becomes a letter too.
+            b'a'..=b'z' | 0x80.. => one_of(b'a', 26),
+            other => char::from(other),
         });
         replaced.collect()
     }
@@ -67,12 +58,12 @@ impl Hasher {
     }
 
     fn digits(&self, number: &str) -> String {
-        let mut next = self.numbers(number.as_bytes());
+        let mut numbers = self.numbers(number.as_bytes());
         let mut is_first = true;
         let digit = |c: char| {
             // A number does not begin to have a zero before it.
             let least = u64::from(std::mem::take(&mut is_first) && c != '0');
-            if c.is_ascii_digit() { char::from(b'0' + (least + next() % (10 - least)) as u8) } else { c }
+            if c.is_ascii_digit() { char::from(b'0' + (least + numbers.below(10 - least)) as u8) } else { c }
         };
         number.chars().map(digit).collect()
     }
@@ -113,32 +104,13 @@ impl Hasher {
         match std::str::from_utf8(value) {
             Ok(text) if !binary => self.text(text).into_bytes(),
             _ => {
-                let mut next = self.numbers(value);
+                let mut numbers = self.numbers(value);
                 let zeros = value.iter().take_while(|byte| **byte == 0).count();
-                let hashed = value.iter().skip(zeros).map(|_| (1 + next() % 127) as u8);
+                let hashed = value.iter().skip(zeros).map(|_| (1 + numbers.below(127)) as u8);
                 std::iter::repeat_n(0, zeros).chain(hashed).collect()
             }
         }
     }
-}
-
-/// A statement's text as it is kept: the template, its literals, and whether values must go with it.
-pub(crate) fn kept(
-    text: &str,
-    dialect: Dialect,
-    values: Values,
-    hasher: &Hasher,
-) -> (String, Vec<String>, bool) {
-    let split = statement::split(text, dialect);
-    if let Some(shown) = statement::concealed(text, &split.template) {
-        return (shown, Vec::new(), true);
-    }
-    let literals = match values {
-        Values::Keep => split.literals.iter().map(|literal| (*literal).to_owned()).collect(),
-        Values::Hash => split.literals.iter().map(|literal| hasher.literal(literal)).collect(),
-        Values::Drop => Vec::new(),
-    };
-    (split.template, literals, false)
 }
 
 #[cfg(test)]

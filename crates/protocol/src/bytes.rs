@@ -16,6 +16,11 @@ pub(crate) fn word_be(bytes: &[u8], at: usize) -> u32 {
     chunk(bytes, at).map_or(0, u32::from_be_bytes)
 }
 
+/// Two bytes as a number, the highest first.
+pub fn short_be(bytes: &[u8], at: usize) -> Option<u16> {
+    chunk(bytes, at).map(u16::from_be_bytes)
+}
+
 /// Up to eight bytes as a number with a sign.
 pub fn integer(bytes: &[u8], is_little: bool) -> Option<i64> {
     let highest = if is_little { bytes.last() } else { bytes.first() };

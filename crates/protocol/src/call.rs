@@ -82,6 +82,12 @@ pub fn is_quiet(parts: &[Parameter]) -> bool {
     parts.iter().any(|one| one.kind == QUIET)
 }
 
+/// The cursor of MongoDB that the answer to a call opened.
+pub fn cursor(parts: &[Parameter]) -> Option<i64> {
+    let cursor = parts.iter().find(|one| one.kind == CURSOR)?;
+    cursor.bytes()?.try_into().ok().map(i64::from_le_bytes)
+}
+
 /// Language of the calls of a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
@@ -187,8 +193,13 @@ mod tests {
     use crate::mongodb::command::plain;
 
     #[test]
-    fn document_with_a_part_that_is_not_known_is_no_call() {
-        let document = Parameter::new(DOCUMENT.into(), true, plain(b"ping", None));
+    fn part_of_a_document_or_one_beside_a_part_that_is_not_known_is_no_call() {
+        let whole = plain(b"ping", None);
+        for part in [&whole[..whole.len() - 1], b""] {
+            assert!(document(&[Parameter::new(DOCUMENT.into(), true, part)]).is_none());
+        }
+        assert!(document(&[]).is_none());
+        let document = Parameter::new(DOCUMENT.into(), true, whole);
         for (kind, is_call) in [(CURSOR, true), (QUIET, true), (DOCUMENT.into(), false), (300, false)] {
             let parts = [document.clone(), Parameter { kind, ..Parameter::default() }];
             assert_eq!(Language::Documents.call("", &parts).is_some(), is_call, "{kind}");

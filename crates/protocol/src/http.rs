@@ -41,9 +41,9 @@ const HEX: usize = 12;
 /// Characters from which a text with digits and letters is one.
 const LONG: usize = 20;
 
-/// The place of a field in [`FIELDS`].
-pub fn field_place(field: &str) -> Option<usize> {
-    FIELDS.iter().position(|known| known.eq_ignore_ascii_case(field))
+/// The kind of a field, if it is one of [`FIELDS`].
+pub fn field_kind(field: &str) -> Option<u32> {
+    (1..).zip(FIELDS).find(|(_, known)| known.eq_ignore_ascii_case(field)).map(|(kind, _)| kind)
 }
 
 /// Whether the body of a request names the id of a document.

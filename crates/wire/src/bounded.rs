@@ -11,15 +11,9 @@ pub(crate) trait Size {
     fn size(&self) -> usize;
 }
 
-impl Size for String {
-    fn size(&self) -> usize {
-        self.len()
-    }
-}
-
 /// Texts, or other values, by name. When it is full, further ones are not kept.
 #[derive(Debug)]
-pub(crate) struct Texts<K, V = String> {
+pub(crate) struct Texts<K, V> {
     texts: HashMap<K, V>,
     size: usize,
 }
@@ -32,9 +26,8 @@ impl<K, V> Default for Texts<K, V> {
 
 impl<K: Eq + Hash, V: Size> Texts<K, V> {
     /// Keeps a text, in place of the one with the same name.
-    pub(crate) fn insert(&mut self, name: K, text: impl Into<V>) {
+    pub(crate) fn insert(&mut self, name: K, text: V) {
         self.remove(&name);
-        let text = text.into();
         if self.texts.len() < COUNT && self.size + text.size() <= SIZE {
             self.size += text.size();
             self.texts.insert(name, text);
@@ -59,17 +52,15 @@ mod tests {
 
     #[test]
     fn full_store_keeps_no_further_texts_until_one_is_removed() {
-        let mut texts = Texts::<_, String>::default();
-        let long = "x".repeat(SIZE / 2);
-        texts.insert(1, long.as_str());
-        texts.insert(2, long.as_str());
-        texts.insert(3, "x");
+        let one = |text: &str| vec![text.to_owned()];
+        let long = "x".repeat(SIZE / 2 - one("").size());
+        let mut texts = Texts::default();
+        texts.insert(1, one(&long));
+        texts.insert(2, one(&long));
+        texts.insert(3, one("x"));
         assert_eq!(texts.get(&3), None);
-        texts.insert(1, "y");
-        texts.insert(3, "x");
-        assert_eq!(
-            (texts.get(&1).map(String::as_str), texts.get(&3).map(String::as_str)),
-            (Some("y"), Some("x"))
-        );
+        texts.insert(1, one("y"));
+        texts.insert(3, one("x"));
+        assert_eq!((texts.get(&1), texts.get(&3)), (Some(&one("y")), Some(&one("x"))));
     }
 }

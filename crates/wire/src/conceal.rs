@@ -43,9 +43,9 @@ fn flat(name: &str) -> String {
 }
 
 /// Whether the name of a field, a column or a key says that a secret is in it: `user:7:password`, `apiKey`, `auth_token`.
-pub(crate) fn names_secret(word: &[u8]) -> bool {
+pub fn names_secret(word: impl AsRef<[u8]>) -> bool {
     const LONGEST: usize = 64;
-    let Some(word) = std::str::from_utf8(word).ok().filter(|word| word.len() <= LONGEST) else {
+    let Some(word) = std::str::from_utf8(word.as_ref()).ok().filter(|word| word.len() <= LONGEST) else {
         return false;
     };
     let lower = word.to_ascii_lowercase();
@@ -144,10 +144,10 @@ mod tests {
             "password", "user:7:passwd", "apiKey", "API-KEY", "accessToken", "auth_token", "token",
             "signing_key",
         ] {
-            assert!(names_secret(name.as_bytes()), "{name}");
+            assert!(names_secret(name), "{name}");
         }
         for name in ["token_count", "tokens", "author", "keyboard", "session", "primary_key", "hauth"] {
-            assert!(!names_secret(name.as_bytes()), "{name}");
+            assert!(!names_secret(name), "{name}");
         }
     }
 

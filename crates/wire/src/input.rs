@@ -37,10 +37,6 @@ impl Message {
     }
 }
 
-/// A line that is longer than any line of the protocol.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
-
 impl Input {
     /// Appends the next piece of the stream.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -54,11 +50,6 @@ impl Input {
 
     pub(crate) fn waiting(&self) -> &[u8] {
         self.buffer.get(self.taken..).unwrap_or_default()
-    }
-
-    /// The position in the stream of the first waiting byte.
-    pub(crate) fn position(&self) -> u64 {
-        self.position
     }
 
     /// Takes a message of this many bytes, and keeps its first ones; `None` until those that are kept have arrived.
@@ -82,12 +73,12 @@ impl Input {
     /// Takes a line without its end (LF or CR LF); `None` until it is complete.
     ///
     /// # Errors
-    /// If it is longer than [`KEPT`].
-    pub(crate) fn line(&mut self) -> Result<Option<Message>, TooLong> {
+    /// With `too_long` if it is longer than [`KEPT`], as no line of a protocol is.
+    pub(crate) fn line(&mut self, too_long: &'static str) -> Result<Option<Message>, &'static str> {
         let found = self.waiting().iter().skip(self.searched).position(|byte| *byte == b'\n');
         let Some(found) = found else {
             self.searched = self.waiting().len();
-            return if self.searched > KEPT { Err(TooLong) } else { Ok(None) };
+            return if self.searched > KEPT { Err(too_long) } else { Ok(None) };
         };
         let end = self.searched + found;
         let line = self.waiting().get(..end).unwrap_or_default();
@@ -162,7 +153,7 @@ impl<H: Header, const MAX: usize> Frames<H, MAX> {
 
     /// Where the message begins that has begun to arrive.
     pub(crate) fn begins(&self) -> Option<u64> {
-        let next = || Some(self.input.position()).filter(|_| !self.input.waiting().is_empty());
+        let next = || Some(self.input.position).filter(|_| !self.input.waiting().is_empty());
         self.arriving.as_ref().map(|one| one.message.at).or_else(next)
     }
 
@@ -185,7 +176,7 @@ impl<H: Header, const MAX: usize> Frames<H, MAX> {
                     Found::Invalid(_) => return Err(Stop::Unreadable(invalid)),
                     Found::Header(header) => header,
                 };
-                let at = self.input.position();
+                let at = self.input.position;
                 let new = || Arriving {
                     message: Framed { at, header, body: Vec::new(), is_cut: false },
                     left: 0,
@@ -236,16 +227,16 @@ mod tests {
             assert!(input.waiting().is_empty());
         }
         input.push(&[[7; 1_000].as_slice(), &[7; 980], b"end"].concat());
-        assert_eq!((input.waiting(), input.position()), (b"end".as_slice(), 1_000_000));
+        assert_eq!((input.waiting(), input.position), (b"end".as_slice(), 1_000_000));
     }
 
     #[test]
     fn line_without_end_is_too_long() {
         let mut input = Input::default();
         input.push(&vec![b'x'; KEPT]);
-        assert_eq!(input.line(), Ok(None));
+        assert_eq!(input.line("long"), Ok(None));
         input.push(b"x");
-        assert_eq!(input.line(), Err(TooLong));
+        assert_eq!(input.line("long"), Err("long"));
     }
 
     proptest! {
@@ -256,7 +247,7 @@ mod tests {
                 let mut lines = Vec::new();
                 for piece in pieces {
                     input.push(piece);
-                    while let Ok(Some(line)) = input.line() {
+                    while let Ok(Some(line)) = input.line("") {
                         lines.push(line);
                     }
                 }

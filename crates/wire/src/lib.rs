@@ -13,14 +13,8 @@ mod conceal;
 pub mod environment;
 mod input;
 mod moment;
-pub mod mongodb {
-    pub use crate::protocols::mongodb::cursor;
-}
 mod protocols;
 pub mod registry;
-pub mod redis {
-    pub use crate::protocols::redis::lists_without_rows;
-}
 pub mod relay;
 pub mod render;
 mod rows;

@@ -6,7 +6,7 @@
 
 use crate::moment::{Spans, Watch};
 use crate::view::Exchange;
-use kurabe_protocol::mysql::message::{number, push_length, value};
+use kurabe_protocol::mysql::message::{push_length, text, value};
 use kurabe_protocol::sql::{Dialect, Order, Statement, Varies, order};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -47,15 +47,16 @@ enum Put<'a> {
 }
 
 impl Layout {
-    /// Gives each value that is not NULL: its column, where its length begins, and where it is; `None`: no row of this layout.
-    fn values(&self, row: &[u8], mut each: impl FnMut(usize, usize, Range<usize>)) -> Option<()> {
-        let mut at = 0;
+    /// Gives each value that is not NULL: its column, where its length begins, and where it is. Returns the number of columns;
+    /// `None`: no row of this layout.
+    fn values(&self, row: &[u8], mut each: impl FnMut(usize, usize, Range<usize>)) -> Option<usize> {
+        let (mut at, mut columns) = (0, 0);
         match self {
             Self::Whole => return None,
             Self::Postgres => {
-                let count = u16::from_be_bytes(*row.first_chunk()?);
+                columns = u16::from_be_bytes(*row.first_chunk()?).into();
                 at = 2;
-                for column in 0..count.into() {
+                for column in 0..columns {
                     let length = i32::from_be_bytes(*row.get(at..)?.first_chunk()?);
                     let from = at;
                     at += 4;
@@ -67,22 +68,20 @@ impl Layout {
                 }
             }
             Self::MysqlText => {
-                for column in 0.. {
-                    let from = at;
-                    match row.get(at) {
-                        None => break,
-                        Some(0xfb) => at += 1,
-                        Some(_) => {
-                            let (length, start) = number(row, at)?;
-                            at = start.checked_add(usize::try_from(length).ok()?)?;
-                            row.get(start..at)?;
-                            each(column, from, start..at);
-                        }
+                while let Some(first) = row.get(at) {
+                    if *first == 0xfb {
+                        at += 1;
+                    } else {
+                        let (value, next) = text(row, at)?;
+                        each(columns, at, next - value.len()..next);
+                        at = next;
                     }
+                    columns += 1;
                 }
             }
             Self::MysqlBinary(kinds) => {
-                let nulls = row.get(1..1 + (kinds.len() + 9) / 8)?;
+                columns = kinds.len();
+                let nulls = row.get(1..1 + (columns + 9) / 8)?;
                 at = 1 + nulls.len();
                 for (column, kind) in kinds.iter().enumerate() {
                     if nulls.get((column + 2) / 8)? >> ((column + 2) % 8) & 1 == 1 {
@@ -94,7 +93,7 @@ impl Layout {
                 }
             }
         }
-        (at == row.len()).then_some(())
+        (at == row.len()).then_some(columns)
     }
 
     /// Gives the bytes of a row to `push`, with what `put` says in place of values.
@@ -141,11 +140,9 @@ impl Layout {
 /// the chain has the upper 16 bits of the lower half, and the lower 16 are of rows without numbers and UUIDs.
 #[derive(Clone, Debug)]
 pub(crate) struct Digest {
-    layout: Layout,
-    spans: Spans,
-    order: Ordered,
-    /// Columns that have no part in it, since time or chance makes their values.
-    volatile: Vec<usize>,
+    /// What is known of the rows, and these as they came if they are kept.
+    rows: Rows,
+    keeps: bool,
     keys: Keys,
     /// The bytes of a row of which it is not known whether it is too long to be divided, and the checksum if it is.
     row: Vec<u8>,
@@ -156,7 +153,6 @@ pub(crate) struct Digest {
     /// The keys of the last rows and their sum.
     group: (Vec<u8>, u64),
     made: Vec<Vec<u8>>,
-    kept: Option<Rows>,
 }
 
 /// What is known of the order of rows.
@@ -176,6 +172,7 @@ pub struct Rows {
     layout: Layout,
     spans: Spans,
     order: Ordered,
+    /// Columns that have no part in a checksum, since time or chance makes their values.
     volatile: Vec<usize>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -198,11 +195,10 @@ impl Default for Digest {
 impl Digest {
     /// Of rows without values that are known.
     pub(crate) fn new(is_ordered: bool) -> Self {
+        let order = if is_ordered { Ordered::All } else { Ordered::Not };
         Self {
-            layout: Layout::Whole,
-            spans: Spans::default(),
-            order: if is_ordered { Ordered::All } else { Ordered::Not },
-            volatile: Vec::new(),
+            rows: Rows { order, ..Rows::default() },
+            keeps: false,
             keys: Keys::None,
             row: Vec::new(),
             long: Some(START),
@@ -211,7 +207,6 @@ impl Digest {
             loose: 0,
             group: (Vec::new(), 0),
             made: Vec::new(),
-            kept: None,
         }
     }
 
@@ -238,14 +233,9 @@ impl Digest {
             }
         };
         let (volatile, keys) = made_by(text, dialect);
-        let kept = watch.filter(|watch| watch.keeps_rows).map(|_| Rows {
-            layout: layout.clone(),
-            spans,
-            order: order.clone(),
-            volatile: volatile.clone(),
-            ..Rows::default()
-        });
-        Self { layout, spans, order, volatile, keys, long: None, kept, ..Self::new(false) }
+        let keeps = watch.is_some_and(|watch| watch.keeps_rows);
+        let rows = Rows { layout, spans, order, volatile, ..Rows::default() };
+        Self { rows, keeps, keys, long: None, ..Self::new(false) }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -255,7 +245,7 @@ impl Digest {
                 return;
             }
             self.long = Some(hashed(START, &std::mem::take(&mut self.row)));
-            self.kept = None;
+            self.keeps = false;
         } else if let Some(hash) = self.long {
             self.long = Some(hashed(hash, bytes));
         }
@@ -275,7 +265,7 @@ impl Digest {
     }
 
     pub(crate) fn end_row(&mut self) {
-        let is_whole = self.layout == Layout::Whole;
+        let is_whole = self.rows.layout == Layout::Whole;
         if let Some(hash) = self.long {
             self.long = is_whole.then_some(START);
             return self.add(hash, hash, &[]);
@@ -284,7 +274,7 @@ impl Digest {
         let (mut hash, mut loose, mut keys) = (START, START, Vec::new());
         let size: usize = self.made.iter().map(Vec::len).sum();
         let mut left = MOST_MADE.saturating_sub(size);
-        let Self { spans, order, volatile, keys: made_keys, made, .. } = self;
+        let Self { rows: Rows { spans, order, volatile, .. }, keys: made_keys, made, .. } = self;
         let put = |column: usize, value: &[u8]| {
             if let Ordered::By(columns) = order
                 && columns.contains(&column)
@@ -310,18 +300,18 @@ impl Digest {
                 Put::Itself
             }
         };
-        self.layout.written(&row, put, |bytes| hash = hashed(hash, bytes));
+        self.rows.layout.written(&row, put, |bytes| hash = hashed(hash, bytes));
         let put = |column, value: &[u8]| {
             let is_left_out = volatile.contains(&column) || spans.have(value) || is_key(value);
             if is_left_out { Put::Mark(KEY) } else { Put::Itself }
         };
-        self.layout.written(&row, put, |bytes| loose = hashed(loose, bytes));
+        self.rows.layout.written(&row, put, |bytes| loose = hashed(loose, bytes));
         self.add(hash, loose, &keys);
-        if let Some(kept) = self.kept.as_mut() {
-            kept.bytes.extend_from_slice(&row);
-            kept.ends.push(kept.bytes.len());
+        if self.keeps {
+            self.rows.bytes.extend_from_slice(&row);
+            self.rows.ends.push(self.rows.bytes.len());
+            self.keeps = self.rows.bytes.len() <= MOST_KEPT;
         }
-        self.kept.take_if(|kept| kept.bytes.len() > MOST_KEPT);
         self.row = row;
         self.row.clear();
     }
@@ -329,7 +319,7 @@ impl Digest {
     fn add(&mut self, hash: u64, loose: u64, keys: &[u8]) {
         self.sum = self.sum.wrapping_add(hash);
         self.loose = self.loose.wrapping_add(loose);
-        match self.order {
+        match self.rows.order {
             Ordered::Not => {}
             Ordered::All => self.chain = chained(self.chain, hash),
             Ordered::By(_) if self.group.0 == keys => self.group.1 = self.group.1.wrapping_add(hash),
@@ -342,7 +332,7 @@ impl Digest {
 
     /// All rows are there: where they have no order, the lower half says so.
     pub(crate) fn complete(&mut self) {
-        if self.order == Ordered::Not {
+        if self.rows.order == Ordered::Not {
             self.chain = u64::from(COMPLETE);
         }
     }
@@ -350,7 +340,7 @@ impl Digest {
     pub(crate) fn value(&self) -> u64 {
         let half = |whole: u64| whole >> 32 ^ whole & u64::from(u32::MAX);
         let chain = if self.group.1 == 0 { self.chain } else { chained(self.chain, self.group.1) };
-        if self.layout == Layout::Whole {
+        if self.rows.layout == Layout::Whole {
             return half(self.sum) << 32 | half(chain);
         }
         let quarter = |whole: u64| (half(whole) >> 16 ^ half(whole)) & 0xffff;
@@ -361,7 +351,7 @@ impl Digest {
     pub(crate) fn end(self, request: &mut Exchange) {
         request.digest = self.value();
         request.made.extend(self.made);
-        request.kept = self.kept;
+        request.kept = self.keeps.then_some(self.rows);
     }
 }
 
@@ -406,17 +396,12 @@ impl Rows {
         let (mut before, mut found) = (None, false);
         self.each(|row| {
             let mut values: Vec<(usize, Vec<u8>)> = Vec::new();
-            let _ = self
-                .layout
-                .values(row, |column, _, at| values.push((column, row.get(at).unwrap_or_default().to_vec())));
-            // NULL is none of the values.
-            let count = match self.layout {
-                Layout::Postgres => {
-                    row.first_chunk().map_or(0, |count| usize::from(u16::from_be_bytes(*count)))
-                }
-                _ => row.iter().fold(values.len(), |count, byte| count + usize::from(*byte == 0xfb)),
+            let push = |column: usize, _: usize, at: Range<usize>| {
+                values.push((column, row.get(at).unwrap_or_default().to_vec()));
             };
-            values.retain(|(column, _)| column + last >= count);
+            // NULL is none of the values.
+            let columns = self.layout.values(row, push).unwrap_or(0);
+            values.retain(|(column, _)| column + last >= columns);
             found |= before.as_ref() == Some(&values);
             before = Some(values);
         });
@@ -425,14 +410,9 @@ impl Rows {
 
     /// The checksum of the rows with other values, by column.
     pub fn digest_with<'a>(&self, other: impl Fn(usize, &[u8]) -> Option<Cow<'a, [u8]>>) -> u64 {
-        let mut digest = Digest {
-            layout: self.layout.clone(),
-            spans: self.spans,
-            order: self.order.clone(),
-            volatile: self.volatile.clone(),
-            long: None,
-            ..Digest::new(false)
-        };
+        let (layout, order, volatile) = (self.layout.clone(), self.order.clone(), self.volatile.clone());
+        let rows = Self { layout, spans: self.spans, order, volatile, ..Self::default() };
+        let mut digest = Digest { rows, long: None, ..Digest::new(false) };
         self.each(|row| {
             let put = |column, value: &[u8]| other(column, value).map_or(Put::Itself, Put::Other);
             self.layout.written(row, put, |bytes| digest.push(bytes));
@@ -497,15 +477,15 @@ fn made_by(text: &str, dialect: Dialect) -> (Vec<usize>, Keys) {
     let statement = Statement::read(text, dialect);
     let varies = statement.varies() == Some(Varies::Values);
     let volatile = if varies { statement.volatile_columns() } else { None };
-    let inserts = ["insert", "merge", "replace", "with"];
-    let keys = match statement.first() {
-        Some(first) if inserts.iter().any(|word| first.eq_ignore_ascii_case(word)) => {
-            let is_told = statement.tokens().iter().any(|token| token.is("returning"));
-            if is_told { Keys::All } else { Keys::None }
-        }
-        _ if volatile.is_some() => Keys::Volatile,
-        _ if varies && has(&["nextval", "currval", "lastval", "insert_id", "uuid"]) => Keys::All,
-        _ => Keys::None,
+    let keys = if statement.begins(&["insert", "merge", "replace", "with"]) {
+        let is_told = statement.tokens().iter().any(|token| token.is("returning"));
+        if is_told { Keys::All } else { Keys::None }
+    } else if volatile.is_some() {
+        Keys::Volatile
+    } else if varies && has(&["nextval", "currval", "lastval", "insert_id", "uuid"]) {
+        Keys::All
+    } else {
+        Keys::None
     };
     (volatile.unwrap_or_default(), keys)
 }
@@ -597,11 +577,11 @@ mod tests {
     #[test]
     fn made_keys_are_given_and_rows_with_recorded_ones_have_the_recorded_checksum() {
         let text = "INSERT INTO t (name) VALUES ('x') RETURNING id, name";
-        let (recorded, mut own) = (digest(text, &[], &[&["7", "x"]]), digest(text, &[], &[&["8", "x"]]));
+        let (recorded, own) = (digest(text, &[], &[&["7", "x"]]), digest(text, &[], &[&["8", "x"]]));
         assert_eq!((&recorded.made, &own.made), (&vec![b"7".to_vec()], &vec![b"8".to_vec()]));
         assert_ne!(recorded.value(), own.value());
         assert_eq!(recorded.value() & 0xffff, own.value() & 0xffff);
-        let rows = own.kept.take().unwrap();
+        let rows = own.rows;
         let put = |column, value: &[u8]| (column == 0 && value == b"8").then_some(Cow::Borrowed(&b"7"[..]));
         assert_eq!(rows.digest_with(put), recorded.value());
         assert_ne!(rows.digest_with(|_, _| None), recorded.value());
@@ -620,5 +600,11 @@ mod tests {
         let row = b"\x017\xfb\x02ab";
         Layout::MysqlText.values(row, |column, _, at| found.push((column, row[at].to_vec()))).unwrap();
         assert_eq!(found, [(0, b"7".to_vec()), (2, b"ab".to_vec())]);
+        // The byte that stands for NULL is one of a value too.
+        let two = |keys: [&[u8]; 2]| {
+            let bytes = [&b"\x01x\x02"[..], keys[0], b"\x01x\x02", keys[1]].concat();
+            Rows { layout: Layout::MysqlText, bytes, ends: vec![5, 10], ..Rows::default() }
+        };
+        assert!(two([b"\xfba", b"\xfba"]).have_ties(1) && !two([b"\xfba", b"\xfbb"]).have_ties(1));
     }
 }

@@ -1,10 +1,10 @@
 //! The text of a statement, divided into what the program wrote and the values in it; and what of a call may be shown and kept.
 
-pub use crate::conceal::may_name_secret;
-use crate::conceal::{self, names_secret};
+use crate::conceal;
+pub use crate::conceal::{may_name_secret, names_secret};
 use crate::view::{Exchange, Parameter};
 use kurabe_protocol::call::{Call, Language};
-use kurabe_protocol::sql::{Dialect, Kind, tokens};
+use kurabe_protocol::sql::{Dialect, Kind, Token, tokens};
 
 /// What stands for a literal in a template. No statement of a server that is supported can contain it.
 pub const GAP: char = '\0';
@@ -84,14 +84,12 @@ pub fn concealed(text: &str, template: &str) -> Option<String> {
     if shown == text.trim() {
         return None;
     }
-    let first: String = template
-        .trim_start_matches(|c: char| c == GAP || c.is_whitespace() || c == '(')
-        .chars()
-        .take_while(char::is_ascii_alphabetic)
-        .collect();
+    let is_first =
+        |token: &Token<'_>| token.kind != Kind::Space && !token.is_mark('(') && !token.is_mark(GAP);
+    let first = tokens(template, Dialect::ANY).find(is_first);
     // What reads and changes tables has values only as literals; other statements have them anywhere.
-    let is_plain = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "COPY"]
-        .contains(&first.to_ascii_uppercase().as_str());
+    let plain = ["select", "insert", "update", "delete", "with", "copy"];
+    let is_plain = first.is_some_and(|first| first.is_one_of(&plain));
     Some(if is_plain { fingerprint(template) } else { shown })
 }
 
@@ -107,7 +105,7 @@ pub fn concealed_call(call: &Call<'_>) -> Option<String> {
             words.filter(|word| word.len() <= LOOKED_AT).any(has_secret).then(|| command.text())
         }
         Call::Document(command) => {
-            let is_named = command.collection().is_some_and(|name| names_secret(name.as_bytes()));
+            let is_named = command.collection().is_some_and(names_secret);
             (is_named || command.any(&mut |field| names_secret(field.name))).then(|| command.text())
         }
         Call::Http(request) => {
@@ -159,11 +157,6 @@ const OWN_COMMANDS: [&str; 7] = [
     "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID", "COM_CREATE_DB", "COM_DROP_DB", "COM_SHUTDOWN",
     "COM_STMT_FETCH", "COM_TABLE_DUMP",
 ];
-
-/// Whether the name of a column says that a secret is in it.
-pub fn column_has_secret(column: &str) -> bool {
-    names_secret(column.as_bytes())
-}
 
 #[cfg(test)]
 mod tests {

@@ -85,13 +85,12 @@ impl Terminator {
         server: Socket,
     ) -> Result<Begun, Failure> {
         let ends = |from: &Socket, to: &Socket| Ends { from: from.handle(), to: to.handle() };
-        let mut requests = ends(&client, &server);
-        let mut answers = ends(&server, &client);
+        let mut ends = [ends(&client, &server), ends(&server, &client)];
+        let place = |way: Way| usize::from(way == Way::ToClient);
         let (mut piece, mut acts, mut sent) = (vec![0; PIECE], Vec::new(), 0);
         loop {
             let way = Socket::wait(&client, &server).map_err(Failure::Lost)?;
-            let from = if way == Way::ToServer { &mut requests.from } else { &mut answers.from };
-            let read = match from.read(&mut piece) {
+            let read = match ends[place(way)].from.read(&mut piece) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read.map_err(Failure::Lost)?,
             };
@@ -109,15 +108,9 @@ impl Terminator {
             }
             for act in acts.drain(..) {
                 let done = match act {
-                    Act::Tell(Way::ToServer, bytes) => requests.to.write_all(&bytes),
-                    Act::Tell(Way::ToClient, bytes) => answers.to.write_all(&bytes),
+                    Act::Tell(way, bytes) => ends[place(way)].to.write_all(&bytes),
                     Act::Forward(_, bytes) if bytes.is_empty() => Ok(()),
-                    Act::Forward(Way::ToServer, mut bytes) => {
-                        hook.piece(Way::ToServer, &mut bytes, &mut requests)
-                    }
-                    Act::Forward(Way::ToClient, mut bytes) => {
-                        hook.piece(Way::ToClient, &mut bytes, &mut answers)
-                    }
+                    Act::Forward(way, mut bytes) => hook.piece(way, &mut bytes, &mut ends[place(way)]),
                     Act::Plain => return Ok(Begun { client, server, is_encrypted: false }),
                     Act::Encrypt { answer, client: early, server: early_of_server } => {
                         return self.encrypt((client, early), (server, early_of_server), &answer);

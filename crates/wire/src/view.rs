@@ -2,6 +2,7 @@
 
 use crate::bounded::Size;
 pub use crate::moment::{Spans, Watch, moment, moment_like};
+pub use crate::protocols::redis::lists_without_rows;
 pub(crate) use crate::rows::Digest;
 pub use crate::rows::{COMPLETE, Rows, are_all, uuid};
 use crate::tls::begins_with_tls;

@@ -129,6 +129,7 @@ pub(super) fn time(text: &str) -> Option<u64> {
     let offset = match zone.chars().next() {
         Some(sign @ ('+' | '-')) => {
             let digits: String = zone[1..].chars().filter(char::is_ascii_digit).collect();
+            let number = |digits: &str| digits.parse::<i64>().ok();
             let minutes = 60 * number(digits.get(..2)?)? + digits.get(2..4).map_or(Some(0), number)?;
             if sign == '+' { minutes } else { -minutes }
         }
@@ -137,13 +138,6 @@ pub(super) fn time(text: &str) -> Option<u64> {
     let at = time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond();
     let at = u64::try_from(at - i128::from(offset) * 60_000_000_000).ok();
     at.filter(|_| !zone.contains(char::is_whitespace))
-}
-
-fn number(text: &str) -> Option<i64> {
-    if text.is_empty() || text.len() > 9 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    text.parse().ok()
 }
 
 /// A decimal number of units, of so many nanoseconds each, in nanoseconds. A year is the maximum.

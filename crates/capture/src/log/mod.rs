@@ -5,13 +5,14 @@ use crate::input::Input;
 use crate::secrets::Tables;
 use crate::tape::{Tape, Taped, Totals};
 use kurabe_core::{Error, Result, sort};
-use kurabe_protocol::sql::{Dialect, Statement, Token};
+use kurabe_protocol::sql::{Dialect, Statement, Token, tokens};
 use kurabe_wire::registry::Protocol;
 use kurabe_wire::view::{Event, Exchange, Parameter, Step, Transaction};
 use lines::Lines;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 mod general;
@@ -114,7 +115,6 @@ struct Written {
     dialect: Dialect,
     database: String,
     sessions: HashMap<String, Session>,
-    count: u64,
     /// Connections whose end is in the log.
     ended: u64,
     /// Requests whose values are not in the log, calls of procedures, and requests that are out of order.
@@ -139,7 +139,7 @@ impl Written {
         dialect: Dialect,
     ) -> Result<Self> {
         let tape = Tape::begin(protocol, path, about, Tables::default())?;
-        let began = tape.shared.began();
+        let began = tape.shared.began;
         Ok(Self {
             tape,
             began,
@@ -148,7 +148,6 @@ impl Written {
             dialect,
             database: first.database.clone(),
             sessions: HashMap::new(),
-            count: 0,
             ended: 0,
             cut: 0,
             calls: 0,
@@ -179,8 +178,7 @@ impl Written {
         let time = Duration::from_nanos(time).min(ended - self.began);
         let began = ended.checked_sub(time).unwrap_or(self.began);
         let known = self.sessions.entry(session).or_insert_with(|| {
-            let mut taped = self.tape.shared.connection(self.count);
-            self.count += 1;
+            let mut taped = self.tape.shared.connection();
             let said = [("user", user), ("database", database)];
             let said = said.into_iter().filter(|(_, value)| !value.is_empty());
             taped.saw(Event::Client(said.map(|(name, value)| (name.to_owned(), value)).collect()), began);
@@ -205,7 +203,7 @@ impl Written {
             exchange.text.truncate(end);
             (exchange.parameters, exchange.cut) = (Vec::new(), true);
         }
-        exchange.cut |= needs_data(&exchange.text);
+        exchange.cut |= needs_data(&exchange.text, self.dialect);
         self.cut += u64::from(exchange.cut);
         let is_call = exchange.text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("call "));
         self.calls += u64::from(is_call && self.dialect == Dialect::MYSQL);
@@ -213,7 +211,8 @@ impl Written {
 
     /// What is missing, or too much, for the user.
     fn missing(&self) -> Vec<(&'static str, u64)> {
-        let ends = if self.ended == 0 && self.count > 1 { self.count } else { 0 };
+        let count = self.tape.shared.connections.load(Ordering::SeqCst);
+        let ends = if self.ended == 0 && count > 1 { count } else { 0 };
         vec![
             ("requests whose values or data are not in the log", self.cut),
             ("calls of procedures, whose own statements may be in the log too", self.calls),
@@ -225,7 +224,7 @@ impl Written {
     fn end(self, path: &Path) -> Result<Totals> {
         let Self { tape, sessions, .. } = self;
         let mut left: Vec<Session> = sessions.into_values().collect();
-        sort::by_key(&mut left, |one| one.taped.number());
+        sort::by_key(&mut left, |one| one.taped.number);
         for session in &mut left {
             session.taped.end(session.last);
         }
@@ -234,12 +233,11 @@ impl Written {
 }
 
 /// Whether a statement sends data that is not in a log.
-fn needs_data(text: &str) -> bool {
-    let text: String = text.trim_start().chars().take(300).collect();
-    let mut words = text.split_whitespace().map(str::to_ascii_lowercase);
-    match (words.next().as_deref(), words.next().as_deref()) {
-        (Some("load"), Some("data" | "xml")) => true,
-        (Some("copy"), _) => words.any(|word| word.starts_with("stdin")),
+fn needs_data(text: &str, dialect: Dialect) -> bool {
+    let mut tokens = tokens(text, dialect).filter(|token| !token.is_blank());
+    match tokens.next() {
+        Some(first) if first.is("load") => tokens.next().is_some_and(|what| what.is_one_of(&["data", "xml"])),
+        Some(first) if first.is("copy") => tokens.any(|token| token.is("stdin")),
         _ => false,
     }
 }
@@ -301,23 +299,17 @@ impl Followed {
     fn after(&mut self, exchange: &Exchange, dialect: Dialect) -> Transaction {
         let before = self.state.unwrap_or(Transaction::None);
         let statement = Statement::read(&exchange.text, dialect);
+        let is_mysql = dialect == Dialect::MYSQL;
         let next = match &exchange.error {
             _ if exchange.step == Step::Prepare => before,
+            Some(error) if is_mysql && error == DEADLOCK => Transaction::None,
             // Other errors do not end a transaction of MySQL.
-            Some(error) if dialect == Dialect::MYSQL => {
-                if error == DEADLOCK {
-                    Transaction::None
-                } else {
-                    before
-                }
-            }
-            Some(_) => match statement.first().map(str::to_ascii_lowercase).as_deref() {
-                Some("commit" | "end") => Transaction::None,
-                _ if before == Transaction::None => before,
-                _ => Transaction::Failed,
-            },
+            Some(_) if is_mysql => before,
+            Some(_) if statement.begins(&["commit", "end"]) => Transaction::None,
+            Some(_) if before == Transaction::None => before,
+            Some(_) => Transaction::Failed,
             None => {
-                let manual = (dialect == Dialect::MYSQL).then(|| autocommit(&exchange.text)).flatten();
+                let manual = is_mysql.then(|| autocommit(&exchange.text)).flatten();
                 if let Some(is_on) = manual {
                     self.is_manual = !is_on;
                     // To switch it on commits.

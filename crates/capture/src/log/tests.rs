@@ -279,10 +279,11 @@ fn statements_are_those_that_clients_sent() {
             &["SELECT a"],
             "lines that cannot be read: 1",
         ),
+        ("postgres", csv("duration: 1.0 ms  execute <unnamed>: SELECT a$1", "SELECT"), &["SELECT a$1"], ""),
         (
             "postgres",
-            csv("duration: 1.0 ms  statement: COPY t FROM STDIN", "COPY"),
-            &["COPY t FROM STDIN"],
+            csv("duration: 1.0 ms  statement: /* a */ COPY t FROM STDIN", "COPY"),
+            &["? COPY t FROM STDIN"],
             "requests whose values or data are not in the log: 1",
         ),
         ("mysql", slow("SET insert_id=7,timestamp=1795780800;\nINSERT t;\n"), &["INSERT t"], ""),

@@ -7,7 +7,7 @@ mod writer;
 
 use crate::file::About;
 use crate::rows::Plain;
-use crate::show::{Analysis, Kind, Occurrence, Sample, Shown, analyse};
+use crate::show::{Analysis, Kind, Sample, Shown, analyse};
 use crate::units::{Node, What, flatten};
 use crate::variables::{Plan, plan};
 use crate::{commands, rows};
@@ -78,16 +78,14 @@ pub fn model(path: &Path, made: bool) -> Result<Model> {
     let of = shown.about.known.shares();
     let mut transactions = String::new();
     for (kind, plan) in kinds.iter().zip(&plans) {
-        let Some(body) = writer.transaction(kind, plan) else { continue };
+        let Some((own, body)) = writer.transaction(kind, plan) else { continue };
         let weight = (kind.calls as f64 * (WEIGHT as f64 / most as f64).min(1.0)).round().max(1.0);
         let _ = writeln!(
             transactions,
-            "\n# {} of {}, {:.1} % of the {of}\n[transaction.{}]\nweight = {weight}\n{}",
+            "\n# {} of {}, {:.1} % of the {of}\n[transaction.{own}]\nweight = {weight}\n{body}",
             count(kind.calls),
             count(all),
             100.0 * kind.total_ns as f64 / shown.total_ns().max(1) as f64,
-            body.name,
-            body.text
         );
     }
     if transactions.is_empty() {
@@ -156,13 +154,9 @@ fn refuse(about: &About, name: &str, made: bool) -> Result<()> {
     Ok(())
 }
 
-struct Body {
-    name: String,
-    text: String,
-}
-
 impl Writer<'_> {
-    fn transaction(&mut self, kind: &Kind, plan: &Plan) -> Option<Body> {
+    /// The name of a transaction, and its text.
+    fn transaction(&mut self, kind: &Kind, plan: &Plan) -> Option<(String, String)> {
         let mut writes = false;
         let steps = self.steps(&kind.nodes, 0, kind, plan, 2, &mut writes);
         if steps.is_empty() {
@@ -189,7 +183,7 @@ impl Writer<'_> {
             (String::new(), String::new())
         };
         let _ = write!(text, "{begin}{}{end}]", steps.concat());
-        Some(Body { name: self.name(kind), text })
+        Some((self.name(kind), text))
     }
 
     /// A name by its first statement that writes, else by its first.
@@ -316,16 +310,14 @@ fn chosen(analysis: &Analysis) -> Vec<Kind> {
         // Each statement alone: the mix stays, the order goes.
         let per_sample = kind.calls as f64 / kind.samples.len().max(1) as f64;
         let calls: usize = kind.samples.iter().map(|sample| sample.calls.len()).sum();
+        let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
         for sample in &kind.samples {
             for (_, call) in &sample.calls {
                 let one = alone.entry(call.statement).or_default();
-                one.samples.push(single(sample, call));
+                one.samples.push(Sample { calls: vec![(0, call.clone())], counts: Vec::new(), ..*sample });
                 one.total_ns += (kind.total_ns as f64 / calls.max(1) as f64) as u64;
+                *numbers.entry(call.statement).or_default() += 1;
             }
-        }
-        let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
-        for (_, call) in kind.samples.iter().flat_map(|sample| &sample.calls) {
-            *numbers.entry(call.statement).or_default() += 1;
         }
         for (statement, number) in numbers {
             if let Some(one) = alone.get_mut(&statement) {
@@ -340,10 +332,6 @@ fn chosen(analysis: &Analysis) -> Vec<Kind> {
     let (calls, time) = kept.iter().fold((0, 0), |sum, kind| (sum.0 + kind.calls, sum.1 + kind.total_ns));
     kept.retain(|kind| kind.calls * RARE >= calls || kind.total_ns as f64 >= RARE_TIME * time as f64);
     kept
-}
-
-fn single(sample: &Sample, call: &Occurrence) -> Sample {
-    Sample { calls: vec![(0, call.clone())], counts: Vec::new(), ..*sample }
 }
 
 impl Writer<'_> {

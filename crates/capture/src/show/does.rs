@@ -2,7 +2,7 @@
 
 use crate::rows::{Plain, Verb};
 use kurabe_protocol::call::Call;
-use kurabe_protocol::sql::{Statement, Token};
+use kurabe_protocol::sql::Statement;
 
 /// Effect of a statement.
 #[derive(Clone, Debug, Default)]
@@ -33,14 +33,11 @@ impl Does {
             Call::Sql(text, dialect) => {
                 let statement = Statement::read(text, *dialect);
                 let reads = statement.reads();
-                let words = statement.tokens().iter().filter_map(Token::name);
-                let words: Vec<String> = words.map(str::to_lowercase).collect();
-                let at = words.iter().position(|word| is_one_of(word, &["from", "into", "update", "join"]));
-                let table = at.and_then(|at| words.get(at + 1)).map_or("", String::as_str);
-                let first = words.first().map_or("statement", String::as_str);
+                let first = statement.first().unwrap_or("statement").to_lowercase();
+                let table = statement.tables().into_iter().next().unwrap_or_default();
                 Self {
                     is_setup,
-                    transaction: transaction(first).filter(|_| is_setup),
+                    transaction: transaction(&first).filter(|_| is_setup),
                     reads,
                     writes: !reads || statement.locks(),
                     name: format!("{first}-{table}"),
@@ -77,5 +74,18 @@ fn transaction(word: &str) -> Option<Transaction> {
         "commit" | "end" | "EXEC" => Some(Transaction::Commits),
         "abort" | "rollback" | "DISCARD" => Some(Transaction::RollsBack),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_protocol::sql::Dialect;
+
+    #[test]
+    fn statement_is_named_after_its_table_and_not_after_the_schema() {
+        let named = |text| Does::read(&Call::Sql(text, Dialect::POSTGRES)).name;
+        assert_eq!(named("SELECT a FROM public.\"Item\" WHERE b = 1"), "select-item");
+        assert_eq!(named("/* a */ BEGIN"), "begin-");
     }
 }

@@ -4,6 +4,7 @@
 use crate::file::fill;
 use crate::input::Input;
 use kurabe_core::{Error, ErrorKind, Result};
+use kurabe_protocol::bytes::{short, word};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -186,13 +187,13 @@ impl Packets {
     }
 
     fn number(&self, bytes: &[u8], at: usize) -> u32 {
-        let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).unwrap_or([0; 4]);
-        if self.is_big_endian { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) }
+        let number = word(bytes, at);
+        if self.is_big_endian { number.swap_bytes() } else { number }
     }
 
     fn short(&self, bytes: &[u8], at: usize) -> u16 {
-        let two = bytes.get(at..at + 2).and_then(|two| two.try_into().ok()).unwrap_or([0; 2]);
-        if self.is_big_endian { u16::from_be_bytes(two) } else { u16::from_le_bytes(two) }
+        let number = short(bytes, at);
+        if self.is_big_endian { number.swap_bytes() } else { number }
     }
 
     /// The next bytes; `None` if the file ends before.

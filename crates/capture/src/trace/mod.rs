@@ -7,14 +7,14 @@ mod stream;
 use crate::file::About;
 use crate::input::Input;
 use crate::secrets::Tables;
-use crate::tape::{Shared, Tape, Taped, Totals};
+use crate::tape::{Tape, Taped, Totals};
 use file::Packets;
 use kurabe_core::{Error, Result};
 use kurabe_wire::registry::Protocol;
 use std::collections::{BTreeSet, HashMap};
+use std::io::BufRead as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stream::{ACK, RST, SYN, Segment, Stream};
 
@@ -30,7 +30,9 @@ const CUT: &str = "packets are cut off: tcpdump -s 0 keeps them whole";
 
 /// Whether a file begins as one of packets does.
 pub fn has_packets(input: &mut Input) -> Result<bool> {
-    input.begins_with(file::MAGIC.map(|(magic, _)| magic))
+    let failed = |error| Error::usage(format!("{} cannot be read: {error}", input.path.display()));
+    let start = input.file.fill_buf().map_err(failed)?;
+    Ok(file::MAGIC.iter().any(|(magic, _)| start.starts_with(magic)))
 }
 
 /// Reads packets of the server at this port, and of this address if one is named, and writes a capture. `about` gets the time of the
@@ -101,10 +103,8 @@ pub fn record(
 
 struct Trace {
     tape: Tape,
-    began: Instant,
     /// By client and server.
     open: HashMap<(SocketAddr, SocketAddr), Connection>,
-    count: u64,
 }
 
 /// A connection: the streams of client and server.
@@ -118,12 +118,11 @@ struct Connection {
 impl Trace {
     fn begin(protocol: &Protocol, path: &Path, about: &About) -> Result<Self> {
         let tape = Tape::begin(protocol, path, about, Tables::default())?;
-        let began = tape.shared.began();
-        Ok(Self { tape, began, open: HashMap::new(), count: 0 })
+        Ok(Self { tape, open: HashMap::new() })
     }
 
     fn take(&mut self, segment: &Segment<'_>, to_server: bool, now: Duration) {
-        let now = self.began + now;
+        let now = self.tape.shared.began + now;
         let key = if to_server { (segment.from, segment.to) } else { (segment.to, segment.from) };
         if to_server && segment.has(SYN) && !segment.has(ACK) {
             let is_new =
@@ -152,19 +151,17 @@ impl Trace {
         }
     }
 
-    fn connection(&mut self, first: u32) -> Connection {
-        let shared: &Arc<Shared> = &self.tape.shared;
-        let taped = shared.connection(self.count);
-        self.count += 1;
+    fn connection(&self, first: u32) -> Connection {
+        let taped = self.tape.shared.connection();
         Connection { taped, first, streams: [Stream::default(), Stream::default()], is_lost: false }
     }
 
     fn end(self, path: &Path, now: Duration) -> Result<Totals> {
-        let Self { tape, began, open, .. } = self;
+        let Self { tape, open } = self;
         let mut left: Vec<Connection> = open.into_values().collect();
-        kurabe_core::sort::by_key(&mut left, |one| one.taped.number());
+        kurabe_core::sort::by_key(&mut left, |one| one.taped.number);
         for connection in &mut left {
-            connection.end(began + now);
+            connection.end(tape.shared.began + now);
         }
         tape.finish(path)
     }

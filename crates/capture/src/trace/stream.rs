@@ -1,6 +1,7 @@
 //! The bytes of one direction of a connection, in order: segments may come twice, overlap, or come late.
 
 use super::file::Packet;
+use kurabe_protocol::bytes::short_be;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -122,10 +123,10 @@ pub(super) fn segment(packet: &Packet) -> Option<Segment<'_>> {
     match bytes.first()? >> 4 {
         4 => {
             let header = usize::from(bytes[0] & 15) * 4;
-            let is_fragment = short(bytes, 6)? & 0x3fff != 0;
+            let is_fragment = short_be(bytes, 6)? & 0x3fff != 0;
             let address = |at: usize| Some(IpAddr::from(<[u8; 4]>::try_from(bytes.get(at..at + 4)?).ok()?));
             // Segments that the network card divides have no length yet.
-            let length = Some(usize::from(short(bytes, 2)?)).filter(|length| *length > 0);
+            let length = Some(usize::from(short_be(bytes, 2)?)).filter(|length| *length > 0);
             if is_fragment || *bytes.get(9)? != TCP {
                 return None;
             }
@@ -139,7 +140,7 @@ pub(super) fn segment(packet: &Packet) -> Option<Segment<'_>> {
             while matches!(next, 0 | 43 | 60) {
                 (next, at) = (*bytes.get(at)?, at + (usize::from(*bytes.get(at + 1)?) + 1) * 8);
             }
-            let length = Some(usize::from(short(bytes, 4)?)).filter(|length| *length > 0);
+            let length = Some(usize::from(short_be(bytes, 4)?)).filter(|length| *length > 0);
             let length = length.map(|length| (length + 40).saturating_sub(at));
             (next == TCP).then(|| tcp(bytes.get(at..)?, length, [address(8)?, address(24)?]))?
         }
@@ -150,10 +151,10 @@ pub(super) fn segment(packet: &Packet) -> Option<Segment<'_>> {
 /// The length of Ethernet's header, with tags of virtual networks.
 fn ethernet(bytes: &[u8]) -> Option<usize> {
     let mut at = 12;
-    while matches!(short(bytes, at)?, 0x8100 | 0x88a8 | 0x9100) {
+    while matches!(short_be(bytes, at)?, 0x8100 | 0x88a8 | 0x9100) {
         at += 4;
     }
-    matches!(short(bytes, at)?, 0x0800 | 0x86dd).then_some(at + 2)
+    matches!(short_be(bytes, at)?, 0x0800 | 0x86dd).then_some(at + 2)
 }
 
 fn tcp(bytes: &[u8], length: Option<usize>, [from, to]: [IpAddr; 2]) -> Option<Segment<'_>> {
@@ -164,8 +165,8 @@ fn tcp(bytes: &[u8], length: Option<usize>, [from, to]: [IpAddr; 2]) -> Option<S
     let payload = rest.get(..length.min(rest.len()))?;
     let sequence = bytes.get(4..8)?.try_into().ok().map(u32::from_be_bytes)?;
     Some(Segment {
-        from: SocketAddr::new(from, short(bytes, 0)?),
-        to: SocketAddr::new(to, short(bytes, 2)?),
+        from: SocketAddr::new(from, short_be(bytes, 0)?),
+        to: SocketAddr::new(to, short_be(bytes, 2)?),
         sequence,
         flags,
         payload,
@@ -173,13 +174,10 @@ fn tcp(bytes: &[u8], length: Option<usize>, [from, to]: [IpAddr; 2]) -> Option<S
     })
 }
 
-fn short(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at + 2).and_then(|two| two.try_into().ok()).map(u16::from_be_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_stats::Rng;
     use proptest::prelude::*;
     use std::net::SocketAddr;
 
@@ -207,11 +205,7 @@ mod tests {
                 cuts.into_iter().map(|(at, length)| (at.min(text.len()), (at + length).min(text.len()))).collect();
             // Each byte is in one of them.
             pieces.extend((0..text.len()).step_by(7).map(|at| (at, (at + 7).min(text.len()))));
-            let mut state = order;
-            for at in (1..pieces.len()).rev() {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                pieces.swap(at, (state >> 33) as usize % (at + 1));
-            }
+            Rng::new(order).shuffle(&mut pieces);
             let (mut stream, mut given) = (begun(first), Vec::new());
             for (from, to) in pieces {
                 let sequence = first.wrapping_add(1).wrapping_add(from as u32);

@@ -74,7 +74,7 @@ impl Versions {
             let text = &traffic.kinds[template.kind].text;
             let statement = sql::Statement::read(text, traffic.language.dialect());
             let is_none = changes_none(&statement) && answer.affected == 0 && answer.error.is_none();
-            if template.writes.is_some() && !is_none {
+            if template.judged.writes.is_some() && !is_none {
                 changed.extend(names(template, sent, true));
             }
             if answer.error.is_none() && rolls_back(&statement) {
@@ -170,9 +170,8 @@ impl Cached {
 
 /// Whether a statement that changes no rows changes nothing.
 fn changes_none(statement: &sql::Statement<'_>) -> bool {
-    let verb = statement.first().unwrap_or_default().to_ascii_lowercase();
     let is_one = !statement.tokens().iter().any(|token| token.is_mark(';'));
-    ["delete", "insert", "merge", "replace", "update"].contains(&verb.as_str()) && is_one
+    statement.begins(&["delete", "insert", "merge", "replace", "update"]) && is_one
 }
 
 /// Whether a statement undoes the whole transaction, and does nothing else.
@@ -189,7 +188,7 @@ fn is_cached(traffic: &Traffic, unit: &Unit) -> bool {
         let text = &traffic.kinds[template.kind].text;
         sent.request.step != Step::Prepare
             && !template.may_change()
-            && !template.is_setup
+            && !template.judged.is_setup
             && sent.request.limit == 0
             && !sent.request.goes_on
             && sent.data.is_empty()
@@ -202,7 +201,7 @@ fn is_cached(traffic: &Traffic, unit: &Unit) -> bool {
 pub(super) fn nothing_to_cache(traffic: &Traffic) -> Option<String> {
     let reads = |unit: &&Unit| {
         let changes = |sent: &super::commands::Sent| traffic.templates[sent.template].may_change();
-        let is_setup = |sent: &super::commands::Sent| traffic.templates[sent.template].is_setup;
+        let is_setup = |sent: &super::commands::Sent| traffic.templates[sent.template].judged.is_setup;
         unit.commit.is_none() && !unit.requests.iter().any(changes) && !unit.requests.iter().all(is_setup)
     };
     if traffic.units.iter().any(|unit| is_cached(traffic, unit)) {

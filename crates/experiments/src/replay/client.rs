@@ -171,23 +171,19 @@ impl<'a> Client<'a> {
     fn encode(&mut self, unit: &Unit) -> Result<()> {
         for sent in &unit.requests {
             let language = self.traffic.language;
-            if language == Language::Documents {
-                self.number += 1;
-                let Self { out, number, database, cursors, .. } = self;
-                mongodb::push(out, sent, *number, database, cursors)?;
-                continue;
-            }
             let text = self.traffic.templates[sent.template].filled(&sent.request);
             let out = &mut self.out;
             match language.call(&text, &sent.request.parameters) {
-                Some(Call::Sql(..)) if language.is_postgres() => {
-                    postgres::push(out, &text, sent, &mut self.prepared, &mut self.portals)?;
-                }
-                Some(Call::Sql(..)) => mysql::push(out, &text, sent, &mut self.prepared)?,
+                Some(Call::Sql(..)) => self.encode_sql(&text, sent)?,
                 Some(Call::Command(command)) if language == Language::Redis => redis::push(out, &command)?,
                 Some(Call::Command(command)) => memcached::push(out, &command)?,
                 Some(Call::Http(request)) => http::push(out, &request)?,
-                Some(Call::Document(_)) | None => {
+                Some(Call::Document(command)) => {
+                    let message = self.message(Some(command), is_quiet(&sent.request.parameters));
+                    let too_long = || Error::usage("a command of the capture is too long");
+                    self.out.extend(message.ok_or_else(too_long)?);
+                }
+                None => {
                     return Err(Error::new(
                         ErrorKind::Internal,
                         "a request of a replay says not what it asks",
@@ -200,6 +196,15 @@ impl<'a> Client<'a> {
             Request::Sync.write(&mut self.out);
         }
         Ok(())
+    }
+
+    fn encode_sql(&mut self, text: &str, sent: &Sent) -> Result<()> {
+        let Self { out, prepared, portals, .. } = self;
+        if self.traffic.language.is_postgres() {
+            postgres::push(out, text, sent, prepared, portals)
+        } else {
+            mysql::push(out, text, sent, prepared)
+        }
     }
 
     /// Sends a unit, and waits for all of its answers.
@@ -232,18 +237,14 @@ impl<'a> Client<'a> {
         let can_ask = is_alone && !sent.request.pipelined && (is_text || language.is_postgres());
         let Some((text, keys)) = asked.filter(|_| can_ask) else { return Ok(true) };
         let mut sent = sent.clone();
-        if is_text {
-            if language.is_postgres() {
-                Request::Query(text.as_bytes()).write(&mut self.out);
-            } else {
-                frame::push(&mut self.out, 0, &[&[command::QUERY], text.as_bytes()].concat());
-            }
-        } else {
+        if !is_text {
             sent.types =
                 sent.request.parameters.iter().map(|one| if one.chosen { 0 } else { one.kind }).collect();
             (sent.request.step, sent.request.limit, sent.request.goes_on) = (Step::Bound, 0, false);
             sent.request.formats.truncate(usize::from(sent.request.formats.len() == 1));
-            postgres::push(&mut self.out, &text, &sent, &mut self.prepared, &mut self.portals)?;
+        }
+        self.encode_sql(&text, &sent)?;
+        if !is_text {
             Request::Sync.write(&mut self.out);
         }
         let answers = self.exchange(messages, 1, &[])?;
@@ -254,12 +255,16 @@ impl<'a> Client<'a> {
 
     /// Appends a command of MongoDB on a collection, or on none, without other fields.
     fn plain(&mut self, name: &str, collection: Option<&str>) {
-        self.number += 1;
         let document = plain(name.as_bytes(), collection);
-        let command = Command::read(&document);
-        let message =
-            command.and_then(|one| one.message(self.number, &self.database, false, &|cursor| cursor));
+        let message = self.message(Command::read(&document), false);
         self.out.extend(message.unwrap_or_default());
+    }
+
+    /// The next message of MongoDB, with this command.
+    fn message(&mut self, command: Option<Command<'_>>, is_quiet: bool) -> Option<Vec<u8>> {
+        self.number += 1;
+        let cursor = |recorded| self.cursors.get(recorded);
+        command?.message(self.number, &self.database, is_quiet, &cursor)
     }
 
     /// Removes what a capture of CouchDB or MongoDB writes, where it is there.
@@ -276,9 +281,8 @@ impl<'a> Client<'a> {
             let answers = self.exchange(messages, 1, &[])?;
             let code = answers.first().and_then(|answer| answer.error.as_deref());
             // What is no name of a database is none.
-            let is_missing =
-                |code: &str| if is_http { ["400", "404"].contains(&code) } else { mongodb::is_missing(code) };
-            if let Some(code) = code.filter(|code| !is_missing(code)) {
+            let missing = if is_http { ["400", "404"] } else { mongodb::MISSING };
+            if let Some(code) = code.filter(|code| !missing.contains(code)) {
                 let what = format!("{name} could not be removed (error {code})");
                 return Err(Error::new(ErrorKind::Server, what));
             }

@@ -11,8 +11,7 @@ use kurabe_capture::record::Request;
 use kurabe_core::{Error, sort};
 use kurabe_protocol::call::{Call, Language};
 use kurabe_protocol::sql::{self, Statement};
-use kurabe_wire::redis::lists_without_rows;
-use kurabe_wire::view::{Exchange, Step};
+use kurabe_wire::view::{Exchange, Step, lists_without_rows};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -284,7 +283,8 @@ fn varies(text: &str, traffic: &Traffic, sent: &Sent, answer: &Exchange) -> Opti
     let statement = Statement::read(text, language.dialect());
     let template = &traffic.templates[sent.template];
     // Columns of time and chance have no part in checksums of rows that were divided into values.
-    let is_without = || !template.is_setup && answer.kept.is_some() && statement.volatile_columns().is_some();
+    let is_without =
+        || !template.judged.is_setup && answer.kept.is_some() && statement.volatile_columns().is_some();
     match statement.varies() {
         Some(sql::Varies::Rows) => return Some(Varies::Volatile),
         Some(sql::Varies::Values) if same_count && !is_without() => return Some(Varies::Volatile),

@@ -129,29 +129,17 @@ fn is_named_after(column: &str, table: &str) -> bool {
 
 /// The column of each value of a template, in lower case.
 fn columns_of(text: &str, language: Language) -> HashMap<usize, String> {
-    /// What stands for the first literal, which no statement has.
-    const LITERAL: usize = 990_000_000;
-    let mut literals = LITERAL..;
-    let text: String = text
-        .split_inclusive(GAP)
-        .map(|part| match part.strip_suffix(GAP) {
-            Some(part) => format!("{part} {} ", literals.next().unwrap_or(LITERAL)),
-            None => part.to_owned(),
-        })
-        .collect();
-    let statement = Statement::read(&text, language.dialect());
-    let number = |token: &Token<'_>| token.text.trim_start_matches('$').parse::<usize>().ok();
-    let is_value = |token: &Token<'_>| match token.kind {
-        Kind::Number => number(token).is_some_and(|literal| literal >= LITERAL),
-        kind => kind == Kind::Parameter,
-    };
+    let gaps: Vec<usize> = text.match_indices(GAP).map(|(at, _)| at).collect();
+    let statement = Statement::read(text, language.dialect());
+    let is_value = |token: &Token<'_>| token.is_mark(GAP) || token.kind == Kind::Parameter;
     let mut parameters = PARAMETERS..;
     let place = |(at, column): (usize, &str)| {
         let token = statement.tokens().get(at)?;
-        let place = match (token.kind, number(token)) {
-            (Kind::Number, literal) => literal? - LITERAL,
-            (_, Some(number)) => PARAMETERS + number.checked_sub(1)?,
-            (_, None) => parameters.next()?,
+        let begin = token.text.as_ptr() as usize - text.as_ptr() as usize;
+        let place = match token.text.trim_start_matches('$').parse::<usize>() {
+            _ if token.is_mark(GAP) => gaps.binary_search(&begin).ok()?,
+            Ok(number) => PARAMETERS + number.checked_sub(1)?,
+            Err(_) => parameters.next()?,
         };
         Some((place, column.to_lowercase()))
     };

@@ -3,11 +3,9 @@
 use super::commands::{self, Sent};
 use super::compare::Varies;
 use kurabe_capture::record::{Parameter, Request};
-use kurabe_core::{Error, Result};
-use kurabe_protocol::call::{Language, is_quiet};
+use kurabe_protocol::call::{Language, cursor};
 use kurabe_protocol::mongodb::bson::{ARRAY, CODE, CODE_WITH_SCOPE, DOCUMENT, Element, element};
 use kurabe_protocol::mongodb::command::Command;
-use kurabe_wire::mongodb::cursor;
 use kurabe_wire::view::{COMPLETE, Exchange};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +17,7 @@ const COLLECTIONS: [&str; 6] = ["$merge", "$out", "$unionWith", "coll", "from", 
 /// Fields of what waits for changes, or is part of a transaction.
 const GOES_ON: [&str; 3] = ["autocommit", "awaitData", "tailable"];
 /// The codes of a collection that is not there, and of a name that no collection can have.
-const MISSING: [&str; 2] = ["26", "73"];
+pub(super) const MISSING: [&str; 2] = ["26", "73"];
 
 /// The cursors of a replay, by the numbers that were recorded.
 #[derive(Debug, Default)]
@@ -33,7 +31,7 @@ impl Cursors {
         }
     }
 
-    fn get(&self, recorded: i64) -> i64 {
+    pub(super) fn get(&self, recorded: i64) -> i64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&recorded).copied().unwrap_or(recorded)
     }
@@ -166,34 +164,11 @@ impl Asked {
     }
 }
 
-/// Appends a request with this number.
-pub(super) fn push(
-    out: &mut Vec<u8>,
-    sent: &Sent,
-    number: u32,
-    database: &str,
-    cursors: &Cursors,
-) -> Result<()> {
-    let parts = &sent.request.parameters;
-    let command = parts.first().and_then(|first| Command::known(first.bytes()?));
-    let message = command.and_then(|command| {
-        command.message(number, database, is_quiet(parts), &|cursor| cursors.get(cursor))
-    });
-    out.extend(message.ok_or_else(|| Error::usage("a command of the capture is too long, or is none"))?);
-    Ok(())
-}
-
-/// Whether the error of a removal is that there was nothing.
-pub(super) fn is_missing(code: &str) -> bool {
-    MISSING.contains(&code)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use kurabe_protocol::mongodb::command::plain;
 
-    use kurabe_protocol::call::Language;
     use kurabe_protocol::mongodb::bson::{BOOL, begin, end, push, push_text};
 
     /// The document of these fields: `{` or `[` after a name begins one within, `}` ends it, `$where` has a program, all others `true`.
@@ -250,17 +225,6 @@ mod tests {
             let found = (super::writes(&read).is_some(), is_left_out(&read));
             assert_eq!(found, (writes, left_out), "{command} {fields}");
         }
-    }
-
-    #[test]
-    fn part_of_a_command_is_no_call() {
-        let whole = document("find", Some("items"), "filter{ }");
-        let is_call = |bytes: &[u8]| {
-            let parts = [Parameter::new(DOCUMENT.into(), true, bytes)];
-            Language::Documents.call("", &parts).is_some()
-        };
-        assert!(is_call(&whole) && !is_call(&whole[..whole.len() - 1]) && !is_call(b""));
-        assert!(Language::Documents.call("", &[]).is_none());
     }
 
     #[test]

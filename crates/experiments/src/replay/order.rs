@@ -134,16 +134,17 @@ impl Changes<'_> {
             if template.inserts {
                 unit.inserts.extend(template.tables.iter().cloned());
             }
-            if template.locks || template.writes.is_some() {
+            if template.may_change() {
                 unit.may_wait = true;
                 let tables = self.tables.get_or_insert_default();
-                tables.extend(names(template, sent, true).into_iter().filter(|_| template.writes.is_some()));
+                let writes = template.judged.writes.is_some();
+                tables.extend(names(template, sent, true).into_iter().filter(|_| writes));
             }
         }
         if unit.may_wait {
             unit.effect = unit.end;
         }
-        let begins = unit.requests.iter().all(|sent| self.templates[sent.template].is_setup);
+        let begins = unit.requests.iter().all(|sent| self.templates[sent.template].judged.is_setup);
         let (snapshot, begins) = match self.snapshot {
             None => ([unit.at, unit.end], begins),
             Some(([at, _], true)) => ([at, unit.end], begins),

@@ -149,15 +149,15 @@ impl Reading {
             // What SET may change is said by values too.
             known.has_values_in_gaps = !statement.tokens().first().is_some_and(|token| token.is("set"))
                 && has_values_in_gaps(&template, GAP, commands::engine(dialect));
-            known.is_setup = Call::Sql(&self.traffic.kinds[kind].text, dialect).is_setup();
+            let is_setup = Call::Sql(&self.traffic.kinds[kind].text, dialect).is_setup();
             known.has_volatile_columns = statement.varies() == Some(sql::Varies::Values)
                 && statement.volatile_columns().is_some_and(|columns| !columns.is_empty());
             // A number of a sequence is asked for as a row is inserted.
             let words = ["insert", "merge", "nextval", "replace"];
             known.inserts = statement.tokens().iter().any(|token| token.is_one_of(&words));
             known.tables = statement.tables();
-            known.writes = judged.writes.filter(|_| known.has_values_in_gaps);
-            (known.locks, known.is_left_out) = (judged.locks, judged.is_left_out);
+            let writes = judged.writes.filter(|_| known.has_values_in_gaps);
+            known.judged = Judged { writes, is_setup, ..judged };
         }
         self.numbers.insert(number, self.traffic.templates.len());
         self.traffic.templates.push(Template { text: template, ..known });
@@ -178,7 +178,7 @@ impl Reading {
         let is_judged = filled.is_some() || language.sql().is_none();
         let judged = call.filter(|_| is_judged).map(|call| Judged::read(&call, language)).unwrap_or_default();
         let is_other = judged.is_left_out || judged.is_malformed || is_of_protocol;
-        let is_unknown = call.is_none() || known.is_left_out || is_other;
+        let is_unknown = call.is_none() || known.judged.is_left_out || is_other;
         let (mut varies, mut names) = (false, Vec::new());
         if let Some(Call::Command(command)) = call {
             varies = commands::is(language, "volatile", command.name());
@@ -203,7 +203,8 @@ impl Reading {
             used = self.cursors.used(&command, live.place, &mut request.digest);
         }
         if language.sql().is_none() {
-            (known.is_setup, known.locks) = (judged.is_setup, known.locks || judged.locks);
+            known.judged.is_setup = judged.is_setup;
+            known.judged.locks |= judged.locks;
         }
         let (goes_on, since) = used.unwrap_or_default();
         let key = (request.statement, request.literals.clone());
@@ -217,7 +218,7 @@ impl Reading {
             self.cursors.opened(&request, live.place);
         }
         if let Some(why) = judged.writes {
-            known.writes.get_or_insert(why);
+            known.judged.writes.get_or_insert(why);
         }
         let kind = &mut self.traffic.kinds[known.kind];
         (kind.calls, kind.time) = (kind.calls + 1, kind.time.saturating_add(time));

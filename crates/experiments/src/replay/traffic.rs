@@ -3,7 +3,7 @@
 //! A *unit* is what is sent at once: a request, or the messages of PostgreSQL's extended protocol up to Sync. `commits` says what it waits
 //! for.
 
-use super::commands::Sent;
+use super::commands::{Judged, Sent};
 use super::{http, memcached, redis};
 use kurabe_capture::file::About;
 use kurabe_capture::record;
@@ -47,21 +47,15 @@ pub(super) struct Traffic {
 
 /// A statement without its values.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub(super) struct Template {
     pub(super) text: String,
     pub(super) kind: usize,
-    /// Why it may change something: by itself, or as one of its requests is sent.
-    pub(super) writes: Option<String>,
+    /// Facts about it by itself, or as one of its requests is sent.
+    pub(super) judged: Judged,
     /// Whether its gaps are where values are.
     pub(super) has_values_in_gaps: bool,
-    pub(super) locks: bool,
     /// Whether it inserts rows of SQL.
     pub(super) inserts: bool,
-    /// Whether its requests cannot be sent again.
-    pub(super) is_left_out: bool,
-    /// Whether it only prepares a session or a transaction.
-    pub(super) is_setup: bool,
     /// Whether time or chance makes the values of columns of its answers, and it is known of which.
     pub(super) has_volatile_columns: bool,
     pub(super) tables: Vec<String>,
@@ -75,7 +69,7 @@ pub(super) struct Template {
 impl Template {
     /// Whether it may change something, or locks rows.
     pub(super) fn may_change(&self) -> bool {
-        self.locks || self.writes.is_some()
+        self.judged.locks || self.judged.writes.is_some()
     }
 
     /// The text with the literals of a request.
@@ -190,19 +184,15 @@ impl Traffic {
     /// The tables or collections that its requests change.
     pub(super) fn written(&self) -> Vec<String> {
         let all = self.units.iter().flat_map(|unit| &unit.requests);
-        let writes = all.filter(|sent| self.templates[sent.template].writes.is_some());
-        let mut found: Vec<String> =
-            writes.flat_map(|sent| names(&self.templates[sent.template], sent, true)).collect();
-        found.sort();
-        found.dedup();
-        found
+        let writes = all.filter(|sent| self.templates[sent.template].judged.writes.is_some());
+        sort::distinct(writes.flat_map(|sent| names(&self.templates[sent.template], sent, true)))
     }
 
     /// The first statement that may change something, and why it may.
     pub(super) fn writes(&self) -> Option<(&str, &str)> {
         let used = |template: &&Template| self.kinds[template.kind].calls > 0;
-        let found = self.templates.iter().filter(used).find(|template| template.writes.is_some())?;
-        Some((&self.kinds[found.kind].text, found.writes.as_deref()?))
+        let found = self.templates.iter().filter(used).find(|template| template.judged.writes.is_some())?;
+        Some((&self.kinds[found.kind].text, found.judged.writes.as_deref()?))
     }
 
     /// Whether it names tables into which rows are inserted.
@@ -331,7 +321,7 @@ pub(super) fn find_transactions(
 fn one(of: &[usize], units: &mut [Unit], templates: &[Template], found: &mut Vec<TransactionKind>) {
     let sent = of.iter().flat_map(|unit| &units[*unit].requests);
     let statements: Vec<usize> = sent
-        .filter(|sent| sent.request.step != Step::Prepare && !templates[sent.template].is_setup)
+        .filter(|sent| sent.request.step != Step::Prepare && !templates[sent.template].judged.is_setup)
         .map(|sent| templates[sent.template].kind)
         .collect();
     if statements.len() < 2 {

@@ -101,11 +101,6 @@ impl<'a> Command<'a> {
         is_whole(document, 0).then_some(Self { document, first })
     }
 
-    /// A document that was read as a command before; `None` if it has no field.
-    pub fn known(document: &'a [u8]) -> Option<Self> {
-        elements(document).next().map(|first| Self { document, first })
-    }
-
     pub fn name(&self) -> Cow<'a, str> {
         self.first.name()
     }

@@ -144,63 +144,29 @@ pub fn execution(statement: u32, parameters: &[(u16, bool, Option<&[u8]>)]) -> V
     out
 }
 
-/// The parameters of an execution (`COM_STMT_EXECUTE`): command (1), statement (4), flags (1), iterations (4), NULL bitmap,
-/// whether types follow, types, values.
-#[derive(Clone, Copy, Debug)]
-pub struct Execution<'a> {
+/// Gives each parameter of an execution (`COM_STMT_EXECUTE`) that was sent under these capabilities, of a statement with so many: its
+/// place, its type, and its bytes as [`value`] has them, `None` for NULL. `kinds` are the types that were sent last, which new ones
+/// replace. `is_sent` says of a parameter whether its value was sent before. Returns `None` if the payload is cut off.
+pub fn parameters<'a>(
     payload: &'a [u8],
-    /// Whether parameters have names, and their number is sent.
-    has_attributes: bool,
-}
-
-impl<'a> Execution<'a> {
-    /// Of a payload that was sent under these capabilities.
-    pub fn of(payload: &'a [u8], capabilities: u32) -> Self {
-        Self { payload, has_attributes: capabilities & capability::QUERY_ATTRIBUTES != 0 }
+    capabilities: u32,
+    parameters: usize,
+    kinds: &mut Vec<u16>,
+    is_sent: impl Fn(usize) -> bool,
+    each: impl FnMut(usize, u16, bool, Option<&'a [u8]>),
+) -> Option<()> {
+    // Parameters have names then, and their number is sent.
+    let has_attributes = capabilities & capability::QUERY_ATTRIBUTES != 0;
+    // Behind command (1), statement (4), flags (1) and iterations (4).
+    let (mut count, mut at) = (parameters, 10);
+    if has_attributes && (count > 0 || payload.get(5)? & 8 != 0) {
+        let (all, next) = number(payload, at)?;
+        (count, at) = (usize::try_from(all).ok().filter(|all| *all <= payload.len())?, next);
     }
-
-    /// Gives each parameter of a statement with so many: its place, its type, and its bytes as [`value`] has them, `None` for
-    /// NULL. `kinds` are the types that were sent last, which new ones replace. `is_sent` says of a parameter whether its
-    /// value was sent before. Returns `None` if the payload is cut off.
-    pub fn parameters(
-        self,
-        parameters: usize,
-        kinds: &mut Vec<u16>,
-        is_sent: impl Fn(usize) -> bool,
-        mut each: impl FnMut(usize, u16, bool, Option<&'a [u8]>),
-    ) -> Option<()> {
-        let Self { payload, has_attributes } = self;
-        let (mut count, mut at) = (parameters, 10);
-        if has_attributes && (count > 0 || payload.get(5)? & 8 != 0) {
-            let (all, next) = number(payload, at)?;
-            (count, at) = (usize::try_from(all).ok().filter(|all| *all <= payload.len())?, next);
-        }
-        if count == 0 {
-            return Some(());
-        }
-        let nulls = payload.get(at..at + count.div_ceil(8))?;
-        at += nulls.len() + 1;
-        if payload.get(at - 1) == Some(&1) {
-            kinds.clear();
-            for _ in 0..count {
-                kinds.push(chunk(payload, at).map(u16::from_le_bytes)?);
-                at += 2;
-                at = if has_attributes { text(payload, at)?.1 } else { at };
-            }
-        }
-        for n in 0..count {
-            let kind = *kinds.get(n)?;
-            let is_null = nulls.get(n / 8)? >> (n % 8) & 1 == 1 || kind as u8 == kind::NULL;
-            if is_null || is_sent(n) {
-                each(n, kind, false, None);
-            } else {
-                let (is_binary, bytes, next) = value(payload, at, kind as u8)?;
-                each(n, kind, is_binary, Some(bytes));
-                at = next;
-            }
-        }
-        Some(())
+    if count == 0 {
+        return Some(());
     }
+    values(payload, at, count, has_attributes, kinds, is_sent, each).map(drop)
 }
 
 /// The answer to a statement that was prepared (`COM_STMT_PREPARE_OK`): 0, statement (4), columns (2), parameters (2), more.
@@ -324,6 +290,41 @@ pub fn value(bytes: &[u8], at: usize, kind: u8) -> Option<(bool, &[u8], usize)> 
     Some((true, bytes.get(start..start + size)?, start + size))
 }
 
+/// Gives each of so many values behind a NULL bitmap and, if a byte says so, types, each of which may have a name; see
+/// [`parameters`]. Returns the position after them.
+fn values<'a>(
+    bytes: &'a [u8],
+    mut at: usize,
+    count: usize,
+    have_names: bool,
+    kinds: &mut Vec<u16>,
+    is_sent: impl Fn(usize) -> bool,
+    mut each: impl FnMut(usize, u16, bool, Option<&'a [u8]>),
+) -> Option<usize> {
+    let nulls = bytes.get(at..at + count.div_ceil(8))?;
+    at += nulls.len() + 1;
+    if bytes.get(at - 1) == Some(&1) {
+        kinds.clear();
+        for _ in 0..count {
+            kinds.push(chunk(bytes, at).map(u16::from_le_bytes)?);
+            at += 2;
+            at = if have_names { text(bytes, at)?.1 } else { at };
+        }
+    }
+    for n in 0..count {
+        let kind = *kinds.get(n)?;
+        let is_null = nulls.get(n / 8)? >> (n % 8) & 1 == 1 || kind as u8 == kind::NULL;
+        if is_null || is_sent(n) {
+            each(n, kind, false, None);
+        } else {
+            let (is_binary, value, next) = value(bytes, at, kind as u8)?;
+            each(n, kind, is_binary, Some(value));
+            at = next;
+        }
+    }
+    Some(at)
+}
+
 /// The statement behind query attributes (`COM_QUERY` with `CLIENT_QUERY_ATTRIBUTES`).
 fn after_attributes(bytes: &[u8]) -> Option<&[u8]> {
     let (count, at) = number(bytes, 0)?;
@@ -332,21 +333,8 @@ fn after_attributes(bytes: &[u8]) -> Option<&[u8]> {
         return bytes.get(at..);
     }
     let count = usize::try_from(count).ok().filter(|count| *count <= bytes.len())?;
-    let nulls = bytes.get(at..at + count.div_ceil(8))?;
-    at += nulls.len();
     // Types always follow in a query.
-    (bytes.get(at) == Some(&1)).then_some(())?;
-    at += 1;
-    let mut kinds = Vec::new();
-    for _ in 0..count {
-        kinds.push(*bytes.get(at)?);
-        at = text(bytes, at + 2)?.1;
-    }
-    for (n, kind) in kinds.into_iter().enumerate() {
-        if nulls.get(n / 8)? >> (n % 8) & 1 == 0 {
-            at = value(bytes, at, kind)?.2;
-        }
-    }
+    at = values(bytes, at, count, true, &mut Vec::new(), |_| false, |_, _, _, _| ())?;
     bytes.get(at..)
 }
 
@@ -378,14 +366,8 @@ mod tests {
             Some(Command::Execute { statement: 5, is_bulk: false })
         ));
         let (mut kinds, mut found) = (Vec::new(), Vec::new());
-        let read = Execution::of(&payload, 0).parameters(
-            4,
-            &mut kinds,
-            |_| false,
-            |_, kind, is_binary, value| {
-                found.push((kind, is_binary, value));
-            },
-        );
+        let each = |_, kind, is_binary, value| found.push((kind, is_binary, value));
+        let read = parameters(&payload, 0, 4, &mut kinds, |_| false, each);
         assert_eq!((read, &found[..]), (Some(()), &given[..]));
     }
 

@@ -1,7 +1,7 @@
 //! Requests and answers (manual, "Message Formats"). What was cut off is read as far as it is there.
 
 use super::frame::frontend;
-use crate::bytes::{chunk, until_zero, word_be};
+use crate::bytes::{chunk, short_be, until_zero, word_be};
 
 #[derive(Debug)]
 pub enum Request<'a> {
@@ -239,11 +239,6 @@ pub fn command_complete(body: &[u8]) -> (&[u8], Option<u64>) {
     let command = words.next().unwrap_or_default();
     let count = words.next_back().and_then(|count| std::str::from_utf8(count).ok()?.parse().ok());
     (command, count)
-}
-
-/// Two bytes as a number, the highest first.
-fn short_be(bytes: &[u8], at: usize) -> Option<u16> {
-    chunk(bytes, at).map(u16::from_be_bytes)
 }
 
 #[cfg(test)]

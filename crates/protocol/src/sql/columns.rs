@@ -89,14 +89,7 @@ impl Statement<'_> {
             let is_end = token.is_none_or(|token| depth == 0 && token.is_mark(','));
             if !is_end {
                 // Only PostgreSQL and MariaDB have `*` there, and nobody says how many columns that are.
-                let is_all = token.is_some_and(|token| token.is_mark('*'))
-                    && depth == 0
-                    && (at == begins
-                        || self.before(at).is_some_and(|before| {
-                            before.is_mark('.')
-                                || before.is_mark(',')
-                                || before.is_one_of(&["all", "distinct"])
-                        }));
+                let is_all = depth == 0 && self.is_all(at);
                 if is_all || token.is_some_and(|token| token.is("on") && at == begins + 1) {
                     return None;
                 }

@@ -79,8 +79,7 @@ impl Statement<'_> {
         }
         let verbs: Vec<&str> = entries("verb").flatten().collect();
         for (at, token) in tokens.iter().enumerate().skip(first) {
-            let before = at.checked_sub(1).and_then(|before| tokens.get(before));
-            let beside = before.is_some_and(|before| before.is_mark('(') || before.is_mark(')'));
+            let beside = self.before(at).is_some_and(|before| before.is_mark('(') || before.is_mark(')'));
             let called = tokens.get(at + 1).is_some_and(|next| next.is_mark('('));
             if beside && !called && token.is_one_of(&verbs) {
                 return Some("a part of it writes".to_owned());
@@ -109,7 +108,7 @@ impl Statement<'_> {
 
     /// What no read-only transaction stops, and what makes a session write again.
     pub fn lets_through(&self) -> Option<String> {
-        let sets = self.first().is_some_and(|first| first.eq_ignore_ascii_case("set"));
+        let sets = self.begins(&["set"]);
         for (at, token) in self.tokens().iter().enumerate() {
             if let Some(words) = entries("set").filter(|_| sets).find(|words| self.names(at, words)) {
                 return Some(format!(
@@ -148,9 +147,9 @@ impl Statement<'_> {
         called.find_map(|(at, pair)| {
             let token = pair.first()?;
             let name = token.name()?.to_lowercase();
-            let before = at.checked_sub(1).and_then(|before| tokens.get(before));
             // The type of a cast, and a name with columns.
-            let named = before
+            let named = self
+                .before(at)
                 .is_some_and(|before| before.is_mark(':') || before.is_one_of(&["as", "with", "recursive"]));
             let is_word = token.kind == Kind::Word && token.is_one_of(&words);
             (!named && !is_word && name != table && !is_known(&name))

@@ -119,7 +119,7 @@ impl<'a> Statement<'a> {
     }
 
     /// Whether its first word is one of these.
-    fn begins(&self, words: &[&str]) -> bool {
+    pub fn begins(&self, words: &[&str]) -> bool {
         self.first().is_some_and(|first| words.iter().any(|word| first.eq_ignore_ascii_case(word)))
     }
 
@@ -371,15 +371,18 @@ impl<'a> Statement<'a> {
     /// Whether its answer may have a column of this name.
     pub fn gives(&self, column: &str) -> bool {
         self.tokens.iter().enumerate().any(|(at, token)| {
-            // `count(*)` has no column, and a product has a factor before it.
-            let is_all = token.is_mark('*')
-                && self.before(at).is_some_and(|before| {
-                    before.is_mark('.')
-                        || before.is_mark(',')
-                        || before.is_one_of(&["all", "distinct", "returning", "select"])
-                });
-            is_all || token.name().is_some_and(|name| name.eq_ignore_ascii_case(column))
+            self.is_all(at) || token.name().is_some_and(|name| name.eq_ignore_ascii_case(column))
         })
+    }
+
+    /// Whether a sign stands for all columns: `count(*)` has no column, and a product has a factor before it.
+    pub(super) fn is_all(&self, at: usize) -> bool {
+        let is_before = |before: &Token<'_>| {
+            before.is_mark('.')
+                || before.is_mark(',')
+                || before.is_one_of(&["all", "distinct", "returning", "select"])
+        };
+        self.is_mark(at, '*') && self.before(at).is_some_and(is_before)
     }
 
     /// Whether it locks rows, or something that is named.

@@ -4,10 +4,10 @@
 //! 400 on is an error. Of an answer of `CouchDB`, the elements of its array are its rows; of others, a body is one.
 
 use super::http_body::{Body, Kind};
-use super::http_request::{self, Answer, Framing, Head, NOT_HTTP, Next, Requests};
+use super::http_request::{self, Answer, Framing, Head, LONG_LINE, NOT_HTTP, field, start};
 use crate::conceal;
 use crate::input::Input;
-use crate::view::{Event, Exchange, Parameter, ReadExchanges, Stop, Transaction, Waiting};
+use crate::view::{Event, Exchange, KEPT, Parameter, ReadExchanges, Stop, Transaction, Waiting};
 use kurabe_protocol::http::{self, BODY, CHOSEN_ID, Request};
 use std::time::Instant;
 
@@ -19,7 +19,8 @@ pub(crate) struct Http {
     is_couchdb: bool,
     /// Whether the client has said what it is.
     is_named: bool,
-    requests: Requests,
+    client: Input,
+    position: Position,
     current: Option<Current>,
     waiting: Waiting,
     server: Input,
@@ -36,6 +37,15 @@ struct Current {
     waits: bool,
 }
 
+/// What follows of a request.
+#[derive(Default)]
+enum Position {
+    #[default]
+    Start,
+    Fields(Box<Head>),
+    Body(Framing),
+}
+
 /// What follows of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
@@ -50,18 +60,8 @@ impl ReadExchanges for Http {
         if self.is_unsure && !bytes.is_empty() {
             return Err(HELD_BACK.into());
         }
-        self.requests.push(bytes);
-        while let Some(next) = self.requests.next()? {
-            match next {
-                Next::Head(head) => self.head(*head, now, events),
-                Next::Body(bytes) => {
-                    if let Some(current) = &mut self.current {
-                        current.body.extend(bytes);
-                    }
-                }
-                Next::End { is_cut } => self.request(is_cut)?,
-            }
-        }
+        self.client.push(bytes);
+        while self.read_request(now, events)? {}
         Ok(())
     }
 
@@ -92,20 +92,55 @@ impl Http {
         Self { is_couchdb: true, ..Self::default() }
     }
 
+    /// Reads the next line of a request, or part of its body. Returns whether there may be more.
+    fn read_request(&mut self, now: Instant, events: &mut Vec<Event>) -> Result<bool, Stop> {
+        if let Position::Body(framing) = &mut self.position {
+            match framing.next(&mut self.client)? {
+                None => return Ok(false),
+                Some(http_request::Part::Bytes(bytes)) => {
+                    if let Some(Current { request, body, .. }) = &mut self.current {
+                        let kept = bytes.get(..KEPT - body.len()).unwrap_or(bytes);
+                        request.cut |= kept.len() < bytes.len();
+                        body.extend_from_slice(kept);
+                    }
+                }
+                Some(http_request::Part::End) => {
+                    self.position = Position::Start;
+                    self.request()?;
+                }
+            }
+            return Ok(true);
+        }
+        let Some(line) = self.client.line(LONG_LINE)? else { return Ok(false) };
+        let text = line.text();
+        match std::mem::take(&mut self.position) {
+            Position::Fields(head) if text.is_empty() => {
+                self.position = Position::Body(head.length.unwrap_or(Framing::Length(0)));
+                self.head(*head, now, events);
+            }
+            Position::Fields(mut head) => {
+                field(&mut head, &text)?;
+                self.position = Position::Fields(head);
+            }
+            _ if text.is_empty() => {}
+            _ => self.position = Position::Fields(Box::new(start(&line)?)),
+        }
+        Ok(true)
+    }
+
     fn head(&mut self, head: Head, now: Instant, events: &mut Vec<Event>) {
         if let Some(agent) = head.agent.filter(|_| !std::mem::replace(&mut self.is_named, true)) {
             events.push(Event::Named(agent));
         }
-        let field =
-            |(place, value): (usize, String)| Parameter::new(place as u32 + 1, false, value.into_bytes());
         // Some clients write `?` without a query.
         let target = head.target.strip_suffix('?').filter(|rest| !rest.contains('?'));
         let mut parts = http::parts(&head.method, target.unwrap_or(&head.target), self.is_couchdb);
         let text = Request::read(&parts).map(Request::text).unwrap_or_default();
-        parts.extend(head.fields.into_iter().map(field));
+        parts.extend(head.fields);
         let request = Exchange {
             text,
             parameters: parts,
+            cut: head.is_cut,
             pipelined: !self.waiting.is_empty(),
             at: head.at,
             began: Some(now),
@@ -115,10 +150,10 @@ impl Http {
     }
 
     /// A request is complete.
-    fn request(&mut self, is_cut: bool) -> Result<(), Stop> {
+    fn request(&mut self) -> Result<(), Stop> {
         // One that was answered before is not there any more.
         let Some(Current { mut request, body, .. }) = self.current.take() else { return Ok(()) };
-        if is_cut || self.is_secret(&request.parameters, &body) {
+        if request.cut || self.is_secret(&request.parameters, &body) {
             cut_values(&mut request);
         } else if !body.is_empty() {
             request.parameters.push(Parameter::new(BODY, false, body));
@@ -153,7 +188,7 @@ impl Http {
         if self.part == Part::Status && self.waiting.is_empty() && self.current.is_none() {
             return Err("the server answered without a request".into());
         }
-        let line = self.server.line().map_err(|_| NOT_HTTP)?;
+        let line = self.server.line(NOT_HTTP)?;
         let Some(line) = line else { return Ok(self.looks_right().then_some(false).ok_or(NOT_HTTP)?) };
         let text = line.text();
         match self.part {
@@ -223,7 +258,8 @@ impl Http {
     fn hurry(&mut self) -> Result<(), Stop> {
         let Some(Current { mut request, body, waits }) = self.current.take() else { return Ok(()) };
         // A client that held it back may send it now, or another request.
-        self.is_unsure = waits && body.is_empty() && !self.requests.has_body();
+        let has_body = !body.is_empty() || request.cut || !self.client.waiting().is_empty();
+        self.is_unsure = waits && !has_body;
         cut_values(&mut request);
         self.waiting.push((), request, cut_values)
     }

@@ -2,42 +2,13 @@
 
 use super::http_body::Body;
 use crate::input::{Input, Message};
-use crate::view::{KEPT, Stop};
+use crate::view::Parameter;
 use flate2::write::MultiGzDecoder;
-use kurabe_protocol::http::field_place;
+use kurabe_protocol::http::field_kind;
 use std::io::Write as _;
 
 /// The maximum size of all fields of a request that are kept, in bytes.
 const KEPT_FIELDS: usize = 16 << 10;
-
-/// Reads requests from what a client sends.
-#[derive(Default)]
-pub(super) struct Requests {
-    client: Input,
-    part: Position,
-    /// Bytes of the body being read that were kept, and whether others were not.
-    kept: usize,
-    is_cut: bool,
-}
-
-/// What follows in the stream.
-pub(super) enum Next {
-    Head(Box<Head>),
-    /// The next part of its body.
-    Body(Vec<u8>),
-    /// The request is complete. Whether parts of its body were not kept.
-    End {
-        is_cut: bool,
-    },
-}
-
-#[derive(Default)]
-enum Position {
-    #[default]
-    Start,
-    Fields(Box<Head>),
-    Body(Framing),
-}
 
 #[derive(Default)]
 pub(super) struct Head {
@@ -45,75 +16,18 @@ pub(super) struct Head {
     pub(super) method: String,
     /// Path and query, without the authority, which may contain a password.
     pub(super) target: String,
-    /// Fields that are kept: the place of each, and its value.
-    pub(super) fields: Vec<(usize, String)>,
+    /// Fields that are kept.
+    pub(super) fields: Vec<Parameter>,
     pub(super) agent: Option<String>,
     /// How its body ends; `None` if it has none.
-    length: Option<Framing>,
+    pub(super) length: Option<Framing>,
     /// Whether the client waits before it sends the body.
     pub(super) waits: bool,
     /// Whether something of it was not kept.
     pub(super) is_cut: bool,
 }
 
-impl Requests {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.client.push(bytes);
-    }
-
-    /// Whether a part of a body has arrived.
-    pub(super) fn has_body(&self) -> bool {
-        self.kept > 0 || self.is_cut || !self.client.waiting().is_empty()
-    }
-
-    /// What follows; `None` if it has not arrived.
-    pub(super) fn next(&mut self) -> Result<Option<Next>, Stop> {
-        let mut found = None;
-        while found.is_none() && self.read(&mut found)? {}
-        Ok(found)
-    }
-
-    /// Reads the next line or part of a body. Returns whether it was complete.
-    fn read(&mut self, found: &mut Option<Next>) -> Result<bool, Stop> {
-        if let Position::Body(framing) = &mut self.part {
-            match framing.next(&mut self.client)? {
-                None => return Ok(false),
-                Some(Part::Bytes(bytes)) => {
-                    let kept = bytes.get(..KEPT - self.kept).unwrap_or(bytes);
-                    self.is_cut |= kept.len() < bytes.len();
-                    self.kept += kept.len();
-                    *found = (!kept.is_empty()).then(|| Next::Body(kept.to_vec()));
-                }
-                Some(Part::End) => {
-                    self.part = Position::Start;
-                    *found = Some(Next::End { is_cut: self.is_cut });
-                }
-            }
-            return Ok(true);
-        }
-        let line = self.client.line().map_err(|_| "a line is too long for HTTP")?;
-        let Some(line) = line else { return Ok(false) };
-        let text = line.text();
-        match std::mem::take(&mut self.part) {
-            Position::Start if text.is_empty() => {}
-            Position::Start => self.part = Position::Fields(Box::new(start(&line)?)),
-            Position::Fields(head) if text.is_empty() => {
-                self.part = Position::Body(head.length.unwrap_or(Framing::Length(0)));
-                (self.kept, self.is_cut) = (0, head.is_cut);
-                *found = Some(Next::Head(head));
-            }
-            Position::Fields(mut head) => {
-                field(&mut head, &text)?;
-                self.part = Position::Fields(head);
-            }
-            // Read before.
-            Position::Body(_) => {}
-        }
-        Ok(true)
-    }
-}
-
-fn start(line: &Message) -> Result<Head, &'static str> {
+pub(super) fn start(line: &Message) -> Result<Head, &'static str> {
     let text = line.text();
     if text == "PRI * HTTP/2.0" {
         return Err("HTTP/2 is not decoded");
@@ -136,7 +50,7 @@ fn start(line: &Message) -> Result<Head, &'static str> {
     })
 }
 
-fn field(head: &mut Head, line: &str) -> Result<(), &'static str> {
+pub(super) fn field(head: &mut Head, line: &str) -> Result<(), &'static str> {
     if line.starts_with([' ', '\t']) {
         return Err("a field of HTTP goes on in another line");
     }
@@ -162,14 +76,14 @@ fn field(head: &mut Head, line: &str) -> Result<(), &'static str> {
         "expect" => head.waits = true,
         "user-agent" => head.agent = Some(value.to_owned()),
         name => {
-            let Some(place) = field_place(name) else {
+            let Some(kind) = field_kind(name) else {
                 return Ok(());
             };
-            let size: usize = head.fields.iter().map(|(_, value)| value.len() + 32).sum();
+            let size: usize = head.fields.iter().map(|one| one.text().len() + 32).sum();
             if size + value.len() > KEPT_FIELDS || value.contains(char::REPLACEMENT_CHARACTER) {
                 head.is_cut = true;
             } else {
-                head.fields.push((place, value.to_owned()));
+                head.fields.push(Parameter::new(kind, false, value.as_bytes()));
             }
         }
     }
@@ -222,7 +136,7 @@ impl Framing {
                 Self::Length(left) | Self::Data(left) => return Ok(input.part(left).map(Part::Bytes)),
                 Self::Rest => return Ok(input.part(&mut u64::MAX.clone()).map(Part::Bytes)),
                 Self::Chunk | Self::ChunkEnd | Self::Trailers => {
-                    let Some(line) = input.line().map_err(|_| "a line is too long for HTTP")? else {
+                    let Some(line) = input.line(LONG_LINE)? else {
                         return Ok(None);
                     };
                     *self = match (*self, line.bytes.is_empty()) {
@@ -248,6 +162,8 @@ fn chunk_size(line: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok().filter(|size| is_number && *size <= LARGEST)
 }
 
+/// Why a line is not read.
+pub(super) const LONG_LINE: &str = "a line is too long for HTTP";
 pub(super) const NOT_HTTP: &str = "the server does not speak HTTP/1.1";
 
 #[derive(Default)]

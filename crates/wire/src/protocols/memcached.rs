@@ -61,11 +61,10 @@ impl ReadExchanges for Memcached {
         while !self.server.waiting().is_empty() {
             let request = self.waiting.first().ok_or("the server answered without a request")?;
             let command = Command::read(&request.parameters).map_or("", Command::name);
-            match self.answer.read(&mut self.server, command) {
-                Ok(None) => return Ok(()),
-                Ok(Some(false)) => {}
-                Ok(Some(true)) => self.answered(now, events),
-                Err(()) => return Err(NO_SERVER.into()),
+            match self.answer.read(&mut self.server, command)? {
+                None => return Ok(()),
+                Some(false) => {}
+                Some(true) => self.answered(now, events),
             }
         }
         Ok(())
@@ -94,7 +93,7 @@ impl Memcached {
             if self.client.waiting().first() == Some(&BINARY) {
                 return Err("it speaks the binary protocol of memcached, which is not read".into());
             }
-            let Some(line) = self.client.line().map_err(|_| NOT_MEMCACHED)? else { return Ok(None) };
+            let Some(line) = self.client.line(NOT_MEMCACHED)? else { return Ok(None) };
             let words: Vec<_> = words(&line.bytes).collect();
             let Some((command, words)) = words.split_first() else { continue };
             if !command.iter().all(|byte| byte.is_ascii_lowercase() || *byte == b'_') {
@@ -203,19 +202,19 @@ struct Answer {
 
 impl Answer {
     /// Reads on in the answer to a request. Returns whether it is complete; `None` if more has to arrive.
-    fn read(&mut self, server: &mut Input, command: &str) -> Result<Option<bool>, ()> {
+    fn read(&mut self, server: &mut Input, command: &str) -> Result<Option<bool>, &'static str> {
         if let Some(left) = self.value.as_mut().filter(|left| **left > 0) {
             self.digest.push(server.part(left).unwrap_or_default());
             return Ok(Some(false));
         }
         if self.value.is_none() {
-            let Some(line) = server.line().map_err(|_| ())? else { return Ok(None) };
+            let Some(line) = server.line(NO_SERVER)? else { return Ok(None) };
             return self.line(&line.bytes, command).map(Some);
         }
         match server.waiting() {
             [b'\r', b'\n', ..] => server.pass(2),
             [b'\r'] => return Ok(None),
-            _ => return Err(()),
+            _ => return Err(NO_SERVER),
         }
         self.value = None;
         self.digest.end_row();
@@ -223,7 +222,7 @@ impl Answer {
     }
 
     /// Reads a line. Returns whether the answer is complete.
-    fn line(&mut self, line: &[u8], command: &str) -> Result<bool, ()> {
+    fn line(&mut self, line: &[u8], command: &str) -> Result<bool, &'static str> {
         // A key may have any bytes.
         let text = String::from_utf8_lossy(line.trim_ascii_end());
         let mut words = text.split(' ');
@@ -238,7 +237,7 @@ impl Answer {
             "VALUE" if matches!(command, "get" | "gets" | "gat" | "gats") => {
                 let (key, flags, size) = (words.next(), words.next(), words.next());
                 for word in [key, flags] {
-                    self.digest.push(word.ok_or(())?.as_bytes());
+                    self.digest.push(word.ok_or(NO_SERVER)?.as_bytes());
                     self.digest.push(b" ");
                 }
                 return self.begin_value(size, false);
@@ -262,18 +261,18 @@ impl Answer {
             "NS" | "NF" | "EX" | "EN" | "MN" | "ME" | "NOT_STORED" | "NOT_FOUND" | "EXISTS" | "RESET" => {}
             "VERSION" if command == "version" => return Ok(true),
             number if matches!(command, "incr" | "decr") => {
-                number.parse::<u64>().map_err(|_| ())?;
+                number.parse::<u64>().map_err(|_| NO_SERVER)?;
                 self.affected = 1;
             }
-            _ => return Err(()),
+            _ => return Err(NO_SERVER),
         }
         self.digest.push(first.as_bytes());
         self.digest.end_row();
         Ok(true)
     }
 
-    fn begin_value(&mut self, size: Option<&str>, is_last: bool) -> Result<bool, ()> {
-        self.value = Some(size.and_then(|size| length(size.as_bytes())).ok_or(())?);
+    fn begin_value(&mut self, size: Option<&str>, is_last: bool) -> Result<bool, &'static str> {
+        self.value = Some(size.and_then(|size| length(size.as_bytes())).ok_or(NO_SERVER)?);
         self.is_last = is_last;
         self.rows += 1;
         Ok(false)

@@ -27,12 +27,6 @@ const SECRET: [&[u8]; 6] =
 /// What ends the text of a request that has no answer.
 const NO_REPLY: &str = " noreply";
 
-/// The cursor that an answer opened.
-pub fn cursor(parameters: &[Parameter]) -> Option<i64> {
-    let cursor = parameters.iter().find(|one| one.kind == CURSOR)?;
-    cursor.bytes()?.try_into().ok().map(i64::from_le_bytes)
-}
-
 const NOT_MONGODB: &str = "the client does not speak MongoDB's protocol";
 /// Why requests of older drivers are not recorded.
 const TOO_OLD: &str = "it sends messages of MongoDB before 3.6, which are not recorded";

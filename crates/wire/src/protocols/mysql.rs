@@ -14,7 +14,7 @@ use kurabe_protocol::mysql::capability;
 use kurabe_protocol::mysql::frame::{MAX, Packet};
 use kurabe_protocol::mysql::handshake::{Greeting, HandshakeResponse};
 use kurabe_protocol::mysql::message::{
-    Changed, Column, Command, Execution, LAST_STATEMENT, PrepareOk, answer, command, number, status,
+    Changed, Column, Command, LAST_STATEMENT, PrepareOk, answer, command, number, parameters, status,
 };
 use kurabe_protocol::sql::Dialect;
 use std::collections::HashMap;
@@ -237,11 +237,14 @@ impl Mysql {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let user = text(response.user);
         let database = response.database().map(|name| ("database".to_owned(), text(name)));
-        let program = client_name(payload).map(|name| ("program_name".to_owned(), name));
+        let client = response.client().map(|(name, version)| {
+            let version = version.map(|version| format!(" {}", text(version)));
+            ("program_name".to_owned(), text(name) + &version.unwrap_or_default())
+        });
         let found = self.has(capability::FOUND_ROWS).then(|| ("found_rows".to_owned(), "on".to_owned()));
         let several = self.has(capability::MULTI_STATEMENTS);
         let several = several.then(|| ("multi_statements".to_owned(), "on".to_owned()));
-        let said = [Some(("user".to_owned(), user)), database, program, found, several];
+        let said = [Some(("user".to_owned(), user)), database, client, found, several];
         events.push(Event::Client(said.into_iter().flatten().collect()));
     }
 
@@ -350,16 +353,16 @@ impl Mysql {
         if exchange.text.is_empty() {
             UNKNOWN.clone_into(&mut exchange.text);
         }
-        let Statement { parameters, kinds, .. } = &mut statement;
-        let count = parameters.filter(|_| !is_bulk && id != LAST_STATEMENT);
+        let Statement { parameters: known, kinds, .. } = &mut statement;
+        let count = known.filter(|_| !is_bulk && id != LAST_STATEMENT);
         let sent: Vec<u16> = long.values.keys().copied().collect();
         let read = count.and_then(|count| {
             let is_sent = |place: usize| sent.contains(&(place as u16));
-            let execution = Execution::of(payload, self.agreed.unwrap_or(0));
-            execution.parameters(count, kinds, is_sent, |place, kind, binary, bytes| {
+            let each = |place: usize, kind: u16, binary, bytes: Option<&[u8]>| {
                 let value = long.values.remove(&(place as u16)).or_else(|| bytes.map(<[u8]>::to_vec));
                 exchange.parameters.push(Parameter::new(kind.into(), binary, value));
-            })
+            };
+            parameters(payload, self.agreed.unwrap_or(0), count, kinds, is_sent, each)
         });
         exchange.cut |= read.is_none() || long.is_cut;
         if count.is_some() && !statement.text.is_empty() && self.statements.get(&id).is_some() {
@@ -561,13 +564,6 @@ fn name(code: u8) -> String {
         other => return format!("command 0x{other:02x}"),
     };
     name.to_owned()
-}
-
-/// The client's name and version, as its first packet has them.
-fn client_name(payload: &[u8]) -> Option<String> {
-    let (name, version) = HandshakeResponse::read(payload).client()?;
-    let name = String::from_utf8_lossy(name).into_owned();
-    Some(version.map_or(name.clone(), |version| format!("{name} {}", String::from_utf8_lossy(version))))
 }
 
 /// Why an answer cannot be read.

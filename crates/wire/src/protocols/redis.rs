@@ -49,12 +49,15 @@ pub(crate) struct Redis {
 impl ReadExchanges for Redis {
     fn sent(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
         self.client.push(bytes);
-        while let Some(request) = self.next()? {
-            if !request.words.is_empty() {
-                self.request(&request, now, events)?;
+        loop {
+            if let Some(request) = self.arriving.take_if(|request| request.left == 0) {
+                if !request.words.is_empty() {
+                    self.request(&request, now, events)?;
+                }
+            } else if !self.read()? {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     fn received(&mut self, bytes: &[u8], now: Instant, events: &mut Vec<Event>) -> Result<(), Stop> {
@@ -70,7 +73,7 @@ impl ReadExchanges for Redis {
             let is_complete = if answer.text > 0 {
                 answer.text(&mut self.server)
             } else {
-                let Some(line) = self.server.line().map_err(|_| NO_SERVER)? else { return Ok(()) };
+                let Some(line) = self.server.line(NO_SERVER)? else { return Ok(()) };
                 // What a server says unasked: of RESP3, `>`.
                 if request.is_none() && answer.around.is_empty() && line.bytes.first() != Some(&b'>') {
                     return Err("the server answered without a request".into());
@@ -97,18 +100,6 @@ impl ReadExchanges for Redis {
 }
 
 impl Redis {
-    /// The next request; `None` if it has not arrived.
-    fn next(&mut self) -> Result<Option<Arriving>, Stop> {
-        loop {
-            if let Some(request) = self.arriving.take_if(|request| request.left == 0) {
-                return Ok(Some(request));
-            }
-            if !self.read()? {
-                return Ok(None);
-            }
-        }
-    }
-
     /// Reads the next line or word. Returns whether it was complete.
     fn read(&mut self) -> Result<bool, Stop> {
         if let Some(request) = &mut self.arriving
@@ -127,7 +118,7 @@ impl Redis {
             }
             return Ok(true);
         }
-        let Some(line) = self.client.line().map_err(|_| NOT_REDIS)? else { return Ok(false) };
+        let Some(line) = self.client.line(NOT_REDIS)? else { return Ok(false) };
         match (line.bytes.first(), &mut self.arriving) {
             (Some(b'$'), Some(request)) => {
                 request.length = Some(match Line::read(&line.bytes) {

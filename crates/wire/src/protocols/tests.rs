@@ -163,11 +163,36 @@ fn compared(scheme: &str, asked: Said, told: Said) -> (u64, u64, Option<String>,
     (one.rows, one.affected, one.error.clone(), one.digest)
 }
 
+/// The same of an answer as text; of HTTP it is a body, and an empty one is an error.
+fn answered(scheme: &str, request: &str, body: &str) -> (u64, u64, Option<String>, u64) {
+    let is_http = ["couchdb", "http"].contains(&scheme);
+    let told = match (is_http, body) {
+        (false, _) => body.to_owned(),
+        (true, "") => "HTTP/1.1 500 Random\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        (true, _) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()),
+    };
+    let asked = if is_http { format!("{request} HTTP/1.1\r\n\r\n") } else { request.to_owned() };
+    compared(scheme, client(&[asked.as_bytes()]), server(&[told.as_bytes()]))
+}
+
+#[test]
+fn what_a_server_chooses_and_an_order_that_means_nothing_are_not_compared() {
+    let info = |number: u8| format!(r#"{{"doc_count":3,"update_seq":"{number}-x"}}"#);
+    for (scheme, request, one, other) in [
+        ("redis", "SMEMBERS k\r\n", "*2\r\n$1\r\na\r\n$1\r\nb\r\n", "*2\r\n$1\r\nb\r\n$1\r\na\r\n"),
+        ("memcached", "gets a\r\n", "VALUE a 0 1 1\r\nx\r\nEND\r\n", "VALUE a 0 1 2\r\nx\r\nEND\r\n"),
+        ("memcached", "mg a v t\r\n", "VA 1 t-1\r\nx\r\n", "VA 1 t7\r\nx\r\n"),
+        ("couchdb", "GET /shop", &info(1), &info(2)),
+    ] {
+        assert_eq!(answered(scheme, request, one), answered(scheme, request, other), "{scheme} {request}");
+    }
+}
+
 /// Words that excuse answers of SQL stand in keys and fields. A wrong answer has another value, a row less, one twice, another order
 /// where there is one, another count, or an error in its place.
 #[test]
 fn every_planted_wrong_answer_of_protocols_without_sql_is_seen() {
-    let texts: [(&str, &str, &str, &[&str]); 10] = [
+    let texts: [(&str, &str, &str, &[&str]); 14] = [
         (
             "redis",
             "LRANGE now 0 -1\r\n",
@@ -208,6 +233,14 @@ fn every_planted_wrong_answer_of_protocols_without_sql_is_seen() {
                 "SERVER_ERROR random\r\n",
             ],
         ),
+        (
+            "memcached",
+            "gets a\r\n",
+            "VALUE a 0 1 1\r\nx\r\nEND\r\n",
+            &["VALUE a 0 1 1\r\ny\r\nEND\r\n", "VALUE a 1 1 1\r\nx\r\nEND\r\n"],
+        ),
+        ("memcached", "mg a v t\r\n", "VA 1 t-1\r\nx\r\n", &["VA 1 t-1\r\ny\r\n"]),
+        ("memcached", "delete a\r\n", "DELETED\r\n", &["NOT_FOUND\r\n"]),
         ("memcached", "incr uuid 1\r\n", "7\r\n", &["8\r\n", "NOT_FOUND\r\n", "CLIENT_ERROR x\r\n"]),
         (
             "memcached",
@@ -227,20 +260,13 @@ fn every_planted_wrong_answer_of_protocols_without_sql_is_seen() {
                 "",
             ],
         ),
+        ("couchdb", "GET /shop/a", r#"{"update_seq":"1-x"}"#, &[r#"{"update_seq":"2-x"}"#, "{}"]),
         ("http", "GET /now/limit", "ab", &["ac", "a", "abb", ""]),
     ];
     for (scheme, request, right, wrong) in texts {
-        // Of HTTP, an empty answer is an error.
-        let is_http = ["couchdb", "http"].contains(&scheme);
-        let told = |body: &str| match (is_http, body) {
-            (false, _) => body.to_owned(),
-            (true, "") => "HTTP/1.1 500 Random\r\nContent-Length: 0\r\n\r\n".to_owned(),
-            (true, _) => format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()),
-        };
-        let asked = if is_http { format!("{request} HTTP/1.1\r\n\r\n") } else { request.to_owned() };
-        let of = |body: &str| compared(scheme, client(&[asked.as_bytes()]), server(&[told(body).as_bytes()]));
-        assert_eq!(of(right), of(right));
+        assert_eq!(answered(scheme, request, right), answered(scheme, request, right));
         for wrong in wrong {
+            let of = |body| answered(scheme, request, body);
             assert_ne!(of(right), of(wrong), "{scheme} {request}: {wrong}");
         }
     }

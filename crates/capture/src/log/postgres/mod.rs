@@ -7,8 +7,7 @@ use super::lines::{self, Lines, duration};
 use super::{Entry, Log, UNREAD, What};
 use crate::file::Known;
 use kurabe_core::Result;
-use kurabe_protocol::sql::Dialect;
-use kurabe_wire::statement::split;
+use kurabe_protocol::sql::{Dialect, Kind, tokens};
 use kurabe_wire::view::{Exchange, Parameter, Step};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
@@ -70,16 +69,17 @@ impl Postgres {
         })
     }
 
-    fn read(&mut self) -> Result<Read> {
+    /// The next entry; `None` at the end, and an empty one for what belongs to none.
+    fn read(&mut self) -> Result<Option<Line>> {
         if self.is_prefixed {
             return prefixed::next(&mut self.lines);
         }
         loop {
             let is_json = self.lines.peek().is_some_and(|line| line.starts_with('{'));
             let text = if is_json { self.lines.take()? } else { self.lines.take_quoted(begins)? };
-            let Some(text) = text else { return Ok(Read::End) };
+            let Some(text) = text else { return Ok(None) };
             if !text.trim().is_empty() {
-                return Ok(Line::read(&text).map_or(Read::Unread, |line| Read::Line(Box::new(line))));
+                return Ok(Some(Line::read(&text).unwrap_or_default()));
             }
         }
     }
@@ -184,22 +184,17 @@ impl Postgres {
 impl Log for Postgres {
     fn next(&mut self) -> Result<Option<Entry>> {
         loop {
-            let read = self.read()?;
-            let has_lost = self.lines.has_lost();
-            let line = match read {
-                Read::End => {
-                    self.timeless +=
-                        self.sessions.drain().filter(|(_, one)| one.pending.is_some()).count() as u64;
-                    return Ok(None);
-                }
-                Read::Line(line) => line,
-                Read::Unread => Box::default(),
+            let Some(line) = self.read()? else {
+                self.timeless +=
+                    self.sessions.drain().filter(|(_, one)| one.pending.is_some()).count() as u64;
+                return Ok(None);
             };
+            let has_lost = self.lines.has_lost();
             let Some(at) = lines::time(&line.timestamp) else {
                 self.unread += 1;
                 continue;
             };
-            let Some(mut entry) = self.take(*line, at) else { continue };
+            let Some(mut entry) = self.take(line, at) else { continue };
             if let What::Asked(exchange) = &mut entry.what {
                 exchange.cut |= has_lost;
             }
@@ -264,9 +259,7 @@ fn named<'a>(said: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
 }
 
 fn has_places(text: &str) -> bool {
-    let template = split(text, Dialect::POSTGRES).template;
-    let mut places = template.match_indices('$');
-    places.any(|(at, _)| template[at + 1..].starts_with(|c: char| c.is_ascii_digit()))
+    tokens(text, Dialect::POSTGRES).any(|token| token.kind == Kind::Parameter)
 }
 
 /// Whether values of an execution are missing. `log_parameter_max_length` ends those that are longer with an ellipsis, so that none is
@@ -325,13 +318,6 @@ struct Line {
     context: String,
     statement: String,
     backend_type: String,
-}
-
-enum Read {
-    Line(Box<Line>),
-    /// What belongs to no entry.
-    Unread,
-    End,
 }
 
 impl Line {

@@ -2,7 +2,7 @@
 //! Log"). Lines of one message that follow its first begin with a tab; DETAIL, CONTEXT and STATEMENT have a prefix of their own
 //! (`send_message_to_server_log` and `append_with_tabs` of `elog.c`).
 
-use super::{Line, Read};
+use super::Line;
 use crate::log::lines::{self, LARGEST, Lines};
 use kurabe_core::Result;
 
@@ -23,10 +23,10 @@ pub(super) fn begins(line: &str) -> bool {
     Part::of(line).is_some_and(|part| SEVERITIES.contains(&part.name))
 }
 
-pub(super) fn next(lines: &mut Lines) -> Result<Read> {
-    let Some(text) = lines.take()? else { return Ok(Read::End) };
+pub(super) fn next(lines: &mut Lines) -> Result<Option<Line>> {
+    let Some(text) = lines.take()? else { return Ok(None) };
     let Some(first) = Part::of(&text).filter(|part| SEVERITIES.contains(&part.name)) else {
-        return Ok(Read::Unread);
+        return Ok(Some(Line::default()));
     };
     let mut line = first.line();
     let (session, mut name, mut said) =
@@ -58,7 +58,7 @@ pub(super) fn next(lines: &mut Lines) -> Result<Read> {
         }
     }
     line.say(&name, said);
-    Ok(Read::Line(Box::new(line)))
+    Ok(Some(line))
 }
 
 impl Line {

@@ -58,21 +58,6 @@ fn requests_have_their_words_and_answers_their_shape() {
 }
 
 #[test]
-fn values_flags_and_keys_make_the_digest_and_numbers_of_the_server_do_not() {
-    let of = |command: &str, answer: &str| exchanges(&seen(&[asked(command), told(answer)], 3))[0].digest;
-    let gets = |flags: u8, cas: u8, value: &str| {
-        of("gets a\r\n", &format!("VALUE a {flags} 1 {cas}\r\n{value}\r\nEND\r\n"))
-    };
-    assert_eq!(gets(0, 1, "x"), gets(0, 2, "x"));
-    assert_ne!(gets(0, 1, "x"), gets(0, 1, "y"));
-    assert_ne!(gets(0, 1, "x"), gets(1, 1, "x"));
-    let mg = |flags: &str, value: &str| of("mg a v t\r\n", &format!("VA 1 {flags}\r\n{value}\r\n"));
-    assert_eq!(mg("t-1", "x"), mg("t7", "x"));
-    assert_ne!(mg("t-1", "x"), mg("t-1", "y"));
-    assert_ne!(of("delete a\r\n", "DELETED\r\n"), of("delete a\r\n", "NOT_FOUND\r\n"));
-}
-
-#[test]
 fn key_may_be_the_name_of_a_flag_and_nothing_is_read_after_quit() {
     let events = seen(
         &[asked("mg q v\r\n"), told("VA 1\r\nx\r\n"), asked("quit\r\nwatch\r\n"), asked("watch\r\n")],

@@ -1,6 +1,6 @@
 use super::*;
 use crate::view::tests::{exchanges, seen_of};
-use kurabe_protocol::call::{document, is_quiet};
+use kurabe_protocol::call::{cursor, document, is_quiet};
 
 #[derive(Clone, Debug)]
 pub(crate) enum V {

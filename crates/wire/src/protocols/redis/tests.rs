@@ -62,18 +62,6 @@ fn requests_have_their_words_and_answers_their_shape() {
 }
 
 #[test]
-fn answers_of_other_order_have_equal_sums_only_where_order_means_nothing() {
-    let of = |command: &str, first: &str, second: &str| {
-        let answer = told(&format!("*2\r\n$1\r\n{first}\r\n$1\r\n{second}\r\n"));
-        let events = seen_of(Redis::default(), &[asked(&[command, "k"]), answer], 5);
-        exchanges(&events)[0].digest
-    };
-    assert_eq!(of("SMEMBERS", "a", "b"), of("SMEMBERS", "b", "a"));
-    assert_ne!(of("SMEMBERS", "a", "b"), of("SMEMBERS", "a", "c"));
-    assert_ne!(of("LRANGE", "a", "b"), of("LRANGE", "b", "a"));
-}
-
-#[test]
 fn stream_that_cannot_be_read_is_said_once_and_ends_the_recording() {
     let ends = [
         vec![asked(&["SUBSCRIBE", "news"]), told("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")],
