@@ -168,6 +168,7 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         };
         let left = catalog.leave(kind, Some(text(&row, 0)), text(&row, 1), text(&row, 2));
         left.internal = text(&row, 3) == "o";
+        left.roles = serde_json::from_str(text(&row, 4)).unwrap_or_default();
         match text(&row, 3) {
             "s" | "m" => drop(left.with_statement(text(&row, 2))),
             _ if text(&row, 4).is_empty() => {}
