@@ -479,3 +479,46 @@ fn roles_that_the_target_does_not_show_are_not_told_as_missing() {
         to.try_ask("DROP USER low@'%'; DROP USER here@'%'");
     }
 }
+
+/// Passwords may be in options of any name, and of any object.
+#[test]
+fn options_of_foreign_data_are_listed_without_secrets() {
+    let Some(from) = Place::new("postgres") else { return };
+    from.ask(
+        "CREATE TABLE t (id int PRIMARY KEY); CREATE FOREIGN DATA WRAPPER w OPTIONS (debug 'hidden', format 'x'); \
+         CREATE SERVER \"s\n1\" TYPE 'ty' VERSION '9' FOREIGN DATA WRAPPER w OPTIONS (host 'db.example', port '5433', sslpassword 'hidden', \
+           connection 'hidden', dbname 'password=hidden'); \
+         CREATE USER MAPPING FOR PUBLIC SERVER \"s\n1\" OPTIONS (\"user\" 'app', password 'hidden', \"odd\"\" \nname\" 'hidden', host 'u:hidden@h'); \
+         CREATE FOREIGN TABLE ft (id int OPTIONS (column_name 'ID'), n text OPTIONS (token 'hidden')) SERVER \"s\n1\" \
+           OPTIONS (table_name E'it''s\nDROP TABLE bait; --', program 'hidden'); CREATE FOREIGN TABLE bare () SERVER \"s\n1\"",
+    );
+    for engine in ["postgres", "sqlite"] {
+        let Some((to, text)) = applied(&from, engine, "") else { continue };
+        let (_, plan) = begun(&from, &to, &crate::choices::all()).unwrap();
+        let shown = format!("{text}{:?}", plan.issues);
+        assert!(!shown.contains("hidden"), "{engine}: {shown}");
+        for line in [
+            "-- foreign-data wrapper w OPTIONS (debug (its value is not written), format 'x')",
+            "-- 1 TYPE 'ty' VERSION '9' FOREIGN DATA WRAPPER w OPTIONS (host 'db.example', port '5433', sslpassword (its value is not written), \
+             connection (its value is not written), dbname (its value is not written))",
+            "-- 1 OPTIONS (\"user\" 'app', password (its value is not written), \"odd\"\" ",
+            "-- name\" (its value is not written), host (its value is not written))",
+            "-- foreign table ft (id integer, n text) SERVER \"s",
+            "-- 1\" OPTIONS (table_name 'it''s",
+            "-- DROP TABLE bait; --', program (its value is not written), id.column_name 'ID', n.token (its value is not written))",
+            "-- foreign table bare SERVER \"s",
+        ] {
+            assert!(text.contains(&format!("\n{line}\n")), "{engine}: {line}\n{text}");
+        }
+    }
+    // Another user may not read the options of a mapping.
+    from.ask("CREATE ROLE low LOGIN PASSWORD 'low'; GRANT SELECT ON t TO low");
+    let Some(to) = Place::new("postgres") else { return };
+    let mut copy = kurabe_copy::run::Copy::new(
+        crate::common::side(&from.url_of("low:low")),
+        crate::common::side(&to.url()),
+        &crate::common::NEVER,
+    );
+    let text = copy.plan(&crate::choices::all(), &mut []).unwrap().left_text(to.engine());
+    assert!(text.contains("\n-- 1: only its user may read its options\n"), "{text}");
+}
