@@ -378,7 +378,9 @@ fn statements_that_name_a_role_which_the_target_lacks_are_comments() {
     let mysql = "CREATE TABLE t (id int PRIMARY KEY, n int); CREATE FUNCTION f() RETURNS int DETERMINISTIC RETURN 1; CREATE ROLE lost; \
         GRANT SELECT, INSERT (n) ON t TO «0», here@localhost WITH GRANT OPTION; GRANT UPDATE ON t TO «1»; GRANT UPDATE ON t TO here@localhost; \
         GRANT EXECUTE ON FUNCTION f TO «0»; GRANT EXECUTE ON FUNCTION f TO here@localhost; GRANT EVENT ON kurabe.* TO «1»; \
-        GRANT EVENT ON kurabe.* TO here@localhost; GRANT DELETE ON t TO hat; GRANT DELETE ON t TO lost";
+        GRANT EVENT ON kurabe.* TO here@localhost; GRANT DELETE ON t TO hat; GRANT DELETE ON t TO lost; \
+        CREATE DEFINER = «0» TRIGGER theirs BEFORE INSERT ON t FOR EACH ROW SET @a = 1; CREATE DEFINER = here@localhost TRIGGER mine \
+        BEFORE UPDATE ON t FOR EACH ROW SET @a = 2; CREATE DEFINER = «1» EVENT soon ON SCHEDULE EVERY 1 DAY DISABLE DO SET @a = 3";
     for (engine, objects, roles, comments, shown) in [
         // Four of t, one each of v, s, f, the type and the schema, an owner and a policy.
         (
@@ -396,7 +398,7 @@ fn statements_that_name_a_role_which_the_target_lacks_are_comments() {
             "mysql mariadb",
             mysql,
             "CREATE USER here@localhost; CREATE ROLE hat",
-            5,
+            7,
             "SHOW GRANTS FOR here@localhost; SHOW GRANTS FOR hat; SELECT grantee, privilege_type FROM information_schema.table_privileges \
              WHERE grantee LIKE '%PUBLIC%'",
         ),
@@ -423,6 +425,11 @@ fn statements_that_name_a_role_which_the_target_lacks_are_comments() {
                 // MariaDB would have made them, without a password.
                 let made = "SELECT COUNT(*) FROM mysql.user WHERE user LIKE 'no%' OR user = 'lost'";
                 assert_eq!(to.ask(made), "0", "{engine}: {text}");
+                // A trigger without its definer would keep rows out.
+                assert_eq!(to.ask("INSERT INTO t VALUES (1, 1); SELECT n FROM t"), "1", "{engine}: {text}");
+                let triggers =
+                    "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE()";
+                assert_eq!(to.ask(triggers), "mine", "{engine}: {text}");
             }
             // With all roles, all of it runs.
             let more = if engine == "postgres" { "CREATE ROLE \"PUBLIC\"" } else { "CREATE ROLE lost" };

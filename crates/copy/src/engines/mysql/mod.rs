@@ -144,7 +144,9 @@ impl Dialect for Mysql {
                 let is_gone = row.get(6).is_some_and(Option::is_none);
                 (if is_gone { Text::Words(sql) } else { Text::Statement(sql) }, vec![whom])
             }
-            _ => (catalog::own_text(side, &what, &name)?, Vec::new()),
+            _ => {
+                (catalog::own_text(side, &what, &name)?, row.get(3).cloned().flatten().into_iter().collect())
+            }
         })
     }
 
