@@ -138,10 +138,8 @@ pub fn decimal(text: &str) -> Option<String> {
         "-Inf" | "-inf" => return Some("-Infinity".to_owned()),
         _ => {}
     }
-    let (minus, digits) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
+    let minus = if text.starts_with('-') { "-" } else { "" };
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (digits, exponent) = match digits.split_once(['e', 'E']) {
         Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
         None => (digits, 0),
@@ -172,7 +170,7 @@ pub fn decimal(text: &str) -> Option<String> {
     }
     let whole = if whole.is_empty() { "0" } else { whole };
     let point = if fraction.is_empty() { "" } else { "." };
-    Some(format!("{}{whole}{point}{fraction}", if minus { "-" } else { "" }))
+    Some(format!("{minus}{whole}{point}{fraction}"))
 }
 
 /// A time without zeros at the end of its fraction.

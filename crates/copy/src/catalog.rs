@@ -77,6 +77,8 @@ pub struct Leftover {
     pub carried: bool,
     /// Whether it has a meaning on servers of this kind only, so that others lose nothing.
     pub internal: bool,
+    /// The users and roles that the statement names, in the engine's quotes.
+    pub roles: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -290,6 +292,7 @@ impl Catalog {
             text: Text::Words(detail.to_owned()),
             carried: false,
             internal: false,
+            roles: Vec::new(),
         });
         &mut self.leftovers[at]
     }

@@ -64,15 +64,8 @@ pub fn types(
             mapped = becomes(longest)?;
         }
         let (kind, corrected) = (kind.clone(), corrected[at]);
-        all.push(ColumnTypes {
-            kind,
-            exact,
-            mapped,
-            longest,
-            is_longer: false,
-            is_widened: false,
-            corrected,
-        });
+        let [is_longer, is_widened] = [false; 2];
+        all.push(ColumnTypes { kind, exact, mapped, longest, is_longer, is_widened, corrected });
     }
     if !same_server {
         long_decimals(source, target, table, casts, &mut all)?;

@@ -112,11 +112,8 @@ fn why_not(
 /// The clause or the statement that makes a foreign key.
 fn statement(target: &Engine, table: &Table, key: &ForeignKey, taken: &mut Names<'_>) -> Named {
     let name = taken.of(&table.name, &key.name, true);
-    let parents = if key.parent_columns.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", names(target, &key.parent_columns))
-    };
+    let parents = names(target, &key.parent_columns);
+    let parents = if parents.is_empty() { parents } else { format!(" ({parents})") };
     let clause = format!(
         "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {}{parents}{}",
         quoted(target, &name),
@@ -124,12 +121,8 @@ fn statement(target: &Engine, table: &Table, key: &ForeignKey, taken: &mut Names
         quoted(target, &key.parent),
         key.actions(),
     );
-    let sql = if target.foreign_keys_inline {
-        clause
-    } else {
-        format!("ALTER TABLE {} ADD {clause}", quoted(target, &table.name))
-    };
-    Named { name, sql }
+    let add = format!("ALTER TABLE {} ADD {clause}", quoted(target, &table.name));
+    Named { name, sql: if target.foreign_keys_inline { clause } else { add } }
 }
 
 /// The number of rows whose foreign key has no parent.

@@ -2,17 +2,39 @@
 
 use crate::catalog::{Catalog, Leftover, Named, Table, Text};
 use crate::engines::engine::Engine;
+use crate::engines::facts::TargetFacts;
 use crate::issue::{Issue, IssueKind};
 use crate::names::ordered;
 use crate::plan::{Left, Plan};
 use crate::script::{comment, literal, quoted, statement, without_bytes};
+use crate::sql::{Side, only_refused, texts};
 use crate::wanted::{Parts, Wanted};
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_protocol::sql::Dialect;
 use std::fmt::Write as _;
 
-/// Lists what the source has besides what is made. `same`: the target is a server of the same kind.
-pub fn list(plan: &mut Plan, to: &Engine, catalog: &Catalog, tables: &[Table], wanted: &Wanted, same: bool) {
+/// Reads which users and roles the target has, if it is a server of the same kind, and why it does not tell of all.
+pub(crate) fn read_roles(target: &mut Side, facts: &mut TargetFacts) -> Result<()> {
+    let Some(queries) = target.engine.roles.filter(|_| facts.same_server) else { return Ok(()) };
+    let [all, own] = queries();
+    let rows = target.catalogue(all).or_else(|error| {
+        facts.roles_unread = Some(only_refused(error)?.to_string());
+        target.catalogue(own)
+    });
+    facts.roles = texts(&rows?, 0);
+    Ok(())
+}
+
+/// Lists what the source has besides what is made.
+pub fn list(
+    plan: &mut Plan,
+    to: &Engine,
+    facts: &TargetFacts,
+    catalog: &Catalog,
+    tables: &[Table],
+    wanted: &Wanted,
+) {
+    let same = facts.same_server;
     let all = wanted.tables.is_empty() && wanted.exclude.is_empty();
     for leftover in &catalog.leftovers {
         let of = leftover.table.as_ref().and_then(|of| tables.iter().find(|table| table.name == *of));
@@ -34,7 +56,17 @@ pub fn list(plan: &mut Plan, to: &Engine, catalog: &Catalog, tables: &[Table], w
         let is_gone = |of: &String| leftover.kind == IssueKind::Grant && !catalog.names.contains(of);
         // A text of the source has its names.
         let is_own = same && wanted.rename.is_empty() && !leftover.table.as_ref().is_some_and(is_gone);
-        let text = body(plan, to, leftover, is_own);
+        let is_own = is_own && !matches!(leftover.text, Text::Words(_));
+        let mut text = body(plan, to, leftover, is_own);
+        let missing = leftover.roles.iter().filter(|name| is_own && !facts.roles.contains(name));
+        let missing = missing.map(String::as_str).collect::<Vec<_>>().join(", ");
+        if !missing.is_empty() {
+            let why = match &facts.roles_unread {
+                None => format!("the target has no user or role {missing}: create it first"),
+                Some(why) => format!("create the user or role {missing} first, unless it exists: {why}"),
+            };
+            text = comment(&format!("{why}\n{text}"));
+        }
         let detail = leftover.detail.clone();
         if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
             plan.left.push(Left { object, sql: text });

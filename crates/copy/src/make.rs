@@ -264,10 +264,8 @@ impl Copy<'_> {
             }
             state.set_table(&mut self.target, &table.to, &now)?;
         }
-        let mut ranges = Vec::new();
-        for range in 0..now.ranges() {
-            ranges.push(state.range(&mut self.target, &table.to, &now, range)?);
-        }
+        let ranges = (0..now.ranges()).map(|range| state.range(&mut self.target, &table.to, &now, range));
+        let ranges = ranges.collect::<Result<_>>()?;
         Ok(Work::new(table, now, ranges))
     }
 }

@@ -121,7 +121,7 @@ pub fn plan(
         plan.issues.extend(lost.map(|(kind, made)| not_utf8(kind, &made)));
         plan.execute_bytes();
     }
-    leftovers::list(&mut plan, target, &catalog, &tables, wanted, facts.same_server);
+    leftovers::list(&mut plan, target, facts, &catalog, &tables, wanted);
     plan.leave_out(target, wanted, &catalog, facts.same_server)?;
     sort::by(&mut plan.issues, |a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
     let at: HashMap<&str, usize> = tables.iter().map(|table| &*table.name).zip(0..).collect();
@@ -185,7 +185,7 @@ fn besides(source: &mut Side, catalog: &mut Catalog, facts: &TargetFacts) -> Res
     for others in others(source.engine) {
         for row in source.catalogue(&others.sql)? {
             let table = row.first().and_then(Option::as_deref);
-            let own = source.engine.dialect.own_text(source, others.kind, &row)?;
+            let (own, roles) = source.engine.dialect.own_text(source, others.kind, &row)?;
             let mut is_carried = !matches!(others.carried, Carried::No | Carried::Internal);
             if others.carried == Carried::ByText
                 && let Text::Remark { own: sql, .. } | Text::Statement(sql) = &own
@@ -199,6 +199,7 @@ fn besides(source: &mut Side, catalog: &mut Catalog, facts: &TargetFacts) -> Res
             let left = catalog.leave_text(others.kind, table, text(&row, 1), own);
             left.carried = is_carried;
             left.internal = others.carried == Carried::Internal;
+            left.roles = roles;
         }
     }
     Ok(made)

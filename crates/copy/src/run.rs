@@ -5,6 +5,7 @@ use crate::engines::queries::settings;
 use crate::event::{Event, TableDone};
 use crate::foreign;
 use crate::issue::{Issue, IssueKind};
+use crate::leftovers::read_roles;
 use crate::make::shared;
 use crate::ours::{know, made_before, to_empty};
 use crate::plan::{Plan, TablePlan};
@@ -121,6 +122,7 @@ impl<'a> Copy<'a> {
         if engine == self.target.engine {
             let own = engine.dialect.facts(&mut self.source)?;
             facts.same_server = own.edition == facts.edition;
+            read_roles(&mut self.target, &mut facts)?;
             if own.encoding == facts.encoding {
                 facts.accepts_any_bytes = facts.encoding == "SQL_ASCII";
                 facts.encoding.clear();
@@ -218,10 +220,8 @@ impl<'a> Copy<'a> {
             state
         };
         self.begun = true;
-        let mut begun = Vec::new();
-        for table in &plan.tables {
-            begun.push(state.table(&mut self.target, &table.to)?);
-        }
+        let begun = plan.tables.iter().map(|table| state.table(&mut self.target, &table.to));
+        let begun = begun.collect::<Result<Vec<_>>>()?;
         if plan.parts != Parts::Data && begun.iter().all(Option::is_none) {
             let refused = self.rehearse(plan, &there, Some((&state, &mut whole)))?;
             if let Some(error) = refusals(None, &refused) {
@@ -232,9 +232,7 @@ impl<'a> Copy<'a> {
         if plan.parts != Parts::Data {
             let new = plan.tables.iter().zip(&begun).filter(|(_, begun)| begun.is_none());
             refuse_existing(&self.target, &there.names, new.clone().map(|(table, _)| &table.to))?;
-            for (table, _) in new {
-                whole.columns.insert(table.to.clone(), names_of(table));
-            }
+            whole.columns.extend(new.map(|(table, _)| (table.to.clone(), names_of(table))));
             state.set_whole(&mut self.target, &whole)?;
         }
         // The whole schema first, so that what the server refuses is known before rows are copied.
@@ -398,9 +396,7 @@ impl<'a> Copy<'a> {
     fn fingerprint(&self, plan: &Plan) -> String {
         let mut hasher = DefaultHasher::new();
         (&self.source.name, plan.parts).hash(&mut hasher);
-        for table in &plan.tables {
-            (&table.create, &table.filter).hash(&mut hasher);
-        }
+        plan.tables.iter().for_each(|table| (&table.create, &table.filter).hash(&mut hasher));
         plan.before.iter().for_each(|made| made.sql.hash(&mut hasher));
         for column in plan.tables.iter().flat_map(|table| &table.columns) {
             for kind in &column.mend {

@@ -12,7 +12,10 @@ use kurabe_copy::run::{Copy, How};
 use kurabe_copy::verify::Of;
 use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::{ErrorKind, Result};
+use kurabe_testbed::testing;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a copy is done, and what it leaves.
@@ -256,6 +259,71 @@ fn rows_that_the_target_refuses_go_to_a_file_with_the_reason() {
     to.ask("DROP TABLE t");
     let error = Done::by(1).copy(&from, &to, &wanted).unwrap_err();
     assert!(error.to_string().contains("invalid input syntax"), "{error}");
+}
+
+/// A library between a program and the system, which notes the path of each file that is synced, and its bytes.
+const NOTES_SYNCS: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int synced(long call, int file) {
+    long done = syscall(call, file);
+    char link[64], path[4096];
+    struct stat of;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, path, sizeof path);
+    int notes = open(getenv("KURABE_TEST_SYNCS"), O_WRONLY | O_APPEND | O_CREAT, 0600);
+    if (done == 0 && length > 0 && fstat(file, &of) == 0)
+        dprintf(notes, "%lld %.*s\n", (long long) of.st_size, (int) length, path);
+    close(notes);
+    return (int) done;
+}
+int fsync(int file) { return synced(SYS_fsync, file); }
+int fdatasync(int file) { return synced(SYS_fdatasync, file); }
+"#;
+
+/// The system says what was synced. A file that another process reads may be in memory only.
+#[test]
+fn file_of_refused_rows_is_synced_before_the_copy_is_told_as_done() {
+    let test = "choices::file_of_refused_rows_is_synced_before_the_copy_is_told_as_done";
+    if let Some(folder) = testing::rerun_input() {
+        let file = |name: &str| Path::new(&folder).join(name);
+        let (from, to) = places(["sqlite", "sqlite"]).unwrap();
+        from.ask(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)",
+        );
+        to.ask("CREATE TABLE t (id INTEGER PRIMARY KEY, v INT CHECK (v <> 2))");
+        let done = Done { rejected: Some(Rejects::open(&file("rows")).unwrap()), ..Done::by(1) };
+        let wanted = Wanted { parts: Parts::Data, ..all() };
+        let copied = done.watched(&from, &to, &wanted, &mut |event| {
+            if let Event::Done(_) = event {
+                let mut notes = std::fs::File::options().append(true).open(file("notes")).unwrap();
+                notes.write_all(b"done\n").unwrap();
+            }
+        });
+        assert_eq!(copied.unwrap().1[0].rejected, 1);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    std::fs::write(path.join("syncs.c"), NOTES_SYNCS).unwrap();
+    // It links this program, too.
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]).arg(path.join("syncs.so")).arg(path.join("syncs.c"));
+    assert!(compiler.status().unwrap().success());
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.env("LD_PRELOAD", path.join("syncs.so")).env("KURABE_TEST_SYNCS", path.join("notes"));
+    let output = testing::rerun(&mut again, test, path.to_str().unwrap()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let bytes = std::fs::metadata(path.join("rows")).unwrap().len();
+    let notes = std::fs::read_to_string(path.join("notes")).unwrap();
+    let (before, _) = notes.split_once("\ndone\n").unwrap();
+    let synced = format!("{bytes} {}", path.join("rows").display());
+    assert!(bytes > 0 && before.lines().any(|line| line == synced), "{synced}: {notes}");
 }
 
 /// A file of rows that were refused does not hide a row that was lost.

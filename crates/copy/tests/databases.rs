@@ -169,7 +169,7 @@ impl<'d> Database<'d> {
         }
     }
 
-    /// A new role or user, which the target of the same engine has too.
+    /// A new role or user. The target of the same engine has every second one.
     fn role(&mut self) -> String {
         let my = self.engine.starts_with('m');
         let mut role = self.name();
@@ -378,7 +378,9 @@ fn rows(place: &Place, engine: &str, table: &str, text: &str) -> Result<Vec<Stri
 fn check(from: &Place, database: &Database<'_>, target: &Place, to: &str) -> Result<bool, String> {
     target.ask("CREATE TABLE bait (id int); INSERT INTO bait VALUES (7)");
     if to == database.engine {
-        target.feed(&database.roles.join(";\n"));
+        // Of the others, what names them is a comment.
+        let known: Vec<&str> = database.roles.iter().step_by(2).map(String::as_str).collect();
+        target.feed(&known.join(";\n"));
     }
     let (mut copy, plan) = match begun(from, target, &wanted_all(PageSize::default())) {
         Ok(begun) => begun,

@@ -351,3 +351,181 @@ fn privileges_on_what_is_gone_are_comments() {
         assert!(ran, "{error}\n{text}");
     }
 }
+
+/// Names of roles that the target lacks. The first ends what it stands in, by the rules of some engine.
+const LACKED: [&str; 2] = ["no'\"`\\\nDROP TABLE bait; --", "nobody"];
+
+/// A role or account in an engine's quotes.
+fn quoted_role(engine: &str, name: &str) -> String {
+    match engine {
+        "postgres" => format!("\"{}\"", name.replace('"', "\"\"")),
+        _ => format!("`{}`@`localhost`", name.replace('`', "``")),
+    }
+}
+
+/// The statements that name others run, and give what they gave on the source.
+#[test]
+fn statements_that_name_a_role_which_the_target_lacks_are_comments() {
+    let postgres = "CREATE TABLE t (id int PRIMARY KEY, n int); CREATE TABLE u (id int PRIMARY KEY); CREATE TABLE w (id int PRIMARY KEY); \
+        CREATE VIEW v AS SELECT id FROM t; CREATE SEQUENCE s; CREATE TYPE mood AS ENUM ('a'); CREATE ROLE \"PUBLIC\"; \
+        CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION g() RETURNS int LANGUAGE sql SET role = «0» AS 'SELECT 1'; \
+        CREATE FUNCTION h() RETURNS int LANGUAGE sql SET role = here SET work_mem = '1MB' AS 'SELECT 1'; \
+        GRANT SELECT ON t TO here, PUBLIC, «0», «1», \"PUBLIC\"; GRANT UPDATE (n) ON t TO «0», here WITH GRANT OPTION; \
+        GRANT SELECT ON v TO here, «1»; GRANT USAGE ON SEQUENCE s TO «1», here; GRANT USAGE ON TYPE mood TO «0»; \
+        GRANT EXECUTE ON FUNCTION f() TO «0», here; GRANT CREATE ON SCHEMA public TO «1»; REVOKE USAGE ON SCHEMA public FROM PUBLIC; \
+        ALTER TABLE u OWNER TO «0»; ALTER TABLE w OWNER TO here; CREATE POLICY mixed ON t TO here, «1»; CREATE POLICY own ON t TO here; \
+        CREATE POLICY free ON t USING (n > 0)";
+    let mysql = "CREATE TABLE t (id int PRIMARY KEY, n int); CREATE FUNCTION f() RETURNS int DETERMINISTIC RETURN 1; CREATE ROLE lost; \
+        GRANT SELECT, INSERT (n) ON t TO «0», here@localhost WITH GRANT OPTION; GRANT UPDATE ON t TO «1»; GRANT UPDATE ON t TO here@localhost; \
+        GRANT EXECUTE ON FUNCTION f TO «0»; GRANT EXECUTE ON FUNCTION f TO here@localhost; GRANT EVENT ON kurabe.* TO «1»; \
+        GRANT EVENT ON kurabe.* TO here@localhost; GRANT DELETE ON t TO hat; GRANT DELETE ON t TO lost; \
+        CREATE DEFINER = «0» TRIGGER theirs BEFORE INSERT ON t FOR EACH ROW SET @a = 1; CREATE DEFINER = here@localhost TRIGGER mine \
+        BEFORE UPDATE ON t FOR EACH ROW SET @a = 2; CREATE DEFINER = «1» EVENT soon ON SCHEDULE EVERY 1 DAY DISABLE DO SET @a = 3";
+    for (engine, objects, roles, comments, shown) in [
+        // Four of t, one each of v, s, f, the type and the schema, an owner and a policy.
+        (
+            "postgres",
+            postgres,
+            "CREATE ROLE here",
+            11,
+            "SELECT (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM unnest(relacl) a WHERE a::text LIKE 'here=%' OR a::text LIKE '=%'), \
+             relname FROM pg_class WHERE relname IN ('t', 'v', 's') ORDER BY 2; SELECT a FROM pg_attribute, unnest(attacl) a \
+             WHERE attrelid = 't'::regclass AND a::text LIKE 'here=%'; SELECT a FROM pg_proc, unnest(proacl) a WHERE proname = 'f' AND a::text LIKE 'here=%'; \
+             SELECT proconfig FROM pg_proc WHERE proname IN ('g', 'h') ORDER BY proname; SELECT relowner::regrole FROM pg_class WHERE relname = 'w'; \
+             SELECT polname, polroles::regrole[] FROM pg_policy WHERE polname <> 'mixed' ORDER BY 1",
+        ),
+        (
+            "mysql mariadb",
+            mysql,
+            "CREATE USER here@localhost; CREATE ROLE hat",
+            7,
+            "SHOW GRANTS FOR here@localhost; SHOW GRANTS FOR hat; SELECT grantee, privilege_type FROM information_schema.table_privileges \
+             WHERE grantee LIKE '%PUBLIC%'",
+        ),
+    ] {
+        for engine in engine.split(' ') {
+            let Some(from) = Place::new(engine) else { continue };
+            let [first, second] = LACKED.map(|name| quoted_role(engine, name));
+            let kind = if engine == "postgres" { "ROLE" } else { "USER" };
+            let objects = objects.replace("«0»", &first).replace("«1»", &second);
+            let everyone = if engine == "mariadb" { "; GRANT REFERENCES ON t TO PUBLIC" } else { "" };
+            let (made, _, error) = from.feed(&format!(
+                "CREATE {kind} {first}; CREATE {kind} {second}; {roles}; {objects}{everyone};"
+            ));
+            assert!(made, "{engine}: {error}");
+            let Some((to, text)) = applied(&from, engine, roles) else { continue };
+            assert_eq!(
+                text.matches("-- the target has no user or role ").count(),
+                comments,
+                "{engine}: {text}"
+            );
+            assert!(!text.contains("has no user or role \"here"), "{text}");
+            assert_eq!(to.ask(shown), from.ask(shown), "{engine}: {text}");
+            if engine != "postgres" {
+                // MariaDB would have made them, without a password.
+                let made = "SELECT COUNT(*) FROM mysql.user WHERE user LIKE 'no%' OR user = 'lost'";
+                assert_eq!(to.ask(made), "0", "{engine}: {text}");
+                // A trigger without its definer would keep rows out.
+                assert_eq!(to.ask("INSERT INTO t VALUES (1, 1); SELECT n FROM t"), "1", "{engine}: {text}");
+                let triggers =
+                    "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE()";
+                assert_eq!(to.ask(triggers), "mine", "{engine}: {text}");
+            }
+            // With all roles, all of it runs.
+            let more = if engine == "postgres" { "CREATE ROLE \"PUBLIC\"" } else { "CREATE ROLE lost" };
+            let all = format!("{roles}; CREATE {kind} {first}; CREATE {kind} {second}; {more}");
+            let Some(to) = Place::new(engine) else { continue };
+            let (made, _, error) = to.feed(&format!("{all};"));
+            assert!(made, "{engine}: {error}");
+            let text = copy_all(&from, &to).unwrap().0.left_text(to.engine());
+            assert!(!text.contains("has no user or role"), "{engine}: {text}");
+            let (ran, _, error) = to.feed(&text);
+            assert!(ran, "{engine}: {error}\n{text}");
+        }
+    }
+}
+
+/// The user of the copy sees only itself.
+#[test]
+fn roles_that_the_target_does_not_show_are_not_told_as_missing() {
+    for engine in ["postgres", "mysql", "mariadb"] {
+        let Some((from, to)) = places([engine, engine]) else { continue };
+        from.ask("CREATE TABLE t (id int PRIMARY KEY)");
+        let (roles, low) = if engine == "postgres" {
+            let roles = "CREATE ROLE here; CREATE ROLE low LOGIN PASSWORD 'low'";
+            to.ask(&format!(
+                "{roles}; GRANT ALL ON SCHEMA public TO low; REVOKE SELECT ON pg_catalog.pg_roles FROM PUBLIC"
+            ));
+            (roles, "low")
+        } else {
+            let roles = "CREATE USER here@'%'; CREATE USER low@'%' IDENTIFIED BY 'low'";
+            to.ask(&format!("{roles}; GRANT ALL ON kurabe.* TO low@'%'"));
+            (roles, "low@'%'")
+        };
+        let here = low.replace("low", "here");
+        from.ask(&format!("{roles}; GRANT SELECT ON t TO {low}; GRANT SELECT ON t TO {here}"));
+        let copied = crate::common::copied(
+            &from.url(),
+            &to.url_of("low:low"),
+            &crate::choices::all(),
+            &crate::common::NEVER,
+            &mut |_| {},
+        );
+        let text = copied.unwrap().0.left_text(to.engine());
+        let [here, low] =
+            if engine == "postgres" { ["\"here\"", "low"] } else { ["`here`@`%`", "`low`@`%`"] };
+        let why =
+            text.lines().find(|line| line.contains(&format!("create the user or role {here} first, unless")));
+        assert!(why.is_some_and(|line| line.contains("denied")), "{engine}: {text}");
+        assert!(!text.contains("low:low"), "{engine}: {text}");
+        let own = text.lines().find(|line| line.contains("SELECT") && line.ends_with(&format!("TO {low};")));
+        assert!(own.is_some_and(|line| line.starts_with("GRANT")), "{engine}: {text}");
+        let (ran, _, error) = to.feed(&text);
+        assert!(ran, "{engine}: {error}\n{text}");
+        from.try_ask("DROP USER low@'%'; DROP USER here@'%'");
+        to.try_ask("DROP USER low@'%'; DROP USER here@'%'");
+    }
+}
+
+/// Passwords may be in options of any name, and of any object.
+#[test]
+fn options_of_foreign_data_are_listed_without_secrets() {
+    let Some(from) = Place::new("postgres") else { return };
+    from.ask(
+        "CREATE TABLE t (id int PRIMARY KEY); CREATE FOREIGN DATA WRAPPER w OPTIONS (debug 'hidden', format 'x'); \
+         CREATE SERVER \"s\n1\" TYPE 'ty' VERSION '9' FOREIGN DATA WRAPPER w OPTIONS (host 'db.example', port '5433', sslpassword 'hidden', \
+           connection 'hidden', dbname 'password=hidden'); \
+         CREATE USER MAPPING FOR PUBLIC SERVER \"s\n1\" OPTIONS (\"user\" 'app', password 'hidden', \"odd\"\" \nname\" 'hidden', host 'u:hidden@h'); \
+         CREATE FOREIGN TABLE ft (id int OPTIONS (column_name 'ID'), n text OPTIONS (token 'hidden')) SERVER \"s\n1\" \
+           OPTIONS (table_name E'it''s\nDROP TABLE bait; --', program 'hidden'); CREATE FOREIGN TABLE bare () SERVER \"s\n1\"",
+    );
+    for engine in ["postgres", "sqlite"] {
+        let Some((to, text)) = applied(&from, engine, "") else { continue };
+        let (_, plan) = begun(&from, &to, &crate::choices::all()).unwrap();
+        let shown = format!("{text}{:?}", plan.issues);
+        assert!(!shown.contains("hidden"), "{engine}: {shown}");
+        for line in [
+            "-- foreign-data wrapper w OPTIONS (debug (its value is not written), format 'x')",
+            "-- 1 TYPE 'ty' VERSION '9' FOREIGN DATA WRAPPER w OPTIONS (host 'db.example', port '5433', sslpassword (its value is not written), \
+             connection (its value is not written), dbname (its value is not written))",
+            "-- 1 OPTIONS (\"user\" 'app', password (its value is not written), \"odd\"\" ",
+            "-- name\" (its value is not written), host (its value is not written))",
+            "-- foreign table ft (id integer, n text) SERVER \"s",
+            "-- 1\" OPTIONS (table_name 'it''s",
+            "-- DROP TABLE bait; --', program (its value is not written), id.column_name 'ID', n.token (its value is not written))",
+            "-- foreign table bare SERVER \"s",
+        ] {
+            assert!(text.contains(&format!("\n{line}\n")), "{engine}: {line}\n{text}");
+        }
+    }
+    // Another user may not read the options of a mapping.
+    from.ask("CREATE ROLE low LOGIN PASSWORD 'low'; GRANT SELECT ON t TO low");
+    let Some(to) = Place::new("postgres") else { return };
+    let mut copy = kurabe_copy::run::Copy::new(
+        crate::common::side(&from.url_of("low:low")),
+        crate::common::side(&to.url()),
+        &crate::common::NEVER,
+    );
+    let text = copy.plan(&crate::choices::all(), &mut []).unwrap().left_text(to.engine());
+    assert!(text.contains("\n-- 1: only its user may read its options\n"), "{text}");
+}

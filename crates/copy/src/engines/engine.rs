@@ -141,6 +141,8 @@ pub struct Engine {
     /// The statement after which a new table has another identity than one that exists, if the identity is that of the last
     /// definition; `None` if it is that of the table.
     pub identity_ends: Option<&'static str>,
+    /// The queries of the names of all users and roles in the engine's quotes, and of the session's own; `None` without any.
+    pub roles: Option<fn() -> [&'static str; 2]>,
     /// Whether a date and time is stored as text, and the current time can be its default.
     pub stores_times_as_text: bool,
     /// Whether foreign keys are written in `CREATE TABLE`, since the engine cannot add them.
@@ -215,6 +217,7 @@ impl Engine {
             sign: |_, sign| sign.to_owned(),
             mark: None,
             identity_ends: None,
+            roles: None,
             stores_times_as_text: false,
             foreign_keys_inline: false,
             foreign_keys_have_one_type: false,
@@ -280,9 +283,9 @@ pub trait Dialect: Sync {
         further.begin_reading()
     }
 
-    /// The text of one of the other objects, of which the query gave this row.
-    fn own_text(&self, side: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
-        Ok(Text::Statement(text(row, 2).to_owned()))
+    /// The text of one of the other objects, of which the query gave this row, and the users and roles that it names.
+    fn own_text(&self, side: &mut Side, kind: IssueKind, row: &Row) -> Result<(Text, Vec<String>)> {
+        Ok((Text::Statement(text(row, 2).to_owned()), Vec::new()))
     }
 
     /// The statement that gives a table, or its column of this quoted name and definition, a comment; `None` if there are none.

@@ -123,11 +123,8 @@ impl<'a> Writer<'a> {
         let stored = |at: &usize| &self.table.columns[*at].mapped.stored;
         let alone = |at: &usize| engine.dialect.write_alone(stored(at), page.cell(row, *at));
         self.written.iter().find_map(alone)?;
-        let all: Vec<String> = self
-            .written
-            .iter()
-            .map(|at| alone(at).unwrap_or_else(|| engine.dialect.write(stored(at))))
-            .collect();
+        let written = |at: &usize| alone(at).unwrap_or_else(|| engine.dialect.write(stored(at)));
+        let all: Vec<String> = self.written.iter().map(written).collect();
         Some(format!("({})", all.join(", ")))
     }
 

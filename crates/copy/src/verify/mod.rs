@@ -90,10 +90,7 @@ impl<'t> Checks<'t> {
                     IssueKind::NulCharacter => field.no_nul = Some(other.unwrap_or_default()),
                     unfit => {
                         let Some(condition) = engine.dialect.has_unfit(kind, *unfit, &name) else { continue };
-                        let text = other
-                            .map(|text| literal(engine, text))
-                            .transpose()?
-                            .unwrap_or_else(|| "NULL".to_owned());
+                        let text = other.map_or(Ok("NULL".to_owned()), |text| literal(engine, text))?;
                         let is_tagged = shape == Shape::Tagged && other.is_some();
                         let text = if is_tagged { format!("'t' || hex({text})") } else { text };
                         sql = format!("CASE WHEN {condition} THEN {text} ELSE {sql} END");

@@ -1,7 +1,7 @@
 //! The file of `--leftovers` of a plan.
 
 use kurabe_copy::catalog::{Catalog, Table, Text};
-use kurabe_copy::engines::of_scheme;
+use kurabe_copy::engines::{TargetFacts, of_scheme};
 use kurabe_copy::issue::{Issue, IssueKind};
 use kurabe_copy::leftovers::list;
 use kurabe_copy::plan::{Left, Plan};
@@ -76,7 +76,8 @@ fn comments_are_written_for_their_reader() {
         catalog.leave_text(IssueKind::Comment, Some("t"), name, text);
         let mut plan =
             Plan { tables: vec![table(vec![column("a", Class::Int64, false)])], ..Plan::default() };
-        list(&mut plan, of_scheme(scheme).unwrap(), &catalog, &tables, &Wanted::default(), same);
+        let facts = TargetFacts { same_server: same, ..TargetFacts::default() };
+        list(&mut plan, of_scheme(scheme).unwrap(), &facts, &catalog, &tables, &Wanted::default());
         plan.issues[0].text.clone()
     };
     let remark = |what: &str, own: &str| Text::Remark {
@@ -105,4 +106,37 @@ fn comments_are_written_for_their_reader() {
     assert_eq!(written("postgres", statement(), "v", true), "CREATE VIEW v;");
     assert_eq!(written("postgres", statement(), "v", false), "-- CREATE VIEW v");
     assert_eq!(written("postgres", Text::Words("words".to_owned()), "v", true), "-- words");
+}
+
+/// The names are compared, and not searched in the statement.
+#[test]
+fn statement_is_a_comment_where_the_target_lacks_a_role_that_it_names() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let written = |text: Text, named: &[&str], same: bool, unread: Option<&str>| {
+        let mut catalog = Catalog::default();
+        catalog.leave_text(IssueKind::Grant, None, "g", text).roles = names(named);
+        let roles_unread = unread.map(str::to_owned);
+        let facts = TargetFacts {
+            same_server: same,
+            roles: names(&["`a`", "`b`"]),
+            roles_unread,
+            ..Default::default()
+        };
+        let mut plan = Plan::default();
+        list(&mut plan, of_scheme("mysql").unwrap(), &facts, &catalog, &[], &Wanted::default());
+        plan.issues[0].text.clone()
+    };
+    let grant = || Text::Statement("GRANT x TO `a`, `c\nd`, `A`".to_owned());
+    assert_eq!(written(grant(), &["`a`", "`b`"], true, None), "GRANT x TO `a`, `c\nd`, `A`;");
+    assert_eq!(
+        written(grant(), &["`a`", "`c\nd`", "`A`"], true, None),
+        "-- the target has no user or role `c\n-- d`, `A`: create it first\n-- GRANT x TO `a`, `c\n-- d`, `A`;"
+    );
+    assert_eq!(
+        written(grant(), &["`A`"], true, Some("denied")),
+        "-- create the user or role `A` first, unless it exists: denied\n-- GRANT x TO `a`, `c\n-- d`, `A`;"
+    );
+    assert_eq!(written(grant(), &["`a`"], true, Some("denied")), "GRANT x TO `a`, `c\nd`, `A`;");
+    assert_eq!(written(grant(), &["`A`"], false, None), "-- GRANT x TO `a`, `c\n-- d`, `A`");
+    assert_eq!(written(Text::Words("words".to_owned()), &["`A`"], true, None), "-- words");
 }

@@ -247,8 +247,8 @@ fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         }
     }
     for row in refusable(side, query("mysql", "routine_privileges"))? {
-        let given = side.engine.dialect.own_text(side, IssueKind::Grant, &row)?;
-        catalog.leave_text(IssueKind::Grant, None, text(&row, 1), given);
+        let (given, roles) = side.engine.dialect.own_text(side, IssueKind::Grant, &row)?;
+        catalog.leave_text(IssueKind::Grant, None, text(&row, 1), given).roles = roles;
     }
     let Some(name) = side.value("SELECT DATABASE()")? else { return Ok(()) };
     let name = side.quoted(&name);
@@ -273,11 +273,7 @@ fn refusable(side: &mut Side, sql: &str) -> Result<Vec<Row>> {
 /// The server's own text of a view, a trigger, a routine or an event.
 pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> {
     let sql = format!("SHOW CREATE {what} {}", side.quoted(name));
-    let column = match what {
-        "VIEW" | "SEQUENCE" => 1,
-        "EVENT" => 3,
-        _ => 2,
-    };
+    let column = if matches!(what, "VIEW" | "SEQUENCE") { 1 } else { 2 + usize::from(what == "EVENT") };
     let why = match side.rows(&sql) {
         Ok(rows) => {
             let row = rows.into_iter().next().unwrap_or_default();

@@ -8,7 +8,7 @@ use super::queries::{expression, query};
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::Cell;
-use crate::script::{literal, quoted};
+use crate::script::quoted;
 use crate::sql::{GAP, Row, Side, only_refused, text, texts};
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
@@ -54,6 +54,7 @@ pub(super) static MYSQL: Engine = Engine {
     // In seconds. A mark in the table's comment would be a change of the user's text.
     identity_of: Some(|literal| query("mysql", "identity_of").replace("{of}", literal)),
     identity_ends: Some("SELECT SLEEP(1.05 - MICROSECOND(NOW(6)) / 1e6)"),
+    roles: Some(|| [query("mysql", "roles"), query("mysql", "own_role")]),
     foreign_keys_have_one_type: true,
     undo: Undo::Drop {
         between: ["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"],
@@ -128,25 +129,24 @@ impl Dialect for Mysql {
         sides.first_mut().map_or(Ok(()), |first| first.run_text("UNLOCK TABLES")).and(begun)
     }
 
-    fn own_text(&self, side: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
-        let (table, name, what) = (text(row, 0), text(row, 1), text(row, 2));
+    fn own_text(&self, side: &mut Side, kind: IssueKind, row: &Row) -> Result<(Text, Vec<String>)> {
+        let [table, name, what, whom, option, on] = [0, 1, 2, 3, 4, 5].map(|at| text(row, at).to_owned());
         Ok(match kind {
-            IssueKind::Comment => {
-                let [what, text] = [what, text(row, 3)].map(str::to_owned);
-                Text::Remark { what, own: String::new(), text }
-            }
-            // The server writes 'user'@'host', whatever is in the user's name.
+            IssueKind::Comment => (Text::Remark { what, own: String::new(), text: whom }, Vec::new()),
+            // The server writes 'user'@'host', whatever is in the user's name. MariaDB's roles have no host.
             IssueKind::Grant => {
-                let whom = text(row, 3);
                 let inner = whom.get(1..whom.len().saturating_sub(1)).unwrap_or_default();
                 let (user, host) = inner.rsplit_once("'@'").unwrap_or((inner, "%"));
-                let [user, host] = [user, host].map(|name| literal(side.engine, name));
-                let on = if table.is_empty() { "*".to_owned() } else { side.quoted(table) };
-                let [option, kind] = [4, 5].map(|at| text(row, at));
-                let sql = format!("GRANT {what} ON {kind}{on} TO {}@{}{option}", user?, host?);
-                if row.get(6).is_some_and(Option::is_none) { Text::Words(sql) } else { Text::Statement(sql) }
+                let whom = format!("{}@{}", side.quoted(user), side.quoted(&host.to_lowercase()));
+                let whom = whom.trim_end_matches("@``").to_owned();
+                let table = if table.is_empty() { "*".to_owned() } else { side.quoted(&table) };
+                let sql = format!("GRANT {what} ON {on}{table} TO {whom}{option}");
+                let is_gone = row.get(6).is_some_and(Option::is_none);
+                (if is_gone { Text::Words(sql) } else { Text::Statement(sql) }, vec![whom])
             }
-            _ => catalog::own_text(side, what, name)?,
+            _ => {
+                (catalog::own_text(side, &what, &name)?, row.get(3).cloned().flatten().into_iter().collect())
+            }
         })
     }
 

@@ -59,21 +59,19 @@ pub(super) fn of_database(side: &mut Side) -> Result<Collation> {
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     // Identity and serial columns have sequences of their own.
     for row in side.catalogue(query("postgresql", "tables"))? {
-        let (name, kind) = (text(&row, 0), text(&row, 1));
+        let name = text(&row, 0);
         catalog.names.push(name.to_owned());
-        let what = match kind {
-            "r" | "p" if text(&row, 2) == "true" => continue,
-            "r" | "p" => {
+        match text(&row, 1) {
+            "r" | "p" if text(&row, 2) != "true" => {
                 let inherited = text(&row, 3) == "true";
                 catalog.tables.push(Table { name: name.to_owned(), inherited, ..Table::default() });
-                continue;
             }
-            "S" => "a sequence of no serial column",
-            "f" => "a foreign table",
-            _ => continue,
-        };
-        // Between servers of PostgreSQL, a sequence is made before the tables.
-        catalog.leave(IssueKind::View, None, name, what).carried = kind == "S";
+            // Between servers of PostgreSQL, a sequence is made before the tables.
+            "S" => {
+                catalog.leave(IssueKind::View, None, name, "a sequence of no serial column").carried = true;
+            }
+            _ => {}
+        }
     }
     Ok(())
 }
@@ -168,6 +166,7 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         };
         let left = catalog.leave(kind, Some(text(&row, 0)), text(&row, 1), text(&row, 2));
         left.internal = text(&row, 3) == "o";
+        left.roles = serde_json::from_str(text(&row, 4)).unwrap_or_default();
         match text(&row, 3) {
             "s" | "m" => drop(left.with_statement(text(&row, 2))),
             _ if text(&row, 4).is_empty() => {}

@@ -56,6 +56,7 @@ pub(super) static POSTGRES: Engine = Engine {
     names_collations: true,
     elsewhere: Some(|literal| query("postgresql", "elsewhere").replace("{of}", literal)),
     identity_of: Some(|literal| format!("SELECT to_regclass({literal})::oid::text")),
+    roles: Some(|| [query("postgresql", "roles"), query("postgresql", "own_role")]),
     catalogue: Some(catalogue),
     sign,
     ..Engine::of("PostgreSQL", &["postgres", "postgresql"], &Postgres)
@@ -148,13 +149,14 @@ impl Dialect for Postgres {
         further.run(&format!("SET TRANSACTION SNAPSHOT {}", literal(side.engine, &snapshot)?))
     }
 
-    fn own_text(&self, _: &mut Side, kind: IssueKind, row: &Row) -> Result<Text> {
-        let (own, what) = (text(row, 2).to_owned(), text(row, 3));
+    fn own_text(&self, _: &mut Side, kind: IssueKind, row: &Row) -> Result<(Text, Vec<String>)> {
+        let [own, what, more] = [2, 3, 4].map(|at| text(row, at).to_owned());
         Ok(match kind {
-            IssueKind::Comment if what.is_empty() => Text::Words(text(row, 4).to_owned()),
-            IssueKind::Comment => Text::Remark { what: what.to_owned(), own, text: text(row, 4).to_owned() },
-            _ if own.is_empty() => Text::Words(what.to_owned()),
-            _ => Text::Statement(own),
+            IssueKind::Comment if what.is_empty() => (Text::Words(more), Vec::new()),
+            IssueKind::Comment => (Text::Remark { what, own, text: more }, Vec::new()),
+            _ if own.is_empty() => (Text::Words(what), Vec::new()),
+            // Of one that is not UTF-8, there is no statement.
+            _ => (Text::Statement(own), serde_json::from_str(&more).unwrap_or_default()),
         })
     }
 
@@ -300,9 +302,7 @@ impl Dialect for Postgres {
     }
 
     fn now(&self, stored: &Kind) -> String {
-        match stored.class {
-            Class::TimestampTz => "CURRENT_TIMESTAMP".to_owned(),
-            _ => "LOCALTIMESTAMP".to_owned(),
-        }
+        let has_zone = stored.class == Class::TimestampTz;
+        if has_zone { "CURRENT_TIMESTAMP" } else { "LOCALTIMESTAMP" }.to_owned()
     }
 }

@@ -171,10 +171,8 @@ impl Dialect for Sqlite {
     }
 
     fn cannot_hold(&self, stored: &Kind) -> &'static [IssueKind] {
-        match stored.class {
-            Class::Float32 | Class::Float64 => &[IssueKind::NotANumber],
-            _ => &[],
-        }
+        let is_float = matches!(stored.class, Class::Float32 | Class::Float64);
+        if is_float { &[IssueKind::NotANumber] } else { &[] }
     }
 
     fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
