@@ -140,3 +140,27 @@ fn statement_is_a_comment_where_the_target_lacks_a_role_that_it_names() {
     assert_eq!(written(grant(), &["`A`"], false, None), "-- GRANT x TO `a`, `c\n-- d`, `A`");
     assert_eq!(written(Text::Words("words".to_owned()), &["`A`"], true, None), "-- words");
 }
+
+#[test]
+fn object_is_listed_with_its_table_and_a_mode_is_set_for_its_statement() {
+    let listed = |same: bool| {
+        let mut catalog = Catalog::default();
+        let tables = [Table { name: "t".to_owned(), ..Table::default() }];
+        catalog.tables = tables.to_vec();
+        catalog.leave(IssueKind::Comment, Some("t"), "t", "words");
+        catalog.leave(IssueKind::Check, Some("t"), "c", "words").internal = true;
+        let mode = Text::InMode("ANSI".to_owned(), "SELECT 1".to_owned());
+        catalog.leave_text(IssueKind::Routine, None, "f", mode);
+        let facts = TargetFacts { same_server: same, ..TargetFacts::default() };
+        let mut plan = Plan::default();
+        list(&mut plan, of_scheme("mysql").unwrap(), &facts, &catalog, &tables, &Wanted::default());
+        plan.issues.into_iter().map(|issue| (issue.object, issue.text)).collect::<Vec<_>>()
+    };
+    let pairs = |list: &[(&str, &str)]| {
+        list.iter().map(|(object, text)| ((*object).to_owned(), (*text).to_owned())).collect::<Vec<_>>()
+    };
+    let in_mode = "SET SESSION sql_mode = 'ANSI';\nSELECT 1;\nSET SESSION sql_mode = '';";
+    assert_eq!(listed(true), pairs(&[("t", "-- words"), ("t.c", "-- words"), ("f", in_mode)]));
+    // What other engines lose nothing by is not listed for them.
+    assert_eq!(listed(false), pairs(&[("t", "-- words"), ("f", "-- SELECT 1")]));
+}
