@@ -106,7 +106,7 @@ fn server_with_more_keys_than_an_answer_may_have_bytes_is_used() {
     stream.write_all(b"mn\r\n").unwrap();
     assert_eq!(BufReader::new(&stream).lines().next().unwrap().unwrap(), "MN");
     let items = || {
-        let stats = say(&server, "stats", 100);
+        let stats = say(&server, "stats\r\nquit", 1_000);
         stats.iter().find_map(|line| line.strip_prefix("STAT curr_items ")?.parse::<u64>().ok()).unwrap()
     };
     assert!(items() >= 80_000, "{}", items());
