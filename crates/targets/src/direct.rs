@@ -57,12 +57,19 @@ const SLOW_DESCRIPTION: Duration = Duration::from_millis(50);
 /// A round trip from which on waiting for it dominates the load of data.
 const LONG: Duration = Duration::from_millis(5);
 
+/// A target whose throwaway server took this long to start, with the times of a connection and of the smallest request; `None`: it has no
+/// such server.
+pub(crate) fn with_times(target: Target, start: Option<Duration>) -> Target {
+    let (connect, round_trip) = start.map_or((None, None), |_| times(&*target.driver));
+    Target { start, connect, round_trip, ..target }
+}
+
 /// The number of requests of which the fastest counts.
 const PINGS: u32 = 5;
 
 /// How long a connection takes to open, and the shortest of a few round trips; `None` if the database has none, or does not
 /// answer.
-pub(crate) fn times(driver: &dyn Driver) -> (Option<Duration>, Option<Duration>) {
+fn times(driver: &dyn Driver) -> (Option<Duration>, Option<Duration>) {
     let began = Instant::now();
     let Ok(mut session) = driver.connect(&ConnectOptions::default()) else { return (None, None) };
     let connect = began.elapsed();

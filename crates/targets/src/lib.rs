@@ -230,20 +230,16 @@ impl Opened {
             members::add_facts(&mut facts, &members);
             driver = Box::new(Composite::new(driver, members, missing));
         }
-        let (connect, round_trip) = start.map_or((None, None), |_| direct::times(&*driver));
         self.targets.push(Target {
-            connect,
-            round_trip,
             url: whole.to_string(),
             scheme: reached.scheme.clone(),
             publishing: kurabe_drivers::registry::clause(&reached.scheme, &facts),
             claims,
             skip_reason,
-            start,
             restart,
             second,
             restrict,
-            ..Target::new(name, driver, facts)
+            ..direct::with_times(Target::new(name, driver, facts), start)
         });
         self.reached.push(reached);
         self.changed.push(changed);
