@@ -70,7 +70,7 @@ pub(crate) fn trial_time(target: &Target) -> (Duration, Duration) {
     (round_trip * MEASURED, round_trip * OF_A_TRIAL)
 }
 
-/// The minimum time of a job's requests that follow one another.
+/// The minimum time of a job's requests that follow one another, and of the bytes that they move.
 pub(crate) fn job_time(target: &Target, cell: &PlannedCell) -> Duration {
     let (request, moved_per_second) = match target.driver.endpoint() {
         Endpoint::InProcess => (IN_PROCESS, MOVED_IN_PROCESS),
