@@ -163,7 +163,8 @@ fn processes(members: &[u32], apart: bool) -> Processes {
     for pid in all {
         let Some(stat) = Stat::of(pid) else { continue };
         found.ticks += stat.ticks + stat.children_ticks;
-        // A server of a process per connection may have hundreds of one thread: three times the files, of the client's time.
+        // The file of a process with one thread has that thread's state. A server with a process for each connection has hundreds of
+        // them, and listing their threads took two more files each.
         if stat.threads == 1 {
             found.count(stat.state);
             continue;

@@ -281,7 +281,7 @@ impl<S: Peer> Client<S> {
     pub(super) fn each_key(&mut self, walk: &str, mut work: impl FnMut(&str)) -> Result<Listing> {
         self.wire.send(format!("lru_crawler metadump {walk}\r\n").as_bytes())?;
         loop {
-            // The listing of a large server is longer than any answer; it ends by the request's deadline.
+            // The listing of a large server is longer than an answer may be. The request's deadline limits it.
             self.wire.next_answer();
             // Keys are written as in URLs.
             let found = self.line(|line| {

@@ -160,7 +160,7 @@ impl Ground<'_> {
         let plan = RunPlan::draft(experiment, spec, &[false; 2])?;
         let mut opened = open(&[url.clone(), url], &OpenOptions::of(&plan, None, None), reporter)?;
         let added: Arc<Added> = Arc::default();
-        // As in the other comparison.
+        // The first target too, with additions counted apart, as where both targets are one server.
         opened.targets = opened
             .targets
             .into_iter()
