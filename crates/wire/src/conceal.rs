@@ -3,24 +3,27 @@
 use std::sync::LazyLock;
 
 /// Parts of words by which statements name secrets, in lower case.
-const SIGNS: [&str; 15] = [
+const SIGNS: [&str; 14] = [
     "identified", "password", "passwd", "passphrase", "secret", "credential", "authentication",
-    "auth_string", "pwd", "api_key", "apikey", "access_key", "private_key", "access_token", "refresh_token",
+    "auth_string", "api_key", "apikey", "access_key", "private_key", "access_token", "refresh_token",
 ];
+/// A sign so short that one in a thousand random texts of 64 letters and digits has it: it begins or ends a word of a name.
+const SHORT_SIGN: &str = "pwd";
+/// The longest name in which it is looked for, in bytes.
+const LONGEST_NAME: usize = 32;
 
 /// A statement's text; only its first words if it may contain a password.
 pub(crate) fn sql(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     // `ALTER USER … AUTH '…'`; a table may be named `authors`.
     let auth = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == "auth");
-    if !auth && !SIGNS.iter().any(|sign| lower.contains(sign)) {
+    if !auth && !SIGNS.iter().any(|sign| lower.contains(sign)) && !has_short_sign(text) {
         return text.trim().to_owned();
     }
     let words = text.split_whitespace().take(2);
     // A name or a value in them could be the password.
     let plain = words.take_while(|word| word.chars().all(|c| c.is_ascii_alphabetic()));
-    let named = |word: &str| SIGNS.iter().any(|sign| word.to_ascii_lowercase().contains(sign));
-    let shown: Vec<&str> = plain.take_while(|word| !named(word) && is_keyword(word)).collect();
+    let shown: Vec<&str> = plain.take_while(|word| is_keyword(word)).collect();
     let shown = if shown.is_empty() { "a statement".to_owned() } else { shown.join(" ") };
     format!("{shown} … (not shown: it may contain a password)")
 }
@@ -52,8 +55,31 @@ pub fn names_secret(word: impl AsRef<[u8]>) -> bool {
     let last = lower.rsplit([':', '.', '/']).next().unwrap_or_default();
     let one = flat(&lower);
     FLAT.iter().any(|sign| one.contains(sign))
+        || has_short_sign(word)
         || NAMES.contains(&last)
         || ENDS.iter().any(|end| one.ends_with(end))
+}
+
+/// Whether a name in a text has a word that begins or ends with [`SHORT_SIGN`], or has it anywhere among letters of one case:
+/// `userPwd`, `pwd_hash`, `userpwdhash`.
+fn has_short_sign(text: &str) -> bool {
+    let names = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|name| name.len() <= LONGEST_NAME);
+    names.filter(|name| name.to_ascii_lowercase().contains(SHORT_SIGN)).any(|name| {
+        let is = |case: fn(&u8) -> bool| name.as_bytes().iter().all(case);
+        if is(u8::is_ascii_lowercase) || is(u8::is_ascii_uppercase) {
+            return true;
+        }
+        let starts = |at: &usize| {
+            let around = &name.as_bytes()[at - 1..=*at];
+            around[0].is_ascii_lowercase() && around[1].is_ascii_uppercase()
+        };
+        let ends: Vec<usize> = (1..name.len()).filter(starts).chain([name.len()]).collect();
+        let mut from = 0;
+        ends.into_iter().any(|end| {
+            let word = name[std::mem::replace(&mut from, end)..end].to_ascii_lowercase();
+            word.starts_with(SHORT_SIGN) || word.ends_with(SHORT_SIGN)
+        })
+    })
 }
 
 /// Parts of words that speak for a secret wherever HTTP has them, in lower case.
@@ -142,12 +168,18 @@ mod tests {
     fn names_of_secrets_are_known_in_each_way_of_writing_and_others_are_not_taken_for_them() {
         for name in [
             "password", "user:7:passwd", "apiKey", "API-KEY", "accessToken", "auth_token", "token",
-            "signing_key",
+            "signing_key", "userPwd", "user_pwd_hash", "userPwdHash", "userpwdhash", "PWD2",
         ] {
-            assert!(names_secret(name), "{name}");
+            assert!(names_secret(name) && may_name_secret(name), "{name}");
         }
         for name in ["token_count", "tokens", "author", "keyboard", "session", "primary_key", "hauth"] {
             assert!(!names_secret(name), "{name}");
+        }
+        // Random texts, such as keys of sessions.
+        for value in ["hK2xpwdq81", "sess:Zq0pwdXk3vT9yUe4LmBf7cRw1aNs8DgHj2Pi5oQx6KtJzYbVnWdFlCrMhGs"] {
+            assert!(!names_secret(value), "{value}");
+            let statement = format!("INSERT INTO s (k) VALUES ('{value}')");
+            assert_eq!(sql(&statement), statement);
         }
     }
 

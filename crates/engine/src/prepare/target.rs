@@ -247,7 +247,7 @@ impl Target {
     }
 
     /// Whether it is a server that is not started, so that it did not answer. What it would have said is unknown then.
-    fn is_not_started(&self, error: &Error) -> bool {
+    pub(crate) fn is_not_started(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Unreachable && !self.is_described()
     }
 

@@ -125,7 +125,10 @@ fn servers(target: &Target) -> Result<Vec<LimitedServer>> {
     if target.skip_reason.is_some() {
         return Ok(Vec::new());
     }
-    target.driver.limited_servers(&ConnectOptions::within(TIMEOUT))
+    match target.driver.limited_servers(&ConnectOptions::within(TIMEOUT)) {
+        Err(error) if target.is_not_started(&error) => Ok(Vec::new()),
+        servers => servers,
+    }
 }
 
 /// A target's name, with the role of one of its servers.
