@@ -227,19 +227,26 @@ fn dry_run_says_what_is_compared_and_has_nothing_that_cannot_matter() {
         "{pools}"
     );
     for (more, question) in [
-        (&["sqlite:"][..], "each value of layout with the first, at each value of payload"),
-        (&["sqlite:", "sqlite:"], "targets with each other, at each value of payload"),
+        (&["session", "sqlite:"][..], "each value of layout with the first, at each value of payload"),
+        (&["session", "sqlite:", "sqlite:"], "targets with each other, at each value of payload"),
         (
             &["sqlite:", "sqlite:", "--clients", "1,4"],
             "targets with each other, at each value of payload and clients",
         ),
-        (&["sqlite:", "--clients", "1,4"], "each value of clients with the first, at each value of payload"),
         (
-            &["sqlite:", "sqlite:", "--compare", "layout"],
+            &["session", "sqlite:", "--clients", "1,4"],
+            "each value of clients with the first, at each value of payload",
+        ),
+        (
+            &["session", "sqlite:", "sqlite:", "--compare", "layout"],
             "each value of layout with the first, at each value of payload",
         ),
+        // What a chart has along it is compared if nothing else is.
+        (&["point-read", "sqlite:", "--clients", "1,4"], "each value of clients with the first"),
+        // Only a throwaway cache can be given a size.
+        (&["cache-aside", "sqlite:"], "nothing"),
     ] {
-        let text = plan(&[&["run", "session"], more].concat());
+        let text = plan(&[&["run"], more].concat());
         assert!(text.lines().any(|line| line == format!("compares {question}")), "{question}: {text}");
     }
 }

@@ -31,16 +31,18 @@ pub struct Varying<'a> {
 
 impl Question {
     /// The question of these targets and axes: several targets are compared with each other, at every value of the axes
-    /// that the user named. With one target, the values of these axes are compared, or of all if the user named none.
-    /// What an experiment asks itself is compared in any case.
-    pub fn of(targets: usize, axes: &[Varying<'_>]) -> Self {
+    /// that the user named. With one target, the values of these axes are compared, or of all if the user named none, or those along
+    /// a chart if there are no others. What an experiment asks itself is compared in any case.
+    pub fn by_default(targets: usize, axes: &[Varying<'_>]) -> Self {
         let several = targets > 1;
         let names = |holds: &dyn Fn(&Varying<'_>) -> bool| {
             axes.iter().filter(|axis| holds(axis)).map(|axis| axis.name.to_owned()).collect::<Vec<_>>()
         };
         let asked = |axis: &Varying<'_>| axis.named && !axis.chart;
         let any = axes.iter().any(asked);
-        let compared = |axis: &Varying<'_>| !axis.chart && (axis.own || !several && (asked(axis) || !any));
+        let of_others = |axis: &Varying<'_>| !axis.chart && (axis.own || !several && (asked(axis) || !any));
+        let along_chart = !several && !axes.iter().any(of_others);
+        let compared = |axis: &Varying<'_>| of_others(axis) || along_chart && axis.chart;
         let compare = several.then(|| TARGETS.to_owned()).into_iter().chain(names(&compared)).collect();
         Self { compare, within: names(&|axis| !compared(axis) && (axis.named || axis.chart)) }
     }
@@ -110,18 +112,21 @@ mod tests {
     #[test]
     fn targets_are_compared_at_every_value_of_the_named_axes() {
         let axes = [axis("payload", false, true), axis("layout", false, false), axis("clients", true, false)];
-        assert_eq!(Question::of(3, &axes), question(&["targets"], &["payload", "clients"]));
-        assert_eq!(Question::of(1, &axes), question(&["clients"], &["payload"]));
+        assert_eq!(Question::by_default(3, &axes), question(&["targets"], &["payload", "clients"]));
+        assert_eq!(Question::by_default(1, &axes), question(&["clients"], &["payload"]));
         let unnamed = [axis("payload", false, true), axis("layout", false, false)];
-        assert_eq!(Question::of(1, &unnamed), question(&["layout"], &["payload"]));
+        assert_eq!(Question::by_default(1, &unnamed), question(&["layout"], &["payload"]));
+        assert_eq!(Question::by_default(1, &unnamed[..1]), question(&["payload"], &[]));
         let own = Varying { own: true, ..axis("connection", false, false) };
-        assert_eq!(Question::of(2, &[own]), question(&["targets", "connection"], &[]));
+        assert_eq!(Question::by_default(2, &[own]), question(&["targets", "connection"], &[]));
     }
 
     #[test]
     fn other_comparisons_are_of_what_varies() {
         let axes = [axis("payload", false, true), axis("clients", true, false)];
-        let of = |compare: &[&str], targets| Question::of(targets, &axes).comparing(compare, targets, &axes);
+        let of = |compare: &[&str], targets| {
+            Question::by_default(targets, &axes).comparing(compare, targets, &axes)
+        };
         assert_eq!(of(&["clients"], 2).unwrap(), question(&["clients"], &["payload"]));
         assert_eq!(of(&["payload", "targets"], 2).unwrap(), question(&["payload", "targets"], &["clients"]));
         let error = of(&["client"], 2).unwrap_err().to_string();

@@ -214,9 +214,10 @@ pub(crate) fn fewer_blocks(spec: &RunSpec, rounds: u32) -> Option<u32> {
 }
 
 /// The next value to remove: of the default axis with the most values, the one whose neighbours are closest to each
-/// other. Values that no target can measure cost nothing and do not count. Of several such axes, the chart's comes last. The baseline's value stays. Where the answer is a comparison, an axis
-/// that the question does not have gives way first, and to one value. Where targets are compared at values of an axis that the user
-/// named, other axes within which they are compared give way to one value too: more rounds are worth more.
+/// other. Values that no target can measure cost nothing and do not count. Of several such axes, the chart's comes last. The
+/// baseline's value stays. Where the answer is a comparison, an axis that the question does not have gives way first, and to one
+/// value. Where targets are compared at values of an axis that the user named, other axes within which they are compared give way
+/// to one value too: more rounds are worth more.
 fn next_value(plan: &Plan, free: &[String]) -> Option<(String, usize)> {
     let (info, spec) = (plan.experiment.info, &plan.spec);
     let candidates = info.axes.iter().filter(|axis| free.iter().any(|name| name == axis.name));

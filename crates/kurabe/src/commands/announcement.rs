@@ -2,15 +2,32 @@
 
 use super::session::StopRule;
 use crate::progress::words;
-use kurabe_core::question::Question;
-use kurabe_core::run::Replanned;
+use kurabe_core::axis::AxisValue;
+use kurabe_core::question::{Question, TARGETS};
+use kurabe_core::run::{CellRecord, Replanned};
 use kurabe_core::units;
 use kurabe_engine::plan::Plan;
 use kurabe_engine::plan::budget::{Fit, LATE};
 use kurabe_engine::prepare::target::Target;
 use kurabe_targets::{STACK, UP};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::time::Duration;
+
+/// The question of a run, of what is available.
+fn question(plan: &Plan) -> Question {
+    let Question { compare, within } = plan.spec.question.clone().unwrap_or_default();
+    let values = |name: &str| {
+        let cells = plan.available().map(|(cell, _)| cell).filter(|cell| !cell.aa_control);
+        let value = |cell: &CellRecord| match name {
+            TARGETS => Some(AxisValue::Number(cell.target as u64)),
+            axis => cell.axes.get(axis).cloned(),
+        };
+        cells.map(value).collect::<HashSet<_>>().len()
+    };
+    let varies = |names: Vec<String>| names.into_iter().filter(|name| values(name) > 1).collect();
+    Question { compare: varies(compare), within: varies(within) }
+}
 
 /// The plan: cells, rounds and time, and what is unavailable, with reasons.
 pub(super) fn announcement(
@@ -46,8 +63,7 @@ pub(super) fn announcement(
         spec.rounds
     );
     if every_cell {
-        let question = spec.question.as_ref().map_or_else(String::new, Question::words);
-        let _ = write!(text, "\ncompares {question}");
+        let _ = write!(text, "\ncompares {}", question(plan).words());
         for (cell, _) in plan.available() {
             let repeat = match (cell.aa_control, cell.second_instance) {
                 (false, _) => "",

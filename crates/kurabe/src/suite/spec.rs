@@ -228,7 +228,7 @@ impl Request {
         };
         let axes: Vec<Varying<'_>> =
             axes_of(info).map(|axis| axis.name).filter(|name| varies(name)).map(varying).collect();
-        let question = Question::of(targets, &axes);
+        let question = Question::by_default(targets, &axes);
         match &self.compare {
             None => Ok(question),
             Some(names) => {
