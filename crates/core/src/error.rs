@@ -169,6 +169,13 @@ impl Error {
         self
     }
 
+    /// The whole text, as a sentence's part: details and lines of a log follow the message behind semicolons.
+    pub fn on_one_line(&self) -> String {
+        let text = self.to_string();
+        // A mark stands below its place.
+        text.lines().map(str::trim).filter(|line| *line != "^").collect::<Vec<_>>().join("; ")
+    }
+
     /// Adds where in its statement the server found the error, in characters from 1.
     #[must_use]
     pub fn position(mut self, character: usize) -> Self {
@@ -361,6 +368,8 @@ mod tests {
             at(14, "SELECT 'é',\n\tnopé FROM t\nWHERE x"),
             format!("no\n  LINE 2:  nopé FROM t\n{mark}\n  DETAIL: a\n    b\\u{{7}}")
         );
+        let error = Error::new(ErrorKind::Server, "no").detail("DETAIL", "a").position(8);
+        assert_eq!(error.in_statement("SELECT x").on_one_line(), "no; LINE 1: SELECT x; DETAIL: a");
         let long = format!("SELECT {}", "x".repeat(1_000));
         let shown = at(508, &long);
         let lines: Vec<&str> = shown.lines().collect();

@@ -23,7 +23,6 @@ use kurabe_core::load::{DEFAULT_SLO_NS, Load};
 use kurabe_core::observation::{Endpoint, Member, MonitorGuard, Observation};
 use kurabe_core::planned::{Need, PlannedCell, TrialWork};
 use kurabe_core::run::{Measurement, Outcome, TrialRecord};
-use kurabe_core::text::printable;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_stats::rng::mix;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -468,7 +467,7 @@ impl Runner<'_> {
             Err(_) if self.conditions.cancel.load(Ordering::Relaxed) => None,
             Err(failure) => Some(Outcome::Failed {
                 kind: failure.error.kind(),
-                reason: printable(&failure.error.to_string()).into_owned(),
+                reason: failure.error.on_one_line(),
                 mismatches: failure.mismatches,
             }),
         }
