@@ -39,6 +39,9 @@ fn disturbed() -> Run {
         (measured.exhausted, measured.memory_full) = (falls.then_some(100), falls);
     }
     run.trials[0].rerun_reason = Some("other processes used 40 %".to_owned());
+    // A server that stands still for a while.
+    let (_, measured) = measurements(&mut run).next().unwrap();
+    measured.elapsed_ns *= 10;
     run
 }
 

@@ -93,7 +93,7 @@ impl Finding {
             | Self::Note(Note::LeftOut { .. }) => Consequence::Missing,
             Self::Trials(Trials::Disturbed { .. } | Trials::Unsteady { .. } | Trials::FewerAgents { .. })
             | Self::Note(Note::Resumed { .. }) => Consequence::Doubtful,
-            Self::Progress(_) => Consequence::Undecided,
+            Self::Progress(_) | Self::Trials(Trials::Uneven { .. }) => Consequence::Undecided,
             _ => Consequence::Remark,
         }
     }

@@ -3,14 +3,16 @@
 use crate::catalogue::translated;
 use crate::cell::{CellResult, FEW_OPERATIONS, Status, Steady};
 use crate::finding::Context;
-use crate::format::difference;
+use crate::format::{difference, figure};
 use crate::group::distinct;
 use crate::labels::{Labels, Scope};
 use crate::results::{latest, measured};
 use crate::target::TargetId;
 use crate::wording::{listed, many, of_cells, say};
+use kurabe_core::metric::THROUGHPUT;
 use kurabe_core::run::{Measurement, Outcome, Run};
 use kurabe_core::{sort, units};
+use kurabe_stats::median;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -36,6 +38,8 @@ pub enum Trials {
     WrongAnswers { answers: u64 },
     /// Throughput changed until trials ended: by at most this factor from the first quarter to the last.
     Unsteady { scope: Scope, cells: u32, of: u32, change: f64 },
+    /// A cell was slow in some rounds of all: the median rates, per second, of these and of the others.
+    Uneven { scope: Scope, rounds: u32, of: u32, slow: f64, others: f64 },
     /// High percentiles are marked, since they are of few operations; or a 99th one is not shown, of very few.
     FewOperations { cells: u32, of: u32 },
     /// Throughput became steady only after the warm-up.
@@ -124,6 +128,16 @@ impl Trials {
                     "{what}{part} は安定しませんでした(~ の印)。試行中に速さが最大 {by} {noun}しました。--duration を長くしてください。",
                 )
             }
+            Self::Uneven { scope, rounds, of, slow, others } => {
+                let (what, slow, others) = (labels.results_of(scope), figure(*slow), figure(*others));
+                say!(
+                    language,
+                    "{what} stalled in {rounds} of {of} rounds: {slow}/s, beside {others}/s in the others (medians). This makes their \
+                     intervals wide.",
+                    "{what} は {of} ラウンドのうち {rounds} ラウンドで滞りました。中央値は {slow}/s、ほかのラウンドは {others}/s です。\
+                     区間が広いのはこのためです。",
+                )
+            }
             Self::FewOperations { cells, of } => {
                 let some = some(*cells, *of);
                 say!(
@@ -163,7 +177,8 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Trials> {
     let wrong = (answers > 0).then_some(Trials::WrongAnswers { answers });
     let first = [rerun, fewer_agents(run), failed, wrong].into_iter().flatten();
     let last = disturbed(context).into_iter().chain(few_operations(context));
-    first.chain(exhausted(run)).chain(steadiness(context)).chain(last).collect()
+    let uneven = context.cells.iter().filter_map(|cell| uneven(context, cell));
+    first.chain(exhausted(run)).chain(uneven).chain(steadiness(context)).chain(last).collect()
 }
 
 /// The agents without which the run went on; `None` if there are none. A trial with few clients needs few agents.
@@ -268,6 +283,24 @@ fn steadiness(context: &Context<'_>) -> Vec<Trials> {
         }
     }
     findings
+}
+
+/// The rounds of a cell, if its rates are in two groups with a gap of [`STALLED`] between them, the slower one the smaller.
+fn uneven(context: &Context<'_>, cell: &CellResult) -> Option<Trials> {
+    /// The quotient of rates beyond which the slower trial stalled.
+    const STALLED: f64 = 3.0;
+    let measured = cell.metric(THROUGHPUT.name).filter(|_| cell.is_reported())?;
+    let mut rates: Vec<f64> = measured.by_round.values().copied().collect();
+    sort::by(&mut rates, f64::total_cmp);
+    let rounds = (1..rates.len().div_ceil(2)).find(|at| rates[*at] > STALLED * rates[at - 1])?;
+    let (slow, others) = rates.split_at(rounds);
+    Some(Trials::Uneven {
+        scope: Scope::of_cell(context.labels, cell, ""),
+        rounds: rounds as u32,
+        of: rates.len() as u32,
+        slow: median(slow)?,
+        others: median(others)?,
+    })
 }
 
 /// Cells whose high percentiles are of few operations.
