@@ -91,9 +91,14 @@ impl Finding {
             Self::Trials(Trials::Failed { .. } | Trials::WrongAnswers { .. })
             | Self::Progress(Progress::Incomplete { .. })
             | Self::Note(Note::LeftOut { .. }) => Consequence::Missing,
-            Self::Trials(Trials::Disturbed { .. } | Trials::Unsteady { .. } | Trials::FewerAgents { .. })
+            Self::Trials(
+                Trials::Disturbed { .. }
+                | Trials::Uneven { .. }
+                | Trials::Unsteady { .. }
+                | Trials::FewerAgents { .. },
+            )
             | Self::Note(Note::Resumed { .. }) => Consequence::Doubtful,
-            Self::Progress(_) | Self::Trials(Trials::Uneven { .. }) => Consequence::Undecided,
+            Self::Progress(_) => Consequence::Undecided,
             _ => Consequence::Remark,
         }
     }

@@ -132,10 +132,8 @@ impl Trials {
                 let (what, slow, others) = (labels.results_of(scope), figure(*slow), figure(*others));
                 say!(
                     language,
-                    "{what} stalled in {rounds} of {of} rounds: {slow}/s, beside {others}/s in the others (medians). This makes their \
-                     intervals wide.",
-                    "{what} は {of} ラウンドのうち {rounds} ラウンドで滞りました。中央値は {slow}/s、ほかのラウンドは {others}/s です。\
-                     区間が広いのはこのためです。",
+                    "{what} stalled in {rounds} of {of} rounds: {slow}/s, beside {others}/s in the others.",
+                    "{what} は {of} ラウンドのうち {rounds} ラウンドで滞りました({slow}/s、ほかのラウンドは {others}/s)。",
                 )
             }
             Self::FewOperations { cells, of } => {
@@ -285,14 +283,16 @@ fn steadiness(context: &Context<'_>) -> Vec<Trials> {
     findings
 }
 
-/// The rounds of a cell, if its rates are in two groups with a gap of [`STALLED`] between them, the slower one the smaller.
+/// The rounds of a cell, if the widest gap between its rates leaves the smaller part of them far below.
 fn uneven(context: &Context<'_>, cell: &CellResult) -> Option<Trials> {
     /// The quotient of rates beyond which the slower trial stalled.
     const STALLED: f64 = 3.0;
     let measured = cell.metric(THROUGHPUT.name).filter(|_| cell.is_reported())?;
     let mut rates: Vec<f64> = measured.by_round.values().copied().collect();
     sort::by(&mut rates, f64::total_cmp);
-    let rounds = (1..rates.len().div_ceil(2)).find(|at| rates[*at] > STALLED * rates[at - 1])?;
+    let gap = |at: &usize| rates[*at] / rates[at - 1];
+    let widest = (1..rates.len().div_ceil(2)).max_by(|one, other| gap(one).total_cmp(&gap(other)));
+    let rounds = widest.filter(|at| gap(at) > STALLED)?;
     let (slow, others) = rates.split_at(rounds);
     Some(Trials::Uneven {
         scope: Scope::of_cell(context.labels, cell, ""),
