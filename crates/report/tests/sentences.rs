@@ -211,6 +211,27 @@ fn failed_cell_has_no_results_and_no_comparisons() {
 }
 
 #[test]
+fn rounds_in_which_a_target_stalled_are_those_below_the_widest_gap() {
+    let told = |slower: [u64; 7]| {
+        let mut run =
+            Scenario { targets: vec!["sqlite", "postgres"], operations: vec!["read"], ..small() }.run();
+        for (trial, measured) in measurements(&mut run).filter(|(trial, _)| trial.record.target == 1) {
+            measured.elapsed_ns *= slower[trial.round as usize];
+        }
+        let told = |one: &Statement| matches!(one.finding, Finding::Trials(Trials::Uneven { .. }));
+        let summary = summary(&run);
+        summary.findings.iter().filter(|one| told(one)).map(|one| summary.sentence(one)).collect::<Vec<_>>()
+    };
+    let stalled = told([1, 40, 1, 1, 10, 1, 10]);
+    assert_eq!(stalled.len(), 1, "{stalled:?}");
+    assert!(stalled[0].starts_with("Reads on PostgreSQL stalled in 3 of 7 rounds: "), "{stalled:?}");
+    // Nothing stalled that was as often slow as fast, or hardly slower.
+    for even in [[10, 10, 10, 10, 1, 1, 1], [2, 1, 2, 1, 1, 1, 1]] {
+        assert_eq!(told(even), [""; 0]);
+    }
+}
+
+#[test]
 fn an_interrupted_trial_fails_no_cell() {
     let mut run = small().run();
     let last = run.trials.last_mut().unwrap();
