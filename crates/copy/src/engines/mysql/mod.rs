@@ -75,6 +75,12 @@ fn is_vector(kind: &Kind) -> bool {
     kind.declared.starts_with("vector")
 }
 
+/// A user or a role in quotes. Servers compare names of hosts without regard to case, and MariaDB's roles have none.
+fn account(user: &str, host: &str) -> String {
+    let host = quoted(&MYSQL, &host.to_lowercase());
+    format!("{}@{host}", quoted(&MYSQL, user)).trim_end_matches("@``").to_owned()
+}
+
 impl Dialect for Mysql {
     fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
         // The list of variables is an answer that it limits, too.
@@ -133,19 +139,20 @@ impl Dialect for Mysql {
         let [table, name, what, whom, option, on] = [0, 1, 2, 3, 4, 5].map(|at| text(row, at).to_owned());
         Ok(match kind {
             IssueKind::Comment => (Text::Remark { what, own: String::new(), text: whom }, Vec::new()),
-            // The server writes 'user'@'host', whatever is in the user's name. MariaDB's roles have no host.
+            // The server writes 'user'@'host', whatever is in the user's name.
             IssueKind::Grant => {
                 let inner = whom.get(1..whom.len().saturating_sub(1)).unwrap_or_default();
                 let (user, host) = inner.rsplit_once("'@'").unwrap_or((inner, "%"));
-                let whom = format!("{}@{}", side.quoted(user), side.quoted(&host.to_lowercase()));
-                let whom = whom.trim_end_matches("@``").to_owned();
+                let whom = account(user, host);
                 let table = if table.is_empty() { "*".to_owned() } else { side.quoted(&table) };
                 let sql = format!("GRANT {what} ON {on}{table} TO {whom}{option}");
                 let is_gone = row.get(6).is_some_and(Option::is_none);
                 (if is_gone { Text::Words(sql) } else { Text::Statement(sql) }, vec![whom])
             }
+            // What follows is its definer.
             _ => {
-                (catalog::own_text(side, &what, &name)?, row.get(3).cloned().flatten().into_iter().collect())
+                let definer = whom.rsplit_once('@').map(|(user, host)| account(user, host));
+                (catalog::own_text(side, &what, &name)?, definer.into_iter().collect())
             }
         })
     }

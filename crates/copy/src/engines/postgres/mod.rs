@@ -156,7 +156,10 @@ impl Dialect for Postgres {
             IssueKind::Comment => (Text::Remark { what, own, text: more }, Vec::new()),
             _ if own.is_empty() => (Text::Words(what), Vec::new()),
             // Of one that is not UTF-8, there is no statement.
-            _ => (Text::Statement(own), serde_json::from_str(&more).unwrap_or_default()),
+            _ => {
+                let role = row.get(4).and_then(Option::as_deref).map(|role| quoted(&POSTGRES, role));
+                (Text::Statement(own), role.into_iter().collect())
+            }
         })
     }
 
