@@ -79,7 +79,6 @@ pub fn list(
 
 /// Makes comments of the statements that name a view or a routine which is one: what reads it, and what it is given.
 fn without_what_they_name(plan: &mut Plan, target: &Engine) {
-    let is_statement = |text: &str| text.lines().any(|line| !line.starts_with("--"));
     let may_be_named = |issue: &&Issue| matches!(issue.kind, IssueKind::View | IssueKind::Routine);
     let issues = plan.issues.iter().filter(may_be_named).map(|issue| (&issue.object, &issue.text));
     let all = plan.left.iter().map(|left| (&left.object, &left.sql)).chain(issues);
@@ -129,6 +128,11 @@ fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Stri
     }
 }
 
+/// Whether a text of the file is no comment.
+fn is_statement(text: &str) -> bool {
+    text.lines().any(|line| !line.starts_with("--"))
+}
+
 /// A statement that means this only in a mode of SQL.
 fn in_mode(target: &Engine, mode: &str, sql: &str) -> String {
     let of_mode = if mode.split(',').any(|word| word == "NO_BACKSLASH_ESCAPES") {
@@ -139,6 +143,9 @@ fn in_mode(target: &Engine, mode: &str, sql: &str) -> String {
     // A mode is words.
     let Ok(literal) = literal(of_mode, mode) else { return comment(sql) };
     let text = statement(of_mode, sql);
+    if !is_statement(&text) {
+        return text;
+    }
     format!("SET SESSION sql_mode = {literal};\n{text}\nSET SESSION sql_mode = '';")
 }
 

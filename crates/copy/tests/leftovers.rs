@@ -120,6 +120,33 @@ fn nothing_of_a_catalogue_ends_what_it_stands_in() {
     }
 }
 
+/// One engine's clients execute commands in what is a comment for the other's server: they would run on the computer of who executes
+/// the file.
+#[test]
+fn client_of_the_file_executes_no_command_of_a_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let bait = folder.path().join("bait");
+    let shell = format!("\\! touch {}", bait.display());
+    for engine in ["mysql", "mariadb"] {
+        let Some(from) = Place::new(engine) else { continue };
+        let mut side = crate::common::side(&from.url());
+        side.run_text("CREATE TABLE t (id int PRIMARY KEY)").unwrap();
+        for (name, body) in [
+            ("a", format!("SELECT 1 /*M!999999 {shell}\n */, 2")),
+            ("b", format!("SELECT /*+ {shell}\n */ 1")),
+            ("c", format!("BEGIN SELECT 1 /*M!999999 ' */; SELECT '{shell}\n'; END")),
+            ("d", "BEGIN SELECT 1; SELECT 2 AS\ndelimiter ;\nDROP TABLE bait; END".to_owned()),
+        ] {
+            side.run_text(&format!("CREATE PROCEDURE {name}() {body}")).unwrap();
+        }
+        let Some((to, text)) = applied(&from, engine, "") else { continue };
+        assert!(!bait.exists(), "{engine}: {text}");
+        let made =
+            to.ask("SELECT routine_name FROM information_schema.routines WHERE routine_schema = 'kurabe'");
+        assert!(made.ends_with('d') && !made.contains('b'), "{engine}: {made}\n{text}");
+    }
+}
+
 #[test]
 fn file_makes_a_statement_of_a_mode_of_sql_on_its_own_engine_only() {
     let Some((from, to)) = places(["mysql", "mysql"]) else { return };
