@@ -161,20 +161,26 @@ impl Copy<'_> {
                 }
             }
         }
-        match engine.undo {
-            Undo::Drop { between: [begin, end], .. } => {
-                let temporary = if is_temporary { "TEMPORARY " } else { "" };
-                self.target.run(begin)?;
-                for table in made.iter().rev() {
-                    let sql = format!("DROP {temporary}TABLE {}", self.target.quoted(table));
-                    self.target.run(&sql)?;
-                    state.map_or(Ok(()), |state| state.forget_table(&mut self.target, table))?;
-                }
-                self.target.run(end)?;
-            }
-            Undo::Transaction => self.target.control(&Operation::Rollback)?,
+        if in_transaction {
+            self.target.control(&Operation::Rollback)?;
+        } else {
+            self.drop(if is_temporary { "TEMPORARY " } else { "" }, &made)?;
+            let mut recorded = made.iter().filter_map(|table| Some((state?, table)));
+            recorded.try_for_each(|(state, table)| state.forget_table(&mut self.target, table))?;
         }
         Ok(refused)
+    }
+
+    /// Removes tables that the copy made. They may refer to one another.
+    fn drop(&mut self, temporary: &str, tables: &[&str]) -> Result<()> {
+        let (begin, end) = match self.target.engine.undo {
+            Undo::Drop { between: [begin, end], .. } => (Some(begin), Some(end)),
+            Undo::Transaction => (None, None),
+        };
+        let drop = |table: &&str| format!("DROP {temporary}TABLE {}", self.target.quoted(table));
+        let all: Vec<String> = tables.iter().rev().map(drop).collect();
+        let mut all = begin.into_iter().chain(all.iter().map(String::as_str)).chain(end);
+        all.try_for_each(|sql| self.target.run(sql))
     }
 
     /// Removes the tables of an unfinished copy, or their rows, and its state.
@@ -193,16 +199,17 @@ impl Copy<'_> {
         for table in of.tables.iter().filter(|table| there.names.contains(table)) {
             if state.table(&mut self.target, table)?.is_some() {
                 check(&mut self.target, &state, of, there, table)?;
-                begun.push(table);
+                begun.push(table.as_str());
             }
         }
-        let only = self.target.engine.only;
-        let what =
-            if of.parts == Parts::Data { format!("DELETE FROM {only}") } else { "DROP TABLE ".to_owned() };
-        // Tables that refer to others come after them.
-        for table in begun.into_iter().rev() {
-            let sql = format!("{what}{}", self.target.quoted(table));
-            self.target.run(&sql)?;
+        if of.parts == Parts::Data {
+            let only = self.target.engine.only;
+            // Tables that refer to others come after them.
+            for table in begun.into_iter().rev() {
+                self.target.run(&format!("DELETE FROM {only}{}", self.target.quoted(table)))?;
+            }
+        } else {
+            self.drop("", &begun)?;
         }
         state.close(&mut self.target)?;
         state::remove(namespace)
@@ -236,7 +243,7 @@ impl Copy<'_> {
                 })?,
                 _ => {
                     if exists {
-                        self.target.run(&format!("DROP TABLE {of}"))?;
+                        self.drop("", &[&table.to])?;
                     }
                     state.set_table(&mut self.target, &table.to, &now)?;
                     let mark = self.target.engine.mark.filter(|_| whole.kept);
