@@ -10,7 +10,7 @@ use crate::script::{comment, literal, quoted, statement, without_bytes};
 use crate::sql::{Side, only_refused, texts};
 use crate::wanted::{Parts, Wanted};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_protocol::sql::{Dialect, tokens};
+use kurabe_protocol::sql::tokens;
 use std::fmt::Write as _;
 
 /// Reads which users and roles the target has, if it is a server of the same kind, and why it does not tell of all.
@@ -74,7 +74,9 @@ pub fn list(
             plan.issues.push(Issue { kind: leftover.kind, object, detail, text });
         }
     }
-    without_what_they_name(plan, to);
+    if same && wanted.rename.is_empty() {
+        without_what_they_name(plan, to);
+    }
 }
 
 /// Makes comments of the statements that name a view or a routine which is one: what reads it, and what it is given.
@@ -96,9 +98,9 @@ fn without_what_they_name(plan: &mut Plan, target: &Engine) {
 
 /// Whether a statement has a word or a name that is this object's. A routine of PostgreSQL has its parameters there.
 fn names(target: &Engine, sql: &str, object: &str) -> bool {
-    let of_routine =
-        object.rsplit_once('(').filter(|_| object.ends_with(')')).map_or(object, |(name, _)| name);
-    let names = [object, of_routine].map(|name| [name.to_owned(), quoted(target, name)]);
+    let routine = object.strip_suffix(')').and_then(|head| head.rsplit_once('('));
+    let names = [object, routine.map_or(object, |(name, _)| name)];
+    let names = names.map(|name| [name.to_owned(), quoted(target, name)]);
     tokens(sql, target.syntax).any(|token| names.iter().flatten().any(|name| name == token.text))
 }
 
@@ -135,18 +137,15 @@ fn is_statement(text: &str) -> bool {
 
 /// A statement that means this only in a mode of SQL.
 fn in_mode(target: &Engine, mode: &str, sql: &str) -> String {
-    let of_mode = if mode.split(',').any(|word| word == "NO_BACKSLASH_ESCAPES") {
-        &Engine { syntax: Dialect::MYSQL_PLAIN, ..*target }
-    } else {
-        target
-    };
+    let of_mode = &Engine { syntax: target.syntax.under("sql_mode", mode), ..*target };
     // A mode is words.
     let Ok(literal) = literal(of_mode, mode) else { return comment(sql) };
-    let text = statement(of_mode, sql);
-    if !is_statement(&text) {
-        return text;
+    match statement(of_mode, sql) {
+        text if is_statement(&text) => {
+            format!("SET SESSION sql_mode = {literal};\n{text}\nSET SESSION sql_mode = '';")
+        }
+        text => text,
     }
-    format!("SET SESSION sql_mode = {literal};\n{text}\nSET SESSION sql_mode = '';")
 }
 
 /// Takes tables without columns out, and lists them: a copy reads and compares rows by their columns.
@@ -231,10 +230,9 @@ impl Plan {
 /// What has a text: routines before the views that may call them, views after those that they name, then all else. A view reads with
 /// the rights of its definer, so that what is given stands before it.
 fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<&'i Issue> {
-    let is_given = |issue: &Issue| issue.text.starts_with("GRANT ");
     let rank = |issue: &&Issue| match issue.kind {
         IssueKind::Routine => 0,
-        IssueKind::Grant if is_given(issue) => 1,
+        IssueKind::Grant if issue.text.starts_with("GRANT ") => 1,
         IssueKind::View => 2,
         IssueKind::Trigger => 4,
         IssueKind::Comment => 5,
@@ -246,7 +244,7 @@ fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<&'i Issue> {
     let rest = all.split_off(all.partition_point(|issue| rank(issue) < 3));
     let needs = |issue: &Issue, other: &Issue| {
         issue.kind != IssueKind::Routine
-            && !is_given(other)
+            && rank(&other) != 1
             && other.object != issue.object
             && names(target, &issue.text, &other.object)
     };

@@ -3,15 +3,10 @@
 use crate::catalog::{Catalog, Named, Table};
 use crate::engines::facts::TargetFacts;
 use crate::plan::TablePlan;
+use crate::script::unquoted;
 use kurabe_core::{Error, Result};
 use kurabe_protocol::sql::{Dialect, Token, tokens};
 use std::collections::HashSet;
-
-/// A name without the quotes of PostgreSQL.
-pub fn unquoted(name: &str) -> String {
-    let within = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
-    within.map_or_else(|| name.to_owned(), |within| within.replace("\"\"", "\""))
-}
 
 /// Refuses columns whose type neither the target's server has nor the copy makes, such as that of an extension.
 pub fn types_exist(tables: &[Table], catalog: &Catalog, facts: &TargetFacts) -> Result<()> {

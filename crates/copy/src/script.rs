@@ -50,6 +50,18 @@ pub fn quoted(engine: &Engine, name: &str) -> String {
     format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
 }
 
+/// A name without its quotes, of any engine.
+pub fn unquoted(word: &str) -> String {
+    let mut inner = word.chars();
+    match (inner.next(), inner.next_back()) {
+        (Some(a @ ('"' | '`' | '\'')), Some(b)) if a == b => {
+            inner.as_str().replace(&format!("{a}{a}"), &a.to_string())
+        }
+        (Some('['), Some(']')) => inner.as_str().to_owned(),
+        _ => word.to_owned(),
+    }
+}
+
 /// A text literal. No setting of the server ends it early: a quote is two, and a backslash has a partner.
 ///
 /// # Errors

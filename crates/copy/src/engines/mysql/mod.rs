@@ -2,7 +2,7 @@
 
 mod catalog;
 
-use super::engine::{Dialect, Engine, Sums, Undo};
+use super::engine::{Dialect, Engine, Sums};
 use super::facts::{DocumentLimits, Documents, Identity, TargetFacts};
 use super::queries::{expression, query};
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
@@ -56,11 +56,9 @@ pub(super) static MYSQL: Engine = Engine {
     identity_ends: Some("SELECT SLEEP(1.05 - MICROSECOND(NOW(6)) / 1e6)"),
     roles: Some(|| [query("mysql", "roles"), query("mysql", "own_role")]),
     foreign_keys_have_one_type: true,
-    undo: Undo::Drop {
-        between: ["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"],
-        // Partitions, full texts, versions, periods, and options of storage.
-        not_temporary: &["1562", "1506", "1796", "4137", "4152", "3500", "3833", "1031", "1478"],
-    },
+    drops: Some(["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"]),
+    // Partitions, full texts, versions, periods, and options of storage.
+    not_temporary: &["1562", "1506", "1796", "4137", "4152", "3500", "3833", "1031", "1478"],
     index_names_are_shared: false,
     // An index entry has at most 3,072 bytes, and a character up to four.
     longest_key: Some(760),
@@ -316,8 +314,7 @@ impl Dialect for Mysql {
             by_bytes,
             collations,
             // Of values that are elsewhere, MariaDB counts what a row has.
-            longest_in_page: (edition == "MySQL").then_some(8_126),
-            longest_row_in_page: (edition == "MariaDB").then_some(8_126),
+            longest_in_page: Some((8_126, edition == "MariaDB")),
             folds_tables,
             folds_columns,
             edition,

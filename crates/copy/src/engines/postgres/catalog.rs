@@ -6,8 +6,7 @@ use super::later;
 use super::renderings::{rendered, renderings};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, Index, Named, Table, Text, read_default};
 use crate::issue::IssueKind;
-use crate::needs::unquoted;
-use crate::script::unchecked_literal;
+use crate::script::{unchecked_literal, unquoted};
 use crate::sql::{Side, by_object, text, texts};
 use kurabe_core::Result;
 
