@@ -84,7 +84,11 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
     };
     let mut put_text = |text: &str| put(Cell::Bytes(text.as_bytes()));
     match class {
-        Class::Bool => put(Cell::Int(truth(text).ok_or_else(|| wrong(text))?)),
+        Class::Bool => match text {
+            "t" | "true" | "1" | "TRUE" => put(Cell::Int(1)),
+            "f" | "false" | "0" | "FALSE" => put(Cell::Int(0)),
+            _ => Err(wrong(text)),
+        },
         class if class.is_whole() => {
             // A boolean of the target, by the user's word.
             if let "t" | "true" | "f" | "false" = text {
@@ -118,14 +122,6 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
 fn wrong(class: Class, text: &str) -> Error {
     let text: String = text.chars().take(60).collect();
     Error::new(kurabe_core::ErrorKind::Mismatch, format!("a value of class {class:?} is not one: {text}"))
-}
-
-fn truth(text: &str) -> Option<i64> {
-    match text {
-        "t" | "true" | "1" | "TRUE" => Some(1),
-        "f" | "false" | "0" | "FALSE" => Some(0),
-        _ => None,
-    }
 }
 
 /// A decimal number without zeros at its ends; `None` if it is not one. An exponent is resolved.

@@ -51,9 +51,9 @@ impl OneTable<'_> {
         let scanned = scan(self.source, self.target, self.facts, table, &types)?;
         let native = table.native.as_ref().filter(|_| self.facts.same_server);
         let in_page: u64 = types.iter().map(|types| in_page(&types.mapped)).sum();
-        let most = self.facts.longest_in_page.or(self.facts.longest_row_in_page);
-        if let Some(most) = most.filter(|most| in_page > *most && native.is_none())
-            && (self.facts.longest_in_page.is_some() || self.has_long_row(&types, most)?)
+        let longest = self.facts.longest_in_page.filter(|_| native.is_none());
+        if let Some((most, of_rows)) = longest.filter(|(most, _)| in_page > *most)
+            && (!of_rows || self.has_long_row(&types, most)?)
         {
             let (bytes, most) = (units::count(in_page), units::count(most));
             let what = format!(
@@ -238,8 +238,7 @@ impl OneTable<'_> {
             self.list(column, IssueKind::StorageClass, detail);
         }
         if let Some(kind) = mapped.issue {
-            let more = ": some have more digits than the target's";
-            let why = if types.is_longer { more } else { "" };
+            let why = if types.is_longer { ": some have more digits than the target's" } else { "" };
             self.list(column, kind, format!("{declared} becomes {}{why}", mapped.sql));
         }
         // Those of SQLite are no limits.
@@ -248,14 +247,12 @@ impl OneTable<'_> {
             && !self.source.engine.is_loose;
         let is_given = types.exact || self.casts.user.has(&self.table.name, column);
         let is_free = is_limited && mapped.stored.class == Class::Text && !is_given && !types.is_widened;
-        for (_, why) in [
-            (is_free, ": its text has no maximum length"),
-            (types.is_widened, ": a row has a maximum length"),
-            (types.longest.is_some(), ", since it is indexed"),
-        ]
-        .into_iter()
-        .filter(|(is, _)| *is)
-        {
+        let whys = [
+            is_free.then_some(": its text has no maximum length"),
+            types.is_widened.then_some(": a row has a maximum length"),
+            types.longest.map(|_| ", since it is indexed"),
+        ];
+        for why in whys.into_iter().flatten() {
             self.list(column, IssueKind::TextLength, format!("{declared} becomes {}{why}", mapped.sql));
         }
     }

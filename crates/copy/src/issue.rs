@@ -63,6 +63,11 @@ kinds! {
 }
 
 impl IssueKind {
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+
     /// Whether a copy without what is lost need not be accepted.
     pub fn is_only_listed(self) -> bool {
         matches!(self, Self::Comment | Self::Grant)
@@ -120,18 +125,17 @@ impl Accepted {
                 Some((of, text)) => (of, Becomes::Text(text.to_owned())),
             };
             let (name, object) = of.split_once(':').map_or((of, None), |(name, of)| (name, Some(of)));
-            let kind = IssueKind::ALL.iter().find(|kind| kind.name() == name);
-            let kind = kind.ok_or_else(|| {
+            let kind = IssueKind::named(name).ok_or_else(|| {
                 let names: Vec<&str> = IssueKind::ALL.iter().map(|kind| kind.name()).collect();
                 Error::usage(format!("--accept: there is no kind '{name}'"))
                     .hint(units::suggestion(name, &names, "there are"))
             })?;
             let choices =
                 [IssueKind::ZeroDate, IssueKind::DateRange, IssueKind::TimeRange, IssueKind::NulCharacter];
-            if becomes != Becomes::Usual && !choices.contains(kind) {
+            if becomes != Becomes::Usual && !choices.contains(&kind) {
                 return Err(Error::usage(format!("--accept {word}: '{name}' has no choice")));
             }
-            Ok((*kind, object.map(str::to_owned), becomes))
+            Ok((kind, object.map(str::to_owned), becomes))
         };
         words.into_iter().map(read).collect::<Result<_>>().map(Self)
     }

@@ -10,7 +10,7 @@ use crate::script::{comment, literal, quoted, statement, without_bytes};
 use crate::sql::{Side, only_refused, texts};
 use crate::wanted::{Parts, Wanted};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_protocol::sql::Dialect;
+use kurabe_protocol::sql::tokens;
 use std::fmt::Write as _;
 
 /// Reads which users and roles the target has, if it is a server of the same kind, and why it does not tell of all.
@@ -74,6 +74,34 @@ pub fn list(
             plan.issues.push(Issue { kind: leftover.kind, object, detail, text });
         }
     }
+    if same && wanted.rename.is_empty() {
+        without_what_they_name(plan, to);
+    }
+}
+
+/// Makes comments of the statements that name a view or a routine which is one: what reads it, and what it is given.
+fn without_what_they_name(plan: &mut Plan, target: &Engine) {
+    let may_be_named = |issue: &&Issue| matches!(issue.kind, IssueKind::View | IssueKind::Routine);
+    let issues = plan.issues.iter().filter(may_be_named).map(|issue| (&issue.object, &issue.text));
+    let all = plan.left.iter().map(|left| (&left.object, &left.sql)).chain(issues);
+    let mut absent: Vec<String> =
+        all.filter(|(_, text)| !is_statement(text)).map(|(object, _)| object.clone()).collect();
+    while let Some(object) = absent.pop() {
+        let issues = plan.issues.iter_mut().map(|issue| (&issue.object, &mut issue.text));
+        let all = plan.left.iter_mut().map(|left| (&left.object, &mut left.sql)).chain(issues);
+        for (of, text) in all.filter(|(_, text)| is_statement(text) && names(target, text, &object)) {
+            *text = comment(&format!("{object} is not made by this file: make it first\n{text}"));
+            absent.push(of.clone());
+        }
+    }
+}
+
+/// Whether a statement has a word or a name that is this object's. A routine of PostgreSQL has its parameters there.
+fn names(target: &Engine, sql: &str, object: &str) -> bool {
+    let routine = object.strip_suffix(')').and_then(|head| head.rsplit_once('('));
+    let names = [object, routine.map_or(object, |(name, _)| name)];
+    let names = names.map(|name| [name.to_owned(), quoted(target, name)]);
+    tokens(sql, target.syntax).any(|token| names.iter().flatten().any(|name| name == token.text))
 }
 
 /// What stands in the file of a leftover: a statement of the target, or comments. `is_own`: a statement of the source is one.
@@ -102,17 +130,22 @@ fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Stri
     }
 }
 
+/// Whether a text of the file is no comment.
+fn is_statement(text: &str) -> bool {
+    text.lines().any(|line| !line.starts_with("--"))
+}
+
 /// A statement that means this only in a mode of SQL.
 fn in_mode(target: &Engine, mode: &str, sql: &str) -> String {
-    let of_mode = if mode.split(',').any(|word| word == "NO_BACKSLASH_ESCAPES") {
-        &Engine { syntax: Dialect::MYSQL_PLAIN, ..*target }
-    } else {
-        target
-    };
+    let of_mode = &Engine { syntax: target.syntax.under("sql_mode", mode), ..*target };
     // A mode is words.
     let Ok(literal) = literal(of_mode, mode) else { return comment(sql) };
-    let text = statement(of_mode, sql);
-    format!("SET SESSION sql_mode = {literal};\n{text}\nSET SESSION sql_mode = '';")
+    match statement(of_mode, sql) {
+        text if is_statement(&text) => {
+            format!("SET SESSION sql_mode = {literal};\n{text}\nSET SESSION sql_mode = '';")
+        }
+        text => text,
+    }
 }
 
 /// Takes tables without columns out, and lists them: a copy reads and compares rows by their columns.
@@ -194,24 +227,27 @@ impl Plan {
     }
 }
 
-/// What has a text: routines before the views that may call them, views after those that they name, then all else.
+/// What has a text: routines before the views that may call them, views after those that they name, then all else. A view reads with
+/// the rights of its definer, so that what is given stands before it.
 fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<&'i Issue> {
     let rank = |issue: &&Issue| match issue.kind {
         IssueKind::Routine => 0,
-        IssueKind::View => 1,
-        IssueKind::Trigger => 3,
-        IssueKind::Comment => 4,
-        IssueKind::Grant => 5,
-        _ => 2,
+        IssueKind::Grant if issue.text.starts_with("GRANT ") => 1,
+        IssueKind::View => 2,
+        IssueKind::Trigger => 4,
+        IssueKind::Comment => 5,
+        IssueKind::Grant => 6,
+        _ => 3,
     };
-    let names = |issue: &Issue, other: &Issue| {
-        let has = |name: &str| issue.text.contains(name) || issue.text.contains(&quoted(target, name));
-        issue.kind == IssueKind::View && other.object != issue.object && has(&other.object)
+    let mut all: Vec<&Issue> = issues.iter().filter(|issue| !issue.text.is_empty()).collect();
+    all.sort_by_key(rank);
+    let rest = all.split_off(all.partition_point(|issue| rank(issue) < 3));
+    let needs = |issue: &Issue, other: &Issue| {
+        issue.kind != IssueKind::Routine
+            && rank(&other) != 1
+            && other.object != issue.object
+            && names(target, &issue.text, &other.object)
     };
-    let of_rank = |wanted| {
-        let is_of = |issue: &&Issue| rank(issue) == wanted && !issue.text.is_empty();
-        let all: Vec<&Issue> = issues.iter().filter(is_of).collect();
-        ordered(all.clone(), |at| (0..all.len()).filter(|other| names(all[at], all[*other])).collect())
-    };
-    (0..6).flat_map(of_rank).collect()
+    let needed = |at: usize| (0..all.len()).filter(|other| needs(all[at], all[*other])).collect();
+    ordered(all.clone(), needed).into_iter().chain(rest).collect()
 }

@@ -1,7 +1,6 @@
 //! Makes what tables need and the tables, and removes those of an unfinished copy.
 
 use crate::catalog::{Catalog, Named};
-use crate::engines::engine::Undo;
 use crate::issue::IssueKind;
 use crate::ours::{check, know};
 use crate::plan::{Plan, Resume, TablePlan};
@@ -72,7 +71,7 @@ impl Copy<'_> {
             return Ok(Vec::new());
         }
         let mut refused = self.rehearse(plan, &there, None)?;
-        if let Undo::Drop { .. } = self.target.engine.undo {
+        if self.target.engine.drops.is_some() {
             // What temporary tables do not have: a name that another table has, and foreign keys.
             let is_taken = |name: &str| there.names.iter().any(|known| known == name);
             let known = there.tables.iter().flat_map(|table| &table.foreign);
@@ -98,7 +97,7 @@ impl Copy<'_> {
     ) -> Result<Vec<(String, Error)>> {
         const SAVED: &str = "kurabe_copy_trial";
         let engine = self.target.engine;
-        let in_transaction = engine.undo == Undo::Transaction;
+        let in_transaction = engine.drops.is_none();
         // By these, a table of a trial that did not end is known.
         let state = match state {
             None => None,
@@ -125,6 +124,7 @@ impl Copy<'_> {
         let after = plan.after.iter().map(|(_, made)| made).filter(is_made);
         let after = after.map(|made| (None, &made.name, &made.sql));
         let later = rest(|table| &table.indexes).chain(foreign).chain(after);
+        let is_not_temporary = |code: &str| engine.not_temporary.contains(&code);
         let (mut refused, mut made) = (Vec::new(), Vec::new());
         for (table, name, sql) in before.chain(tables).chain(later) {
             let is_table = table.is_some_and(|table| std::ptr::eq(&raw const table.create, sql));
@@ -148,7 +148,7 @@ impl Copy<'_> {
             match self.target.run(temporary.as_ref().unwrap_or(sql)) {
                 Ok(()) if is_table => made.push(of),
                 Ok(()) => {}
-                Err(error) if is_temporary && engine.undo.is_not_temporary(&error) => {}
+                Err(error) if is_temporary && error.server_code().is_some_and(is_not_temporary) => {}
                 Err(error) => {
                     let error = only_refused(error)?;
                     let dot = if of.is_empty() || is_table { String::new() } else { format!("{of}.") };
@@ -161,20 +161,23 @@ impl Copy<'_> {
                 }
             }
         }
-        match engine.undo {
-            Undo::Drop { between: [begin, end], .. } => {
-                let temporary = if is_temporary { "TEMPORARY " } else { "" };
-                self.target.run(begin)?;
-                for table in made.iter().rev() {
-                    let sql = format!("DROP {temporary}TABLE {}", self.target.quoted(table));
-                    self.target.run(&sql)?;
-                    state.map_or(Ok(()), |state| state.forget_table(&mut self.target, table))?;
-                }
-                self.target.run(end)?;
-            }
-            Undo::Transaction => self.target.control(&Operation::Rollback)?,
+        if in_transaction {
+            self.target.control(&Operation::Rollback)?;
+        } else {
+            self.drop_tables(if is_temporary { "TEMPORARY " } else { "" }, &made)?;
+            let mut recorded = made.iter().filter_map(|table| Some((state?, table)));
+            recorded.try_for_each(|(state, table)| state.forget_table(&mut self.target, table))?;
         }
         Ok(refused)
+    }
+
+    /// Removes tables that the copy made. They may refer to one another.
+    fn drop_tables(&mut self, temporary: &str, tables: &[&str]) -> Result<()> {
+        let (begin, end) = self.target.engine.drops.map(|[begin, end]| (begin, end)).unzip();
+        let drop = |table: &&str| format!("DROP {temporary}TABLE {}", self.target.quoted(table));
+        let all: Vec<String> = tables.iter().rev().map(drop).collect();
+        let mut all = begin.into_iter().chain(all.iter().map(String::as_str)).chain(end);
+        all.try_for_each(|sql| self.target.run(sql))
     }
 
     /// Removes the tables of an unfinished copy, or their rows, and its state.
@@ -193,16 +196,17 @@ impl Copy<'_> {
         for table in of.tables.iter().filter(|table| there.names.contains(table)) {
             if state.table(&mut self.target, table)?.is_some() {
                 check(&mut self.target, &state, of, there, table)?;
-                begun.push(table);
+                begun.push(table.as_str());
             }
         }
-        let only = self.target.engine.only;
-        let what =
-            if of.parts == Parts::Data { format!("DELETE FROM {only}") } else { "DROP TABLE ".to_owned() };
-        // Tables that refer to others come after them.
-        for table in begun.into_iter().rev() {
-            let sql = format!("{what}{}", self.target.quoted(table));
-            self.target.run(&sql)?;
+        if of.parts == Parts::Data {
+            let only = self.target.engine.only;
+            // Tables that refer to others come after them.
+            for table in begun.into_iter().rev() {
+                self.target.run(&format!("DELETE FROM {only}{}", self.target.quoted(table)))?;
+            }
+        } else {
+            self.drop_tables("", &begun)?;
         }
         state.close(&mut self.target)?;
         state::remove(namespace)
@@ -236,7 +240,7 @@ impl Copy<'_> {
                 })?,
                 _ => {
                     if exists {
-                        self.target.run(&format!("DROP TABLE {of}"))?;
+                        self.drop_tables("", &[&table.to])?;
                     }
                     state.set_table(&mut self.target, &table.to, &now)?;
                     let mark = self.target.engine.mark.filter(|_| whole.kept);

@@ -3,19 +3,23 @@
 use crate::catalog::{Catalog, Named, Table};
 use crate::engines::facts::TargetFacts;
 use crate::plan::TablePlan;
+use crate::script::unquoted;
 use kurabe_core::{Error, Result};
+use kurabe_protocol::sql::{Dialect, Token, tokens};
 use std::collections::HashSet;
 
 /// Refuses columns whose type neither the target's server has nor the copy makes, such as that of an extension.
 pub fn types_exist(tables: &[Table], catalog: &Catalog, facts: &TargetFacts) -> Result<()> {
     let known = |declared: &str| {
-        let name = declared.split(['(', '[']).next().unwrap_or_default().trim();
-        let tail = declared.rsplit(')').next().filter(|tail| declared.contains(')') && !tail.is_empty());
-        let full = tail.map_or(name.to_owned(), |tail| format!("{name}{}", tail.trim_end_matches("[]")));
+        let is_end = |token: &Token<'_>| token.is_mark('(') || token.is_mark('[');
+        let name = tokens(declared, Dialect::POSTGRES).take_while(|token| !is_end(token));
+        let (name, rest) = declared.split_at(name.map(|token| token.text.len()).sum());
+        let tail = rest.rsplit_once(')').map_or("", |(_, tail)| tail).trim_end_matches("[]");
+        let full = format!("{name}{tail}");
         facts.types.contains(&full)
             || name.starts_with("interval")
             || catalog.accompanying_types.contains(&full)
-            || catalog.types.iter().any(|made| made.name == name.trim_matches('"'))
+            || catalog.types.iter().any(|made| made.name == unquoted(name))
     };
     for table in tables.iter().filter(|_| !facts.types.is_empty()) {
         if let Some(column) = table.columns.iter().find(|column| !known(&column.declared)) {

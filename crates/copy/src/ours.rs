@@ -35,8 +35,8 @@ pub(crate) fn check(
     let rows = if is_made { in_transaction(target, |target| target.number(&count))? } else { 0 };
     let other = refers(target, there, name, &|other| whole.tables.iter().any(|table| table == other))?;
     let why = match () {
-        () if whole.parts == Parts::Data && inserted > 0 && other.is_some() => {
-            format!("{} refers to its rows", other.unwrap_or_default())
+        () if other.is_some() && (whole.parts != Parts::Data || inserted > 0) => {
+            format!("{} refers to it", other.unwrap_or_default())
         }
         () if !is_made => "it is not the table that the copy made".to_owned(),
         () if rows != inserted => {

@@ -107,6 +107,8 @@ pub enum Item<'p> {
         range: usize,
         /// The keys.
         bounds: Range,
+        /// How far the table was when this process began.
+        whole: OfTable,
         /// How far it is.
         now: OfTable,
     },
@@ -117,6 +119,7 @@ pub enum Item<'p> {
         table: &'p TablePlan,
         /// How far it is.
         now: OfTable,
+        done: TableDone,
     },
 }
 
@@ -141,8 +144,10 @@ impl<'p> Pool<'p> {
         self.works.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be done next. Waits while other threads copy the last ranges. `None` at the end, or after an error.
+    /// What is to be done next, after what this thread has done, for which others may wait. Waits while other threads copy the last
+    /// ranges. `None` at the end, or after an error.
     pub fn next(&self) -> Option<Item<'p>> {
+        self.ready.notify_all();
         let mut works = self.works();
         loop {
             if let Err(error) = self.halt.check() {
@@ -155,11 +160,12 @@ impl<'p> Pool<'p> {
                 if let Some(range) = work.waiting.pop() {
                     work.start.get_or_insert_with(Instant::now);
                     let (bounds, now) = (work.now.bounds(range), work.ranges[range].clone());
-                    return Some(Item::Rows { at, table, range, bounds, now });
+                    return Some(Item::Rows { at, table, range, bounds, whole: work.now.clone(), now });
                 }
                 if work.open == 0 && !work.finishing && !waits {
                     work.finishing = true;
-                    return Some(Item::Finish { at, table, now: work.now.clone() });
+                    let (now, done) = (work.now.clone(), std::mem::take(&mut work.done));
+                    return Some(Item::Finish { at, table, now, done });
                 }
             }
             if works.iter().all(|work| work.finishing) {
@@ -169,16 +175,6 @@ impl<'p> Pool<'p> {
             let waited = self.ready.wait_timeout(works, Duration::from_millis(200));
             works = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-    }
-
-    /// Wakes the threads that wait.
-    pub fn wake(&self) {
-        self.ready.notify_all();
-    }
-
-    /// How far a table was when this process began.
-    pub fn state(&self, at: usize) -> OfTable {
-        self.works()[at].now.clone()
     }
 
     /// Adds rows to those of a table, and returns their number.
@@ -209,10 +205,6 @@ impl<'p> Pool<'p> {
     pub fn end(self) -> (Vec<TableDone>, Vec<(String, Error)>) {
         let done = self.works().iter_mut().map(|work| std::mem::take(&mut work.done)).collect();
         (done, self.refused.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub fn done(&self, at: usize) -> TableDone {
-        self.works()[at].done.clone()
     }
 
     /// Records an index that the target refused.

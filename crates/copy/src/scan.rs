@@ -172,15 +172,14 @@ pub fn scan(
     let (rows, counts) = count(source, table, &conditions)?;
     let mut scanned = Scanned { rows, unfit: vec![Vec::new(); table.columns.len()], issues: Vec::new() };
     for ((at, what), number) in asked.into_iter().zip(counts).filter(|(_, number)| *number > 0) {
-        let (column, count) = (&table.columns[at].name, units::count(number));
+        let (column, rows) = (&table.columns[at].name, units::counted(number, "row"));
         match what {
             What::Unfit(IssueKind::Enum) => {
-                let what = format!("{count} values are no word of the type");
+                let what = format!("values that are no word of the type, in {rows}");
                 scanned.issues.push(refused(table, column, IssueKind::Enum, &what));
             }
             What::Unfit(kind) => scanned.unfit[at].push((kind, number)),
             What::Never(why) => {
-                let rows = units::counted(number, "row");
                 let what = format!("column {}.{column}: {why}, in {rows}", table.name);
                 return Err(
                     Error::unsupported(what).hint("correct them, or leave the table out with --exclude")
@@ -188,8 +187,7 @@ pub fn scan(
             }
             What::LongEntry(index) => {
                 let (most, of) = (target.longest_entry.unwrap_or_default(), target.name);
-                let what =
-                    format!("{count} rows have more than {most} bytes in this index, which {of} may refuse");
+                let what = format!("entries of more than {most} bytes, in {rows}, which {of} may refuse");
                 let object = format!("{}.{index}", table.name);
                 scanned.issues.push(Issue::new(IssueKind::TextLength, object, what));
             }
@@ -277,9 +275,9 @@ fn texts(
         if let Some(DocumentLimits { depth, has_doubles, has_zero }) = limits.filter(|_| documents > 0) {
             let numbers = if has_doubles { ", numbers beyond those of 64 bits" } else { "" };
             let zero = if has_zero { "" } else { ", \\u0000" };
-            let documents = units::count(documents);
+            let rows = units::counted(documents, "row");
             let what = format!(
-                "{documents} documents have half a surrogate pair{zero}{numbers} or more than {depth} levels"
+                "documents with half a surrogate pair{zero}{numbers} or more than {depth} levels, in {rows}"
             );
             refuse(IssueKind::Json, &what);
         }

@@ -50,6 +50,18 @@ pub fn quoted(engine: &Engine, name: &str) -> String {
     format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
 }
 
+/// A name without its quotes, of any engine.
+pub fn unquoted(word: &str) -> String {
+    let mut inner = word.chars();
+    match (inner.next(), inner.next_back()) {
+        (Some(a @ ('"' | '`' | '\'')), Some(b)) if a == b => {
+            inner.as_str().replace(&format!("{a}{a}"), &a.to_string())
+        }
+        (Some('['), Some(']')) => inner.as_str().to_owned(),
+        _ => word.to_owned(),
+    }
+}
+
 /// A text literal. No setting of the server ends it early: a quote is two, and a backslash has a partner.
 ///
 /// # Errors
@@ -99,16 +111,22 @@ pub fn comment(text: &str) -> String {
 }
 
 /// A statement as it stands in a file for the engine's own client, with what ends it; a comment if it does not end, such as
-/// within quotes.
+/// within quotes, or if the client may find a command of its own in it.
 pub fn statement(engine: &Engine, sql: &str) -> String {
     let (masked, is_whole) = mask(engine, sql);
     let ends = |c: char| c.is_ascii_whitespace() || c == ';';
     let length = masked.trim_end_matches(ends).len();
     let (sql, masked) = (&sql[..length], &masked[..length]);
-    if !is_whole || sql.is_empty() || sql.contains('\0') {
+    // Which of these are comments, the clients of MySQL and MariaDB do not agree on, nor what is in quotes then.
+    let has_executed = tokens(sql, engine.syntax).any(|token| token.kind == Kind::Executed);
+    // Clients of MySQL execute `\\! command` wherever it is in no quotes, and that of SQLite ends a statement at such a line.
+    let is_command = has_executed && sql.contains('\\')
+        || engine.syntax == Dialect::SQLITE
+            && masked.lines().any(|line| matches!(line.trim(), "/" | "go" | "GO" | "Go" | "gO"));
+    if !is_whole || is_command || sql.is_empty() || sql.contains('\0') {
         return comment(sql);
     }
-    match engine.delimiter.filter(|_| masked.contains(';')) {
+    match engine.delimiter.filter(|_| masked.contains(';') || has_executed && sql.contains(';')) {
         None => format!("{sql};"),
         Some(set) => {
             // One that the text does not have.

@@ -41,20 +41,19 @@ impl<'d> Worker<'d, '_> {
     pub(crate) fn run(&self, source: &mut Side, target: &mut Side, pool: &Pool<'d>) {
         while let Some(item) = pool.next() {
             let (table, done) = match item {
-                Item::Rows { at, table, range, bounds, now } => {
+                Item::Rows { at, table, range, bounds, whole, now } => {
                     let shared = |rows| {
                         (self.notify)(Event::Progress { table, step: Step::Copy, rows: pool.add(at, rows) });
                     };
-                    let id = (range, pool.state(at));
-                    let done = self.rows(source, target, table, bounds, now, &id, &shared);
+                    let done = self.rows(source, target, table, bounds, now, &(range, whole), &shared);
                     let done = done.and_then(|(now, part)| {
                         let Some(whole) = pool.copied(at, range, now, &part) else { return Ok(()) };
                         self.state.set_table(target, &table.to, &whole)
                     });
                     (table, done)
                 }
-                Item::Finish { at, table, now } => {
-                    let done = self.finish(source, target, table, now, pool, at);
+                Item::Finish { at, table, now, done } => {
+                    let done = self.finish(source, target, table, now, done, pool);
                     let done = done.map(|done| {
                         pool.finish(at, done.clone());
                         (self.notify)(Event::Table(done));
@@ -65,7 +64,6 @@ impl<'d> Worker<'d, '_> {
             if let Err(error) = done {
                 self.halt.fail(error.context(format!("table {}", table.name)));
             }
-            pool.wake();
         }
     }
 
@@ -161,11 +159,10 @@ impl<'d> Worker<'d, '_> {
         target: &mut Side,
         table: &'d TablePlan,
         mut now: OfTable,
+        mut done: TableDone,
         pool: &Pool<'d>,
-        at: usize,
     ) -> Result<TableDone> {
         self.halt.check()?;
-        let mut done = pool.done(at);
         done.name.clone_from(&table.name);
         (done.rows, done.rejected) = (now.rows, now.rejected);
         let start = Instant::now();

@@ -40,8 +40,8 @@ impl<'d> Database<'d> {
     /// What may end a name, a literal or a comment by the rules of some engine.
     fn ends(&mut self) -> String {
         let ends = [
-            "", " ", "'", "\"", "`", "\\", "\\'", "''", "*/", "/*", "--", "$$", "]", ";", "\n", "\r\n", "é",
-            "#", "%", "{x}",
+            "", " ", "'", "\"", "`", "\\", "\\'", "''", "*/", "/*", "--", "$$", "[", "]", "(", ")", ".", ";",
+            "\n", "\r\n", "é", "#", "%", "{x}",
         ];
         let rest = ["", "; DROP TABLE bait; --", "\nDROP TABLE bait;\n--", "\n.quit\n", "\n\\q\n"];
         (0..self.draw.below(3)).map(|_| self.draw.of(&ends)).collect::<String>() + self.draw.of(&rest)

@@ -120,6 +120,33 @@ fn nothing_of_a_catalogue_ends_what_it_stands_in() {
     }
 }
 
+/// One engine's clients execute commands in what is a comment for the other's server: they would run on the computer of who executes
+/// the file.
+#[test]
+fn client_of_the_file_executes_no_command_of_a_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let bait = folder.path().join("bait");
+    let shell = format!("\\! touch {}", bait.display());
+    for engine in ["mysql", "mariadb"] {
+        let Some(from) = Place::new(engine) else { continue };
+        let mut side = crate::common::side(&from.url());
+        side.run_text("CREATE TABLE t (id int PRIMARY KEY)").unwrap();
+        for (name, body) in [
+            ("a", format!("SELECT 1 /*M!999999 {shell}\n */, 2")),
+            ("b", format!("SELECT /*+ {shell}\n */ 1")),
+            ("c", format!("BEGIN SELECT 1 /*M!999999 ' */; SELECT '{shell}\n'; END")),
+            ("d", "BEGIN SELECT 1; SELECT 2 AS\ndelimiter ;\nDROP TABLE bait; END".to_owned()),
+        ] {
+            side.run_text(&format!("CREATE PROCEDURE {name}() {body}")).unwrap();
+        }
+        let Some((to, text)) = applied(&from, engine, "") else { continue };
+        assert!(!bait.exists(), "{engine}: {text}");
+        let made =
+            to.ask("SELECT routine_name FROM information_schema.routines WHERE routine_schema = 'kurabe'");
+        assert!(made.ends_with('d') && !made.contains('b'), "{engine}: {made}\n{text}");
+    }
+}
+
 #[test]
 fn file_makes_a_statement_of_a_mode_of_sql_on_its_own_engine_only() {
     let Some((from, to)) = places(["mysql", "mysql"]) else { return };
@@ -374,20 +401,26 @@ fn statements_that_name_a_role_which_the_target_lacks_are_comments() {
         GRANT SELECT ON v TO here, «1»; GRANT USAGE ON SEQUENCE s TO «1», here; GRANT USAGE ON TYPE mood TO «0»; \
         GRANT EXECUTE ON FUNCTION f() TO «0», here; GRANT CREATE ON SCHEMA public TO «1»; REVOKE USAGE ON SCHEMA public FROM PUBLIC; \
         ALTER TABLE u OWNER TO «0»; ALTER TABLE w OWNER TO here; CREATE POLICY mixed ON t TO here, «1»; CREATE POLICY own ON t TO here; \
-        CREATE POLICY free ON t USING (n > 0)";
+        CREATE POLICY free ON t USING (n > 0); CREATE FUNCTION rich() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'; \
+        CREATE FUNCTION poor() RETURNS int LANGUAGE sql AS 'SELECT 1'; ALTER FUNCTION rich() OWNER TO «1»; ALTER FUNCTION poor() OWNER TO «1»; \
+        CREATE VIEW bare AS SELECT id FROM t; CREATE VIEW kept AS SELECT id FROM t; CREATE VIEW upon AS SELECT * FROM bare; \
+        CREATE VIEW calls AS SELECT rich() AS a; ALTER VIEW bare OWNER TO «1»; GRANT SELECT ON upon TO here; COMMENT ON VIEW bare IS 'x'";
     let mysql = "CREATE TABLE t (id int PRIMARY KEY, n int); CREATE FUNCTION f() RETURNS int DETERMINISTIC RETURN 1; CREATE ROLE lost; \
         GRANT SELECT, INSERT (n) ON t TO «0», here@localhost WITH GRANT OPTION; GRANT UPDATE ON t TO «1»; GRANT UPDATE ON t TO here@localhost; \
         GRANT EXECUTE ON FUNCTION f TO «0»; GRANT EXECUTE ON FUNCTION f TO here@localhost; GRANT EVENT ON kurabe.* TO «1»; \
         GRANT EVENT ON kurabe.* TO here@localhost; GRANT DELETE ON t TO hat; GRANT DELETE ON t TO lost; \
         CREATE DEFINER = «0» TRIGGER theirs BEFORE INSERT ON t FOR EACH ROW SET @a = 1; CREATE DEFINER = here@localhost TRIGGER mine \
-        BEFORE UPDATE ON t FOR EACH ROW SET @a = 2; CREATE DEFINER = «1» EVENT soon ON SCHEDULE EVERY 1 DAY DISABLE DO SET @a = 3";
+        BEFORE UPDATE ON t FOR EACH ROW SET @a = 2; CREATE DEFINER = «1» EVENT soon ON SCHEDULE EVERY 1 DAY DISABLE DO SET @a = 3; \
+        CREATE DEFINER = «0» FUNCTION rich() RETURNS int DETERMINISTIC RETURN 1; CREATE FUNCTION poor() RETURNS int DETERMINISTIC RETURN 1; \
+        GRANT SELECT ON t TO «1»; CREATE DEFINER = «1» VIEW bare AS SELECT id FROM t; CREATE VIEW kept AS SELECT id FROM t; CREATE VIEW upon AS SELECT * FROM bare; \
+        GRANT EXECUTE ON FUNCTION rich TO «0»; CREATE VIEW calls AS SELECT rich() AS a; GRANT SELECT ON upon TO here@localhost; GRANT EXECUTE ON FUNCTION rich TO here@localhost";
     for (engine, objects, roles, comments, shown) in [
-        // Four of t, one each of v, s, f, the type and the schema, an owner and a policy.
+        // Four of t, one each of v, s, f, the type and the schema, two owners, a policy, a view and a function.
         (
             "postgres",
             postgres,
             "CREATE ROLE here",
-            11,
+            14,
             "SELECT (SELECT string_agg(a::text, ' ' ORDER BY a::text) FROM unnest(relacl) a WHERE a::text LIKE 'here=%' OR a::text LIKE '=%'), \
              relname FROM pg_class WHERE relname IN ('t', 'v', 's') ORDER BY 2; SELECT a FROM pg_attribute, unnest(attacl) a \
              WHERE attrelid = 't'::regclass AND a::text LIKE 'here=%'; SELECT a FROM pg_proc, unnest(proacl) a WHERE proname = 'f' AND a::text LIKE 'here=%'; \
@@ -398,7 +431,7 @@ fn statements_that_name_a_role_which_the_target_lacks_are_comments() {
             "mysql mariadb",
             mysql,
             "CREATE USER here@localhost; CREATE ROLE hat",
-            7,
+            10,
             "SHOW GRANTS FOR here@localhost; SHOW GRANTS FOR hat; SELECT grantee, privilege_type FROM information_schema.table_privileges \
              WHERE grantee LIKE '%PUBLIC%'",
         ),
@@ -420,7 +453,28 @@ fn statements_that_name_a_role_which_the_target_lacks_are_comments() {
                 "{engine}: {text}"
             );
             assert!(!text.contains("has no user or role \"here"), "{text}");
-            assert_eq!(to.ask(shown), from.ask(shown), "{engine}: {text}");
+            // Without what names an object that is not made.
+            let given = from.ask(shown);
+            let given: Vec<&str> =
+                given.lines().filter(|line| !line.contains("`upon`") && !line.contains("`rich`")).collect();
+            assert_eq!(to.ask(shown), given.join("\n"), "{engine}: {text}");
+            // What would do as the user of the file what another may do, and what reads it.
+            let [name, owner, views, schema] = if engine == "postgres" {
+                ["viewname", "viewowner", "pg_views", "schemaname = 'public'"]
+            } else {
+                ["table_name", "definer", "information_schema.views", "table_schema = DATABASE()"]
+            };
+            let of_owners = format!(
+                "SELECT {name}, {owner} FROM {views} WHERE {schema} AND {name} <> 'v' ORDER BY 1; SELECT routine_name \
+                 FROM information_schema.routines WHERE routine_name IN ('rich', 'poor') ORDER BY 1"
+            );
+            let is_kept = |line: &&str| line.starts_with("kept") || line.starts_with("poor");
+            let kept = from.ask(&of_owners);
+            let kept: Vec<&str> = kept.lines().filter(is_kept).collect();
+            assert_eq!(to.ask(&of_owners), kept.join("\n"), "{engine}: {text}");
+            for names in ["upon is not made", "rich", "bare is not made"] {
+                assert!(text.contains(&format!("\n-- {names}")), "{engine}: {names}: {text}");
+            }
             if engine != "postgres" {
                 // MariaDB would have made them, without a password.
                 let made = "SELECT COUNT(*) FROM mysql.user WHERE user LIKE 'no%' OR user = 'lost'";
@@ -441,6 +495,7 @@ fn statements_that_name_a_role_which_the_target_lacks_are_comments() {
             assert!(!text.contains("has no user or role"), "{engine}: {text}");
             let (ran, _, error) = to.feed(&text);
             assert!(ran, "{engine}: {error}\n{text}");
+            assert_eq!(to.ask(&of_owners), from.ask(&of_owners), "{engine}: {text}");
         }
     }
 }

@@ -394,7 +394,7 @@ fn documents_beyond_the_targets_limits_are_listed_and_rejected() {
     }
     for (engine, refused) in [("mysql", &[0, 5, 7][..]), ("mariadb", &[3, 4, 5, 7]), ("postgres", &[6, 7])] {
         let Some(to) = Place::new(engine) else { continue };
-        let words = format!("t.j {} documents (--reject)", refused.len());
+        let words = format!("t.j documents in {} row (--reject)", refused.len());
         assert_lists(&planned(&from, &to).unwrap(), &[("json", &words)]);
         let folder = tempfile::tempdir().unwrap();
         let rejected = kurabe_copy::reject::Rejects::open(&folder.path().join("rows")).unwrap();
@@ -411,7 +411,7 @@ fn long_entries_of_indexes_and_parents_that_are_not_unique_are_listed() {
     let Some(to) = Place::new("postgres") else { return };
     let from = Place::sqlite();
     from.ask("CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT); CREATE INDEX by_x ON t (x); INSERT INTO t VALUES (1, hex(randomblob(3000))), (2, 'a')");
-    assert_lists(&planned(&from, &to).unwrap(), &[("text-length", "t.by_x 1 rows 2690 bytes")]);
+    assert_lists(&planned(&from, &to).unwrap(), &[("text-length", "t.by_x 1 row 2690 bytes")]);
     let Some(from) = Place::new("mariadb") else { return };
     from.ask(
         "CREATE TABLE p (id int PRIMARY KEY, n int, KEY (n)); CREATE TABLE c (id int PRIMARY KEY, n int, CONSTRAINT fk FOREIGN KEY (n) \

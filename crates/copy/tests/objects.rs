@@ -155,6 +155,23 @@ fn objects_of_postgres_are_carried_to_another_server_of_it() {
 }
 
 #[test]
+fn types_of_any_name_are_carried_to_another_server_of_postgres() {
+    let (Some(from), Some(to)) = (Place::new("postgres"), Place::new("postgres")) else { return };
+    from.ask(
+        "CREATE TYPE \"a(1)[\"\"b\" AS ENUM ('x'); CREATE DOMAIN \"d[](\"\"\" AS varchar(9) CHECK (VALUE <> 'y'); \
+         CREATE TABLE t (e \"a(1)[\"\"b\", l \"a(1)[\"\"b\"[], d \"d[](\"\"\", n timestamp(3) without time zone, i interval day to second(2)); \
+         INSERT INTO t VALUES ('x', '{x,NULL}', 'z', '2024-01-02 03:04:05.678', '1 day')",
+    );
+    copy_all(&from, &to).unwrap();
+    for sql in [
+        "SELECT * FROM t",
+        "SELECT atttypid::regtype, atttypmod FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0",
+    ] {
+        assert_eq!(to.ask(sql), from.ask(sql));
+    }
+}
+
+#[test]
 fn objects_that_are_not_made_are_listed() {
     let Some(from) = Place::new("postgres") else { return };
     from.ask(

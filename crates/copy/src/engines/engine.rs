@@ -7,8 +7,8 @@ use crate::page::{Cell, Encoded};
 use crate::sql::{Row, text};
 use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
+use kurabe_core::Result;
 use kurabe_core::driver::Session;
-use kurabe_core::{Error, Result};
 
 /// The placeholder of a parameter in the texts of this crate. No SQL contains it otherwise.
 pub const GAP: char = '\0';
@@ -19,24 +19,6 @@ pub struct Side {
     pub engine: &'static Engine,
     /// The target's name, for messages.
     pub name: String,
-}
-
-/// How tables and indexes that were made for a trial are taken back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Undo {
-    /// By the end of the transaction.
-    Transaction,
-    /// They are dropped between two statements. Where nothing may be changed, they are temporary, but for those whose statement
-    /// the server refuses by one of these codes.
-    Drop { between: [&'static str; 2], not_temporary: &'static [&'static str] },
-}
-
-impl Undo {
-    /// Whether a server refuses a temporary table by this error that it may have otherwise.
-    pub fn is_not_temporary(self, error: &Error) -> bool {
-        let Self::Drop { not_temporary, .. } = self else { return false };
-        error.server_code().is_some_and(|code| not_temporary.contains(&code))
-    }
 }
 
 /// An expression of a column or a value.
@@ -149,8 +131,10 @@ pub struct Engine {
     pub foreign_keys_inline: bool,
     /// Whether a foreign key's columns have the same types as those that they refer to.
     pub foreign_keys_have_one_type: bool,
-    /// How tables and indexes that were made for a trial are taken back.
-    pub undo: Undo,
+    /// The statements between which tables that refer to one another are removed, where the end of a transaction does not take them back.
+    pub drops: Option<[&'static str; 2]>,
+    /// The codes of errors by which such a server refuses a temporary table that it may have otherwise.
+    pub not_temporary: &'static [&'static str],
     /// Whether indexes of two tables cannot have one name.
     pub index_names_are_shared: bool,
     /// The maximum length of an unlimited text or of bytes in an index; `None` if it may be indexed as it is.
@@ -221,7 +205,8 @@ impl Engine {
             stores_times_as_text: false,
             foreign_keys_inline: false,
             foreign_keys_have_one_type: false,
-            undo: Undo::Transaction,
+            drops: None,
+            not_temporary: &[],
             index_names_are_shared: true,
             longest_key: None,
             longest_entry: None,

@@ -69,10 +69,9 @@ pub struct TargetFacts {
     pub by_bytes: String,
     /// The names of all collations.
     pub collations: Vec<String>,
-    /// The bytes that a row may have in its page, as the server counts them; `None` if it says so itself where nothing is changed.
-    pub longest_in_page: Option<u64>,
-    /// Like `longest_in_page`, of a server that refuses rows with more, and not the table.
-    pub longest_row_in_page: Option<u64>,
+    /// The bytes that a row may have in its page, as the server counts them, and whether it refuses rows with more, and not the
+    /// table; `None` if it says so itself where nothing is changed.
+    pub longest_in_page: Option<(u64, bool)>,
     /// Whether names of tables, and of columns, are the same without regard to case.
     pub folds_tables: bool,
     /// See `folds_tables`.

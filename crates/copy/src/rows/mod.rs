@@ -42,11 +42,9 @@ pub fn stream<T>(
 /// The error of a page that the target refused, with the name of the first row that it refuses. Only a server's error is about a
 /// row that has no name yet. A table without transactions keeps the rows of each attempt.
 pub fn with_row(side: &mut Side, table: &TablePlan, page: &Page, error: Error) -> Error {
-    let has_transactions = |side: &mut Side| {
-        let without = side.engine.dialect.without_transactions(side)?;
-        Ok::<_, Error>(!without.iter().any(|name| table.to.eq_ignore_ascii_case(name)))
-    };
-    if error.kind() != ErrorKind::Server || !has_transactions(side).unwrap_or(false) {
+    let is_it = |name: &String| table.to.eq_ignore_ascii_case(name);
+    let mut without = || side.engine.dialect.without_transactions(side);
+    if error.kind() != ErrorKind::Server || without().map_or(true, |names| names.iter().any(is_it)) {
         return error;
     }
     match refused_rows(side, table, page, 1).unwrap_or_default().pop() {

@@ -2,23 +2,18 @@
 
 use std::collections::BTreeMap;
 
-/// What is written as a word where a number is expected.
-const WORDS: [(&str, &str); 9] = [
-    ("t", "1e0"),
-    ("true", "1e0"),
-    ("f", "0"),
-    ("false", "0"),
-    ("nan", "nan"),
-    ("inf", "inf"),
-    ("infinity", "inf"),
-    ("-inf", "-inf"),
-    ("-infinity", "-inf"),
-];
-
 /// A number as its significant digits and an exponent; a truth as 1 or 0.
 pub fn number(text: &str) -> Option<String> {
-    if let Some((_, form)) = WORDS.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)) {
-        return Some((*form).to_owned());
+    if text.ends_with(|last: char| last.is_ascii_alphabetic()) {
+        let form = match text.to_ascii_lowercase().as_str() {
+            "t" | "true" => "1e0",
+            "f" | "false" => "0",
+            "nan" => "nan",
+            "inf" | "infinity" => "inf",
+            "-inf" | "-infinity" => "-inf",
+            _ => return None,
+        };
+        return Some(form.to_owned());
     }
     let (sign, digits) = match text.as_bytes().first()? {
         b'-' => ("-", &text[1..]),

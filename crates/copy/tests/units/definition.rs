@@ -13,7 +13,7 @@ fn definition_is_read_by_its_words() {
     assert!(read.parts_with(&["AUTOINCREMENT"]).is_empty() && read.parts_with(&["default"]).len() == 1);
     assert_eq!(read.parts_with(&["CHECK"]), [("n".to_owned(), "n INT CHECK ( n IN ( 1 , 2 ) )".to_owned())]);
     assert_eq!(read.parts_with(&["ON", "CONFLICT"]).len(), 1);
-    assert_eq!(words("a'it''s'[b c]`d`"), ["a", "'it''s'", "[b c]", "`d`"]);
-    // Text that ends within a quote.
-    assert_eq!(words("'a"), ["'a"]);
+    // The last text ends within a quote.
+    let parts = Definition::read("(a'it''s'[b c]`d`, 'e)").parts;
+    assert_eq!(parts, [vec!["a", "'it''s'", "[b c]", "`d`"], vec!["'e)"]]);
 }

@@ -20,7 +20,9 @@ fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
     let plan = Plan {
         left: vec![Left { object: "t.ix\nx".to_owned(), sql: "CREATE INDEX ix ON t (a);".to_owned() }],
         issues: vec![
-            issue(IssueKind::Grant, "g", "GRANT;"),
+            issue(IssueKind::Grant, "g", "ALTER TABLE t OWNER TO g;"),
+            issue(IssueKind::Grant, "h", "GRANT SELECT ON t TO h;"),
+            issue(IssueKind::Grant, "i", "GRANT SELECT ON \"c c\" TO i;"),
             issue(IssueKind::Comment, "c", "COMMENT;"),
             issue(IssueKind::Trigger, "tr", "TRIGGER;"),
             issue(IssueKind::Check, "ck", "CHECK a;"),
@@ -41,8 +43,12 @@ fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
         "CREATE INDEX ix ON t (a);",
         "-- routine: f",
         "CREATE FUNCTION f;",
+        "-- grant: h",
+        "GRANT SELECT ON t TO h;",
         "-- view: c c",
         "CREATE VIEW c AS SELECT f();",
+        "-- grant: i",
+        "GRANT SELECT ON \"c c\" TO i;",
         "-- view: b\"",
         "CREATE VIEW b AS SELECT * FROM \"c c\";",
         "-- view: a",
@@ -54,7 +60,7 @@ fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
         "-- comment: c",
         "COMMENT;",
         "-- grant: g",
-        "GRANT;",
+        "ALTER TABLE t OWNER TO g;",
     ];
     assert_eq!(lines, expected, "{text}");
     // Views that name one another come in the order of the plan.
@@ -139,6 +145,48 @@ fn statement_is_a_comment_where_the_target_lacks_a_role_that_it_names() {
     assert_eq!(written(grant(), &["`a`"], true, Some("denied")), "GRANT x TO `a`, `c\nd`, `A`;");
     assert_eq!(written(grant(), &["`A`"], false, None), "-- GRANT x TO `a`, `c\n-- d`, `A`");
     assert_eq!(written(Text::Words("words".to_owned()), &["`A`"], true, None), "-- words");
+}
+
+/// A grant, a trigger or another view would be refused.
+#[test]
+fn statement_is_a_comment_where_what_it_names_is_one() {
+    let mut catalog = Catalog::default();
+    let roles = |name: &str| vec![format!("\"{name}\"")];
+    for (kind, name, sql) in [
+        (IssueKind::View, "reads w", "CREATE VIEW \"reads w\" AS SELECT 1 FROM w"),
+        (IssueKind::View, "w", "CREATE VIEW w AS SELECT \"f (x)\"(1), 'v' FROM t"),
+        (IssueKind::View, "v", "CREATE VIEW v AS SELECT 'w', \"W\", f FROM t -- w"),
+        (IssueKind::Grant, "to a", "GRANT SELECT ON w TO a"),
+        (IssueKind::Grant, "to b", "GRANT SELECT ON v TO a"),
+        (IssueKind::Grant, "to c", "ALTER FUNCTION \"f (x)\"(integer) OWNER TO a"),
+    ] {
+        catalog.leave_text(kind, None, name, Text::Statement(sql.to_owned()));
+    }
+    let f = Text::Statement("CREATE FUNCTION \"f (x)\"(integer)".to_owned());
+    catalog.leave_text(IssueKind::Routine, None, "f (x)(integer)", f).roles = roles("lost");
+    let facts = TargetFacts { same_server: true, roles: roles("a"), ..TargetFacts::default() };
+    let left_out = |names: &[&str]| {
+        let leave_out = names.iter().map(|name| (*name).to_owned()).collect();
+        let (mut plan, wanted) = (Plan::default(), Wanted { leave_out, ..Wanted::default() });
+        list(&mut plan, of_scheme("postgres").unwrap(), &facts, &catalog, &[], &wanted);
+        plan
+    };
+    let plan = left_out(&[]);
+    let comments: Vec<&str> = plan
+        .issues
+        .iter()
+        .filter(|issue| issue.text.starts_with("--"))
+        .map(|issue| issue.object.as_str())
+        .collect();
+    assert_eq!(comments, ["reads w", "w", "to a", "to c", "f (x)(integer)"]);
+    assert_eq!(
+        plan.issues[0].text,
+        "-- w is not made by this file: make it first\n-- CREATE VIEW \"reads w\" AS SELECT 1 FROM w;"
+    );
+    // What the user leaves out stands in the file, too.
+    let plan = left_out(&["f (x)(integer)", "reads w"]);
+    assert!(plan.left.iter().all(|left| left.sql.starts_with("-- ")), "{:?}", plan.left);
+    assert!(plan.issues[0].text.starts_with("-- f (x)(integer) is not made"), "{:?}", plan.issues);
 }
 
 #[test]

@@ -97,6 +97,35 @@ fn statements_that_do_not_end_are_comments() {
     assert_eq!(statement(postgres, "BEGIN SELECT 1; END"), "BEGIN SELECT 1; END;");
 }
 
+/// Its commands would be executed on the computer of who executes the file.
+#[test]
+fn statement_in_which_a_client_may_find_a_command_is_a_comment() {
+    let [sqlite, postgres, mysql] = ["sqlite", "postgres", "mysql"].map(engine);
+    for sql in [
+        "SELECT 1 /*M!999999 \\! ls */, 2",
+        "SELECT /*+ \\! ls */ 1",
+        "SELECT 1 /*! , '\\\\' */, 2",
+        "SELECT /*+ ' */ 1, '\\! ls '",
+    ] {
+        assert_eq!(statement(mysql, sql), format!("-- {sql}"));
+        assert_eq!(statement(postgres, sql), format!("{sql};"));
+    }
+    for sql in ["SELECT 1 /* \\! ls */, 2", "SELECT /*+ a */ '!'", "SELECT '/*! \\\\ '"] {
+        assert_eq!(statement(mysql, sql), format!("{sql};"));
+    }
+    // What one client takes for the inside of quotes is outside of them for another.
+    let sql = "SELECT /*+ ' */ 1; SELECT 2 -- '";
+    assert_eq!(statement(mysql, sql), format!("DELIMITER //\n{sql}\n//\nDELIMITER ;"));
+    for line in ["/", " Go\t", "go -- x", "/ /* x */"] {
+        let sql = format!("SELECT 6\n{line}\n2");
+        assert!(statement(sqlite, &sql).starts_with("-- SELECT 6\n-- "), "{line}");
+        assert_eq!(statement(postgres, &sql), format!("{sql};"));
+    }
+    for sql in ["SELECT 6 /\n2", "SELECT '\ngo\n'", "SELECT 6\n//2"] {
+        assert_eq!(statement(sqlite, sql), format!("{sql};"));
+    }
+}
+
 #[test]
 fn words_in_quotes_and_comments_are_no_words_of_a_statement() {
     let [sqlite, postgres, mysql] = ["sqlite", "postgres", "mysql"].map(engine);

@@ -252,6 +252,22 @@ fn digests_prove_nothing_where_rows_are_missing() {
     assert_eq!(verified(&places, &table, [200, 0], Some((101, 99))).0.unwrap(), (200, false));
 }
 
+/// Rows of other parts are not kept to be compared.
+#[test]
+fn row_that_is_named_is_of_the_first_part_that_differs() {
+    let (places, table) = files();
+    places[1].ask("UPDATE t SET n = -1 WHERE id BETWEEN 10 AND 150");
+    let [_, mut target] = sides(&places);
+    let checks = Checks::new(target.engine, &table, Of::Target).unwrap();
+    let (mut reply, mut forms) = (Reply::new(), Forms::default());
+    let sql = format!("SELECT {} FROM t WHERE n = -1 ORDER BY id", checks.list.join(", "));
+    target.execute(&sql, &[], &mut reply).unwrap();
+    let mut part = |row: usize| checks.digests(&reply, row, 0, &mut forms).unwrap().0;
+    let first = (0..141).min_by_key(|row| part(*row)).unwrap() + 10;
+    let error = verified(&places, &table, [200, 0], None).0.unwrap_err().to_string();
+    assert!(first > 10 && error.contains(&format!("row {first}, column n:")), "{first}: {error}");
+}
+
 /// The rows that are missing are exactly those.
 #[test]
 fn rows_that_the_target_refused_are_taken_off_the_sources_sums() {

@@ -235,13 +235,9 @@ fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         for row in refusable(side, &sql)? {
             let name = text(&row, 0);
             let is_table = catalog.tables.iter().any(|table| table.name == name);
-            let own = if own.is_some() && !is_table {
-                own_text(side, stem, name)?
-            } else {
-                Text::Words(String::new())
-            };
-            let found = Text::Words(format!("{name}: information_schema.{kind}"));
-            let own = if matches!(own, Text::Words(_)) { found } else { own };
+            let own = own.filter(|_| !is_table).map(|_| own_text(side, stem, name)).transpose()?;
+            let own = own.filter(|own| !matches!(own, Text::Words(_)));
+            let own = own.unwrap_or_else(|| Text::Words(format!("{name}: information_schema.{kind}")));
             let kind = if is_table { IssueKind::TableOption } else { IssueKind::View };
             catalog.leave_text(kind, is_table.then_some(name), name, own);
         }

@@ -2,7 +2,7 @@
 
 mod catalog;
 
-use super::engine::{Dialect, Engine, Sums, Undo};
+use super::engine::{Dialect, Engine, Sums};
 use super::facts::{DocumentLimits, Documents, Identity, TargetFacts};
 use super::queries::{expression, query};
 use crate::catalog::{Catalog, Collation, Column, Table, Text};
@@ -56,11 +56,9 @@ pub(super) static MYSQL: Engine = Engine {
     identity_ends: Some("SELECT SLEEP(1.05 - MICROSECOND(NOW(6)) / 1e6)"),
     roles: Some(|| [query("mysql", "roles"), query("mysql", "own_role")]),
     foreign_keys_have_one_type: true,
-    undo: Undo::Drop {
-        between: ["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"],
-        // Partitions, full texts, versions, periods, and options of storage.
-        not_temporary: &["1562", "1506", "1796", "4137", "4152", "3500", "3833", "1031", "1478"],
-    },
+    drops: Some(["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"]),
+    // Partitions, full texts, versions, periods, and options of storage.
+    not_temporary: &["1562", "1506", "1796", "4137", "4152", "3500", "3833", "1031", "1478"],
     index_names_are_shared: false,
     // An index entry has at most 3,072 bytes, and a character up to four.
     longest_key: Some(760),
@@ -73,6 +71,12 @@ struct Mysql;
 
 fn is_vector(kind: &Kind) -> bool {
     kind.declared.starts_with("vector")
+}
+
+/// A user or a role in quotes. Servers compare names of hosts without regard to case, and MariaDB's roles have none.
+fn account(user: &str, host: &str) -> String {
+    let host = quoted(&MYSQL, &host.to_lowercase());
+    format!("{}@{host}", quoted(&MYSQL, user)).trim_end_matches("@``").to_owned()
 }
 
 impl Dialect for Mysql {
@@ -133,19 +137,20 @@ impl Dialect for Mysql {
         let [table, name, what, whom, option, on] = [0, 1, 2, 3, 4, 5].map(|at| text(row, at).to_owned());
         Ok(match kind {
             IssueKind::Comment => (Text::Remark { what, own: String::new(), text: whom }, Vec::new()),
-            // The server writes 'user'@'host', whatever is in the user's name. MariaDB's roles have no host.
+            // The server writes 'user'@'host', whatever is in the user's name.
             IssueKind::Grant => {
                 let inner = whom.get(1..whom.len().saturating_sub(1)).unwrap_or_default();
                 let (user, host) = inner.rsplit_once("'@'").unwrap_or((inner, "%"));
-                let whom = format!("{}@{}", side.quoted(user), side.quoted(&host.to_lowercase()));
-                let whom = whom.trim_end_matches("@``").to_owned();
+                let whom = account(user, host);
                 let table = if table.is_empty() { "*".to_owned() } else { side.quoted(&table) };
                 let sql = format!("GRANT {what} ON {on}{table} TO {whom}{option}");
                 let is_gone = row.get(6).is_some_and(Option::is_none);
                 (if is_gone { Text::Words(sql) } else { Text::Statement(sql) }, vec![whom])
             }
+            // What follows is its definer.
             _ => {
-                (catalog::own_text(side, &what, &name)?, row.get(3).cloned().flatten().into_iter().collect())
+                let definer = whom.rsplit_once('@').map(|(user, host)| account(user, host));
+                (catalog::own_text(side, &what, &name)?, definer.into_iter().collect())
             }
         })
     }
@@ -309,8 +314,7 @@ impl Dialect for Mysql {
             by_bytes,
             collations,
             // Of values that are elsewhere, MariaDB counts what a row has.
-            longest_in_page: (edition == "MySQL").then_some(8_126),
-            longest_row_in_page: (edition == "MariaDB").then_some(8_126),
+            longest_in_page: Some((8_126, edition == "MariaDB")),
             folds_tables,
             folds_columns,
             edition,

@@ -6,7 +6,7 @@ use super::later;
 use super::renderings::{rendered, renderings};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, Index, Named, Table, Text, read_default};
 use crate::issue::IssueKind;
-use crate::script::unchecked_literal;
+use crate::script::{unchecked_literal, unquoted};
 use crate::sql::{Side, by_object, text, texts};
 use kurabe_core::Result;
 
@@ -147,7 +147,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
             catalog.leave_to_others(IssueKind::Identity, table, name, &detail);
         }
         if !text(&row, 8).is_empty() {
-            let domain = catalog.types.iter().find(|named| text(&row, 2).trim_matches('"') == named.name);
+            let domain = catalog.types.iter().find(|named| unquoted(text(&row, 2)) == named.name);
             let sql = domain.map_or(text(&row, 2).to_owned(), |domain| domain.sql.clone());
             catalog.leave_to_others(IssueKind::Check, table, name, &sql);
         }

@@ -12,21 +12,17 @@ pub(super) fn read(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     for row in side.catalogue(&query("postgresql", "later").replace("of_copy", of_copy))? {
         let (table, name, sql) = (text(&row, 0), text(&row, 1), text(&row, 2));
         let of = if name.is_empty() { table } else { name };
-        catalog.leave_to_others(kind(text(&row, 3)), table, of, sql).with_statement(sql).internal =
-            text(&row, 3).is_empty();
+        let kind = IssueKind::named(text(&row, 3)).unwrap_or(IssueKind::TableOption);
+        catalog.leave_to_others(kind, table, of, sql).with_statement(sql).internal = text(&row, 3).is_empty();
         catalog.add_later(table, name, sql.to_owned(), text(&row, 4) == "f");
     }
     for row in side.catalogue(query("postgresql", "later_of_types"))? {
-        let (name, sql, kind) = (text(&row, 0).to_owned(), text(&row, 1).to_owned(), kind(text(&row, 2)));
+        let [name, sql] = [0, 1].map(|at| text(&row, at).to_owned());
+        let kind = IssueKind::named(text(&row, 2)).unwrap_or(IssueKind::TableOption);
         catalog.leave(kind, None, &name, &sql).with_statement(&sql).carried = true;
         catalog.after.push((kind, Named { name, sql }));
     }
     Ok(())
-}
-
-/// What another engine does not get, by the word of a query.
-fn kind(word: &str) -> IssueKind {
-    IssueKind::ALL.iter().copied().find(|kind| kind.name() == word).unwrap_or(IssueKind::TableOption)
 }
 
 /// Which tables, types and domains need which types, sequences and extensions.

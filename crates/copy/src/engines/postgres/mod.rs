@@ -10,7 +10,7 @@ use super::facts::{DocumentLimits, Documents, TargetFacts};
 use super::queries::{expression, query};
 use crate::catalog::{Catalog, Collation, Text};
 use crate::issue::IssueKind;
-use crate::script::{literal, quoted};
+use crate::script::{literal, quoted, unquoted};
 use crate::sql::{Row, Side, text, texts};
 use crate::types::{Class, Declared, Kind, UNLIMITED};
 use crate::verify::form::Shape;
@@ -101,15 +101,13 @@ fn hash(declared: &str, x: &str, nullable: bool, row: String) -> String {
         }
         "character" => return format!("pg_catalog.hashbpcharextended({} COLLATE \"C\", {row})", or(x, "")),
         "bytea" => x.to_owned(),
-        "bigint" => format!("pg_catalog.int8send({x})"),
-        "boolean" => format!("pg_catalog.boolsend({x})"),
-        "numeric" => format!("pg_catalog.numeric_send({x})"),
-        "double precision" => format!("pg_catalog.float8send({x})"),
-        "date" => format!("pg_catalog.date_send({x})"),
-        "uuid" => format!("pg_catalog.uuid_send({x})"),
-        "timestamp without time zone" => format!("pg_catalog.timestamp_send({x})"),
-        "timestamp with time zone" => format!("pg_catalog.timestamptz_send({x})"),
-        _ => format!("pg_catalog.record_send(ROW({x}))"),
+        base => {
+            let send = |line: &'static str| line.strip_prefix(base)?.strip_prefix(" = ");
+            match query("postgresql", "sends").lines().find_map(send) {
+                Some(send) => format!("pg_catalog.{send}({x})"),
+                None => format!("pg_catalog.record_send(ROW({x}))"),
+            }
+        }
     };
     let digits = or(&format!("pg_catalog.encode({sent}, 'hex')"), "");
     format!("pg_catalog.hashtextextended({digits} COLLATE \"C\", {row})")
@@ -156,7 +154,10 @@ impl Dialect for Postgres {
             IssueKind::Comment => (Text::Remark { what, own, text: more }, Vec::new()),
             _ if own.is_empty() => (Text::Words(what), Vec::new()),
             // Of one that is not UTF-8, there is no statement.
-            _ => (Text::Statement(own), serde_json::from_str(&more).unwrap_or_default()),
+            _ => {
+                let role = row.get(4).and_then(Option::as_deref).map(|role| quoted(&POSTGRES, role));
+                (Text::Statement(own), role.into_iter().collect())
+            }
         })
     }
 
@@ -233,16 +234,13 @@ impl Dialect for Postgres {
     }
 
     fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
-        match (unfit, kind.class) {
-            (IssueKind::DateRange, Class::Date | Class::Timestamp | Class::TimestampTz) => {
-                Some(format!("({column} < '0001-01-01' OR {column} >= '10000-01-01')"))
-            }
-            (IssueKind::NotANumber, Class::Float32 | Class::Float64 | Class::Decimal) => {
-                Some(format!("{column}::text IN ('NaN', 'Infinity', '-Infinity')"))
-            }
-            (IssueKind::TimeRange, Class::Time) => Some(format!("{column} >= '24:00:00'")),
-            _ => None,
-        }
+        let name = match (unfit, kind.class) {
+            (IssueKind::DateRange, Class::Date | Class::Timestamp | Class::TimestampTz) => "date_range",
+            (IssueKind::NotANumber, Class::Float32 | Class::Float64 | Class::Decimal) => "not_a_number",
+            (IssueKind::TimeRange, Class::Time) => "time_range",
+            _ => return None,
+        };
+        Some(expression("postgresql", name, column))
     }
 
     fn maybe_not_utf8(&self, source: &mut Side) -> Result<Option<Expression>> {
@@ -293,8 +291,7 @@ impl Dialect for Postgres {
 
     /// Of an identity or a serial column. After the largest number there is no next one.
     fn restart_identity(&self, table: &str, column: &str, next: i128) -> Option<String> {
-        let name = column.get(1..column.len().saturating_sub(1))?.replace("\"\"", "\"");
-        let [table, name] = [table, &name].map(|text| text.replace('\'', "''"));
+        let [table, name] = [table, &unquoted(column)].map(|text| text.replace('\'', "''"));
         Some(format!(
             "SELECT pg_catalog.setval(seqrelid::regclass, least({next}, seqmax)::bigint, {next} > seqmax) FROM pg_catalog.pg_sequence \
              WHERE seqrelid = pg_catalog.pg_get_serial_sequence('{table}', '{name}')::regclass::oid AND seqincrement > 0 AND {next} >= seqmin"

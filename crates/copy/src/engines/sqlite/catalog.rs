@@ -7,7 +7,7 @@ use crate::catalog::{
 };
 use crate::classes::kind_of;
 use crate::issue::IssueKind;
-use crate::script::literal;
+use crate::script::{literal, unquoted};
 use crate::sql::{Side, text};
 use crate::types::Class;
 use kurabe_core::Result;
@@ -155,16 +155,16 @@ struct Definition {
 impl Definition {
     fn read(sql: &str) -> Self {
         let (mut parts, mut depth) = (vec![Vec::new()], 0);
-        for word in words(sql) {
-            match word.as_str() {
+        for token in tokens(sql, SQLITE.syntax).filter(|token| !token.is_blank()) {
+            match token.text {
                 "(" => depth += 1,
                 ")" => depth -= 1,
                 _ => {}
             }
-            match (depth, word.as_str()) {
+            match (depth, token.text) {
                 (1, "(") if parts.len() == 1 && parts[0].is_empty() => {}
                 (1, ",") => parts.push(Vec::new()),
-                (1.., _) => parts.iter_mut().next_back().into_iter().for_each(|part| part.push(word.clone())),
+                (1.., word) => parts.last_mut().into_iter().for_each(|part| part.push(word.to_owned())),
                 _ => {}
             }
         }
@@ -195,24 +195,6 @@ impl Definition {
         let name = |part: &Vec<String>| unquoted(part.first().map_or("", String::as_str));
         self.parts.iter().filter(has).map(|part| (name(part), part.join(" "))).collect()
     }
-}
-
-/// A word without its quotes.
-fn unquoted(word: &str) -> String {
-    let mut inner = word.chars();
-    match (inner.next(), inner.next_back()) {
-        (Some(a @ ('"' | '`' | '\'')), Some(b)) if a == b => {
-            inner.as_str().replace(&format!("{a}{a}"), &a.to_string())
-        }
-        (Some('['), Some(']')) => inner.as_str().to_owned(),
-        _ => word.to_owned(),
-    }
-}
-
-/// The words of a statement: names, numbers, quoted texts and names as one word each, and signs. Comments are left out.
-fn words(sql: &str) -> Vec<String> {
-    let tokens = tokens(sql, SQLITE.syntax).filter(|token| !token.is_blank());
-    tokens.map(|token| token.text.to_owned()).collect()
 }
 
 fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) -> Result<()> {

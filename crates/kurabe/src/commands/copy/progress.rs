@@ -5,6 +5,7 @@ use crate::output::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kurabe_copy::event::{Event, Step};
 use kurabe_copy::plan::Plan;
+use kurabe_core::text::printable;
 use kurabe_core::units;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -51,14 +52,14 @@ impl Progress {
                     Step::Index => "making indexes of",
                 };
                 let pace = pace(self.began.get_or_insert_with(|| (Instant::now(), sum)), sum, 2 * self.all);
-                self.bar.set_message(format!("{what} {}{pace}", table.name));
+                self.bar.set_message(format!("{what} {}{pace}", printable(&table.name)));
             }
             Event::Table(done) => {
                 self.rows.insert(done.name.clone(), [done.rows + done.rejected; 2]);
                 let rate = done.copied as f64 / done.copy.as_secs_f64().max(1e-9);
                 let text = format!(
                     "{}: {}, copied in {} ({} rows/s), compared in {}, indexes in {}",
-                    done.name,
+                    printable(&done.name),
                     many(done.rows as usize, "row"),
                     units::time(done.copy),
                     units::count(rate as u64),

@@ -94,7 +94,8 @@ pub(super) fn described(
         text.push_str("does not map:\n");
         for issue in &plan.issues {
             let (state, kind) = (state(issue, accepted), issue.kind.name());
-            let _ = writeln!(text, "  {state:<8} {kind:<17} {}: {}", printable(&issue.object), issue.detail);
+            let (object, detail) = (printable(&issue.object), printable(&issue.detail));
+            let _ = writeln!(text, "  {state:<8} {kind:<17} {object}: {detail}");
         }
     }
     for left in &plan.left {
