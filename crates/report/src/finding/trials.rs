@@ -51,15 +51,7 @@ impl Trials {
         let language = labels.language;
         match self {
             Self::Disturbed { cells, of, targets, reason } => {
-                let on = labels.targets_of(targets);
-                let on = if labels.several_targets() { format!(" (on {on})") } else { String::new() };
-                let one = if *cells > 1 { "; in one of them " } else { ": " };
-                let (results, reason) = (some(*cells, *of), translated(reason, language));
-                say!(
-                    language,
-                    "the machine had other load during {results}{on}{one}{reason}. Repeat the run on an idle machine.",
-                    "結果 {of} 件のうち {cells} 件で、マシンにほかの負荷がありました({reason})。空いたマシンで測り直してください。",
-                )
+                other_load(labels, targets, [*cells, *of], reason)
             }
             Self::Rerun { trials, reason } => {
                 let (were, reason) =
@@ -156,6 +148,20 @@ impl Trials {
             }
         }
     }
+}
+
+/// The sentence about other load during so many cells, of all that were observed.
+fn other_load(labels: &Labels, targets: &[TargetId], [cells, of]: [u32; 2], reason: &str) -> String {
+    let language = labels.language;
+    let on = labels.targets_of(targets);
+    let on = if labels.several_targets() { format!(" (on {on})") } else { String::new() };
+    let one = if cells > 1 { "; in one of them " } else { ": " };
+    let (results, reason) = (some(cells, of), translated(reason, language));
+    say!(
+        language,
+        "the machine had other load during {results}{on}{one}{reason}. Repeat the run on an idle machine.",
+        "結果 {of} 件のうち {cells} 件で、マシンにほかの負荷がありました({reason})。空いたマシンで測り直してください。",
+    )
 }
 
 /// So many results in English.
