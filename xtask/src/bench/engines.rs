@@ -4,23 +4,37 @@
 //! limited it, and on what it is based (settings, durability, machine). The figures are those of one suite, unretouched.
 //!
 //! - `--only session,kv`: these runs only
+//! - `--append true`: after what the page has, so that the suite can be executed in parts, each while the machine is quiet
 //! - `--out docs/engines.md`: the page
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 
 use super::options::Variables;
 use super::run::Kurabe;
 use crate::shell::{self, Outcome};
 
 const SUITE: &str = "suites/engines.toml";
+const INTRODUCTION: &str = "# Engines
+
+Every experiment on every engine that it is for: one suite on one machine, its reports unretouched. Where an experiment writes, every engine
+acknowledges writes that survive a power failure (`--durability synced`), or is left out. The ratios are against the best of each table, with
+intervals; [how to read a verdict](verdicts.md) explains them. Made by
+
+```sh
+cargo xtask bench engines
+```
+";
 /// Sections of a report that the page has, beside the tables before the first of them.
 const SECTIONS: [&str; 3] = ["## Verdict", "## Bottlenecks", "## Basis"];
 
 pub fn run(args: &[String]) -> Outcome {
-    let given = Variables::read(args, &[("only", ""), ("out", "docs/engines.md")])?;
+    let given = Variables::read(args, &[("only", ""), ("append", ""), ("out", "docs/engines.md")])?;
     let kurabe = Kurabe::build("engines")?;
     let mut suite = kurabe.command();
+    // The page has the command, and no path of this machine.
+    suite.arg0("kurabe");
     suite.args(["run", "-f", SUITE, "--no-html", "--export-markdown", "-"]);
     for name in given.list("only") {
         suite.args(["--only", &name]);
@@ -35,12 +49,12 @@ pub fn run(args: &[String]) -> Outcome {
             String::from_utf8_lossy(&ended.stderr)
         ));
     }
-    let mut page = format!(
-        "# Engines\n\nEvery experiment on every engine that it is for: one suite on one machine, its reports unretouched. Where an experiment \
-         writes, every engine acknowledges writes that survive a power failure (`--durability synced`), or is left out. The ratios are against the \
-         best of each table, with intervals; [how to read a verdict](verdicts.md) explains them. Made by\n\n```sh\ncargo xtask bench engines\n```\n\n{}\n",
-        lower(&table)
-    );
+    let mut page = if given.get("append").is_empty() {
+        INTRODUCTION.to_owned()
+    } else {
+        fs::read_to_string(given.get("out")).map_err(|error| format!("{}: {error}", given.get("out")))?
+    };
+    let _ = writeln!(page, "\n{}", lower(&table));
     let mut runs: Vec<_> = fs::read_dir(kurabe.scratch.join("runs"))
         .map_err(|error| format!("the folder of runs: {error}"))?
         .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
