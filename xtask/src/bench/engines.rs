@@ -36,8 +36,8 @@ pub fn run(args: &[String]) -> Outcome {
     // The page has the command, and no path of this machine.
     suite.arg0("kurabe");
     suite.args(["run", "-f", SUITE, "--no-html", "--export-markdown", "-"]);
-    for name in given.list("only") {
-        suite.args(["--only", &name]);
+    if !given.get("only").is_empty() {
+        suite.args(["--only", given.get("only")]);
     }
     // Runs that some targets cannot make end with a code of their own: the table says why.
     let ended = suite.output().map_err(|error| format!("kurabe run: {error}"))?;
