@@ -1,6 +1,6 @@
 //! `cargo xtask bench engines`: every experiment on every engine that it is for, as a page of the documentation.
 //!
-//! The suite `suites/engines.toml` is executed, and docs/engines.md is made of the reports: of each run its tables, its verdicts, what
+//! The suite `suites/engines.toml` is executed, and docs/engines.md is made of the reports: of each run its tables, what
 //! limited it, and on what it is based (settings, durability, machine). The figures are those of one suite, unretouched.
 //!
 //! - `--only session,kv`: these runs only
@@ -26,8 +26,10 @@ intervals; [how to read a verdict](verdicts.md) explains them. Made by
 cargo xtask bench engines
 ```
 ";
-/// Sections of a report that the page has, beside the tables before the first of them.
-const SECTIONS: [&str; 3] = ["## Verdict", "## Bottlenecks", "## Basis"];
+/// Sections of a report that the page has, beside the tables before them.
+const SECTIONS: [&str; 2] = ["## Bottlenecks", "## Basis"];
+/// Left out: a sentence for each of 45 pairs of targets. The tables have the ratios with their intervals.
+const SENTENCES: &str = "## Verdict";
 
 pub fn run(args: &[String]) -> Outcome {
     let given = Variables::read(args, &[("only", ""), ("append", ""), ("out", "docs/engines.md")])?;
@@ -80,8 +82,8 @@ fn shortened(report: &str) -> String {
     for line in report.lines() {
         if line.starts_with("## ") {
             let listed = SECTIONS.contains(&line);
+            before &= !listed && line != SENTENCES;
             keep = listed || before;
-            before &= !listed;
         }
         if keep && !line.starts_with("Command: ") {
             kept.push_str(line);
@@ -104,9 +106,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_has_answer_and_basis_of_a_report_without_its_tables_of_all_figures() {
+    fn page_has_first_tables_and_basis_of_a_report_without_sentences_and_tables_of_all_figures() {
         let report = "# Kv\n\n## Reads at 1 client\n\n| a |\n\n## Verdict\n\n- b\n\n## Reads\n\n| all |\n\n## Basis\n\n- c\n\nCommand: `d`\n";
-        let expected = "# Kv\n\n## Reads at 1 client\n\n| a |\n\n## Verdict\n\n- b\n\n## Basis\n\n- c";
+        let expected = "# Kv\n\n## Reads at 1 client\n\n| a |\n\n## Basis\n\n- c";
         assert_eq!(shortened(report), expected);
         assert!(lower(expected).starts_with("## Kv\n\n### Reads"));
     }
