@@ -20,7 +20,8 @@ const INTRODUCTION: &str = "# Engines
 
 Every experiment on every engine that it is for: one suite on one machine, its reports unretouched. Where an experiment writes, every engine
 acknowledges writes that survive a power failure (`--durability synced`), or is left out. The ratios are against the best of each table, with
-intervals; [how to read a verdict](verdicts.md) explains them. Made by
+intervals; [how to read a verdict](verdicts.md) explains them. Where other programs used the processors, the evidence of a bottleneck says so.
+Made by
 
 ```sh
 cargo xtask bench engines
