@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::shell::{Outcome, cargo};
+use crate::shell::{Outcome, cargo, target_folder};
 use crate::test::{Tier, selection};
 
 /// Attacks another build than this one, such as a release.
@@ -19,8 +19,7 @@ pub fn run(args: &[String]) -> Outcome {
     if !status.success() {
         return Err(format!("cargo build ended with {status}"));
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let folder = target.join("debug");
+    let folder = target_folder().join("debug");
     let mut attack = Command::new(folder.join("kurabe-attack"));
     attack.arg("--program").arg(built.unwrap_or_else(|| folder.join("kurabe"))).args(args);
     let status = attack.status().map_err(|error| format!("kurabe-attack: {error}"))?;

@@ -1,6 +1,7 @@
 //! Runs other programs, as root if necessary and possible.
 
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::testbed::programs;
@@ -58,6 +59,11 @@ pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     without_package(&mut command);
     command
+}
+
+/// Cargo's folder for what it builds.
+pub fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)
 }
 
 /// Removes the variables that `cargo run` sets for this program from the environment of a command.

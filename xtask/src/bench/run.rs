@@ -62,8 +62,7 @@ pub fn program() -> Result<PathBuf, String> {
         return Ok(PathBuf::from(built));
     }
     cargo(&["build", "--release", "--package", "kurabe", "--features", "full"])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    Ok(target.join("release/kurabe"))
+    Ok(shell::target_folder().join("release/kurabe"))
 }
 
 impl Drop for Kurabe {

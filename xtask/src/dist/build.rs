@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{GLIBC, Release, system::System};
-use crate::shell::run;
+use crate::shell::{run, target_folder};
 
 pub fn program(release: &Release, system: &System) -> Result<PathBuf, String> {
     println!("dist: building {} of {}; ten minutes on two processors", release.version, release.commit);
@@ -15,7 +15,7 @@ pub fn program(release: &Release, system: &System) -> Result<PathBuf, String> {
         &target,
     ]);
     run(build.env("KURABE_COMMIT", &release.commit), "cargo zigbuild")?;
-    Ok(format!("target/{}/dist/kurabe", release.triple()).into())
+    Ok(target_folder().join(release.triple()).join("dist/kurabe"))
 }
 
 /// An error names the symbols that an older glibc lacks.

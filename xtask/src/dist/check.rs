@@ -7,7 +7,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::tree::write;
-use super::{Release, packages::Packages};
+use super::{
+    Release,
+    packages::{Packages, manylinux},
+};
 use crate::apt;
 use crate::shell::{Outcome, run};
 
@@ -16,8 +19,8 @@ const USER: &str = "65534";
 
 pub fn all(release: &Release, made: &Packages) -> Outcome {
     let work = Work::make()?;
-    wheel(made, &work)?;
-    let bookworm = work.debian("bookworm")?;
+    let bookworm = work.debian(release, "bookworm")?;
+    wheel(release, &work, &bookworm)?;
     copy(&made.deb, &bookworm.join("tmp/kurabe.deb"))?;
     run(Command::new("chroot").arg(&bookworm).args(["dpkg", "-i", "/tmp/kurabe.deb"]), "dpkg -i")?;
     try_out(
@@ -39,7 +42,7 @@ pub fn all(release: &Release, made: &Packages) -> Outcome {
         "the .rpm's files",
         &Place { root: Some(bookworm), bin: "/usr/bin".into(), share: "/usr/share".into() },
     )?;
-    let bullseye = work.debian("bullseye")?;
+    let bullseye = work.debian(release, "bullseye")?;
     let home = bullseye.join("opt");
     run(Command::new("tar").arg("-xzf").arg(&made.archive).arg("-C").arg(&home), "tar")?;
     let folder = PathBuf::from(format!("/opt/kurabe-{}-{}", release.version, release.triple()));
@@ -48,13 +51,25 @@ pub fn all(release: &Release, made: &Packages) -> Outcome {
     Ok(())
 }
 
-/// The wheel in an environment that has nothing else.
-fn wheel(made: &Packages, work: &Work) -> Outcome {
+/// The wheel in an environment that has nothing else, as the gate's action installs it. One of another architecture, for which no
+/// Python runs here, is tried in a Debian.
+fn wheel(release: &Release, work: &Work, debian: &Path) -> Outcome {
     let folder = work.0.join("venv");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&folder), "python3 -m venv")?;
-    let mut pip = Command::new(folder.join("bin/pip"));
-    run(pip.args(["install", "--quiet", "--no-index"]).arg(&made.wheel), "pip install")?;
-    try_out("the wheel", &Place { root: None, bin: folder.join("bin"), share: folder.join("share") })
+    let mut install = Command::new("ci/install.sh");
+    install
+        .arg(&folder)
+        .arg(&release.version)
+        .env("PIP_NO_INDEX", "1")
+        .env("PIP_FIND_LINKS", &release.folder);
+    let (mut root, mut place) = (None, folder);
+    if !release.is_for_this_machine() {
+        place = PathBuf::from("/opt/wheel");
+        install.env("PIP_PLATFORM", format!("{}_{}", manylinux(), release.architecture));
+        install.env("PIP_ONLY_BINARY", ":all:").env("PIP_TARGET", debian.join("opt/wheel"));
+        root = Some(debian.to_owned());
+    }
+    run(&mut install, "ci/install.sh")?;
+    try_out("the wheel", &Place { root, bin: place.join("bin"), share: place.join("share") })
 }
 
 /// Where a package is installed.
@@ -127,11 +142,12 @@ impl Work {
     }
 
     /// A new root folder of a bare Debian with bash and `man`.
-    fn debian(&self, name: &str) -> Result<PathBuf, String> {
+    fn debian(&self, release: &Release, name: &str) -> Result<PathBuf, String> {
         let folder = self.0.join(name);
         println!("dist: making a bare Debian ({name})");
         let mut make = Command::new("debootstrap");
-        make.args(["--variant=minbase", "--include=man-db", name]).arg(&folder).arg(apt::mirror()?);
+        make.args(["--variant=minbase", "--include=man-db", "--arch", release.debian(), name]);
+        make.arg(&folder).arg(apt::mirror()?);
         run(&mut make, "debootstrap")?;
         Ok(folder)
     }

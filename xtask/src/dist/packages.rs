@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::tree::{Tree, read, write};
+use super::tree::{LICENCES, Tree, read, write};
 use super::{GLIBC, Release, system::System};
 use crate::shell::{Outcome, on_path, run};
 
@@ -24,7 +24,9 @@ impl Packages {
             deb: deb(release, tree)?,
             rpm: rpm(release, tree)?,
         };
-        image(&made)?;
+        if release.is_for_this_machine() {
+            image(&made)?;
+        }
         let files = [&made.archive, &made.wheel, &made.deb, &made.rpm];
         let names: Vec<_> = files.iter().filter_map(|file| file.file_name()).collect();
         let sums = run(Command::new("sha256sum").args(names).current_dir(&release.folder), "sha256sum")?;
@@ -45,11 +47,7 @@ fn archive(release: &Release, tree: &Tree) -> Result<PathBuf, String> {
     for file in ["README.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         write(&folder.join(file), &read(file.as_ref())?, 0o644)?;
     }
-    for part in ["man", "bash-completion", "zsh", "fish"] {
-        let to = folder.join("share");
-        fs::create_dir_all(&to).map_err(|error| format!("{}: {error}", to.display()))?;
-        run(Command::new("cp").arg("-r").arg(tree.root.join("usr/share").join(part)).arg(&to), "cp")?;
-    }
+    shared(tree, &folder.join("share"))?;
     let file = format!("{name}.tar.gz");
     let mut tar = Command::new("tar");
     tar.args(["--owner=0", "--group=0", "--numeric-owner", "--sort=name", "-czf", &file, &name]);
@@ -58,32 +56,38 @@ fn archive(release: &Release, tree: &Tree) -> Result<PathBuf, String> {
     Ok(release.folder.join(file))
 }
 
-/// By maturin, from the program that Cargo has just built; it finds nothing to build again.
+/// Man pages and completions, which lie in one folder where a package is not the system's.
+fn shared(tree: &Tree, to: &Path) -> Outcome {
+    fs::create_dir_all(to).map_err(|error| format!("{}: {error}", to.display()))?;
+    let parts = ["man", "bash-completion", "zsh", "fish"].map(|part| tree.root.join("usr/share").join(part));
+    run(Command::new("cp").arg("-r").args(parts).arg(to), "cp").map(drop)
+}
+
+/// What a wheel calls the glibc that is promised.
+pub fn manylinux() -> String {
+    format!("manylinux_{}", GLIBC.replace('.', "_"))
+}
+
+/// By Python's `wheel`, which writes the list of files with their checksums. What is below `data` is installed below the
+/// environment's folder, where pipx links man pages.
 fn wheel(release: &Release, tree: &Tree, system: &System) -> Result<PathBuf, String> {
-    // Installed below the environment's `share`, where pipx links man pages.
-    let data = Path::new("target/wheel-data/data/share");
-    let _ = fs::remove_dir_all("target/wheel-data");
-    fs::create_dir_all(data).map_err(|error| format!("{}: {error}", data.display()))?;
-    for part in ["man", "bash-completion", "zsh", "fish"] {
-        run(Command::new("cp").arg("-r").arg(tree.root.join("usr/share").join(part)).arg(data), "cp")?;
+    let version = &release.version;
+    let folder = release.folder.join("wheel");
+    let (data, about) =
+        (folder.join(format!("kurabe-{version}.data")), folder.join(format!("kurabe-{version}.dist-info")));
+    write(&data.join("scripts/kurabe"), &read(&tree.root.join("usr/bin/kurabe"))?, 0o755)?;
+    shared(tree, &data.join("data/share"))?;
+    let architecture = format!("{}_{}", manylinux(), release.architecture);
+    let metadata = [template(release, "METADATA", &architecture)?, read("README.md".as_ref())?].concat();
+    write(&about.join("METADATA"), &metadata, 0o644)?;
+    write(&about.join("WHEEL"), &template(release, "WHEEL", &architecture)?, 0o644)?;
+    for licence in LICENCES {
+        write(&about.join("licenses").join(licence), &read(licence.as_ref())?, 0o644)?;
     }
-    let out = fs::canonicalize(&release.folder).map_err(|error| error.to_string())?;
-    let tag = format!("manylinux_{}", GLIBC.replace('.', "_"));
-    let mut maturin = system.tool("maturin");
-    maturin.args([
-        "build",
-        "--zig",
-        "--target",
-        &release.triple(),
-        "--compatibility",
-        &tag,
-        "--manifest-path",
-    ]);
-    maturin.arg("crates/kurabe/Cargo.toml").arg("--out").arg(&out).env("KURABE_COMMIT", &release.commit);
-    run(&mut maturin, "maturin")?;
-    let wheels = fs::read_dir(&release.folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut wheels = wheels.filter(|path| path.extension().is_some_and(|extension| extension == "whl"));
-    wheels.next().ok_or_else(|| "maturin made no wheel".to_owned())
+    let mut pack = system.tool("wheel");
+    run(pack.arg("pack").arg(&folder).arg("--dest-dir").arg(&release.folder), "wheel pack")?;
+    let _ = fs::remove_dir_all(folder);
+    Ok(release.folder.join(format!("kurabe-{version}-py3-none-{architecture}.whl")))
 }
 
 /// What differs between packages in the templates of `deploy/packages`.
@@ -94,7 +98,7 @@ fn template(release: &Release, name: &str, architecture: &str) -> Result<Vec<u8>
 }
 
 fn deb(release: &Release, tree: &Tree) -> Result<PathBuf, String> {
-    let architecture = if release.architecture == "x86_64" { "amd64" } else { "arm64" };
+    let architecture = release.debian();
     let folder = release.folder.join("deb");
     run(Command::new("cp").arg("-r").arg(&tree.root).arg(&folder), "cp")?;
     write(&folder.join("DEBIAN/control"), &template(release, "control", architecture)?, 0o644)?;
@@ -108,18 +112,18 @@ fn deb(release: &Release, tree: &Tree) -> Result<PathBuf, String> {
 fn rpm(release: &Release, tree: &Tree) -> Result<PathBuf, String> {
     let top = fs::canonicalize(&release.folder).map_err(|error| error.to_string())?.join("rpm");
     let spec = top.join("kurabe.spec");
-    write(&spec, &template(release, "kurabe.spec", release.architecture)?, 0o644)?;
+    write(&spec, &template(release, "kurabe.spec", &release.architecture)?, 0o644)?;
     let from = fs::canonicalize(&tree.root).map_err(|error| error.to_string())?;
     let mut pack = Command::new("rpmbuild");
     pack.arg("-bb")
-        .args(["--target", release.architecture])
+        .args(["--target", &release.architecture])
         .arg("--define")
         .arg(format!("_topdir {}", top.display()));
     pack.arg("--define").arg(format!("tree {}", from.display())).arg(&spec);
     run(&mut pack, "rpmbuild")?;
     let name = format!("kurabe-{}-1.{}.rpm", release.version, release.architecture);
     let file = release.folder.join(&name);
-    let built = top.join("RPMS").join(release.architecture).join(&name);
+    let built = top.join("RPMS").join(&release.architecture).join(&name);
     fs::rename(&built, &file).map_err(|error| format!("{}: {error}", built.display()))?;
     let _ = fs::remove_dir_all(top);
     Ok(file)

@@ -14,7 +14,7 @@ pub struct Tree {
     pub root: PathBuf,
 }
 
-const LICENCES: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
+pub const LICENCES: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
 /// The shell, and the file that its packages of Debian and Fedora read.
 const COMPLETIONS: &[(&str, &str)] = &[
     ("bash", "usr/share/bash-completion/completions/kurabe"),
@@ -28,16 +28,23 @@ impl Tree {
         let tree = Self { root: release.folder.join("tree") };
         tree.put("usr/bin/kurabe", &read(program)?, 0o755)?;
         let program = tree.root.join("usr/bin/kurabe");
-        run(Command::new("strip").arg(&program), "strip")?;
         let manual = tree.root.join("usr/share/man/man1");
         fs::create_dir_all(&manual).map_err(|error| format!("{}: {error}", manual.display()))?;
-        run(Command::new(&program).arg("man").arg(&manual), "kurabe man")?;
+        // Programs of another architecture find their libraries by this variable.
+        let libraries = format!("/usr/{}-linux-gnu", release.architecture);
+        let program = |arguments: &[&str]| {
+            let mut command = Command::new(&program);
+            run(
+                command.args(arguments).env("QEMU_LD_PREFIX", &libraries),
+                &format!("kurabe {}", arguments[0]),
+            )
+        };
+        program(&["man", &manual.to_string_lossy()])?;
         for page in fs::read_dir(&manual).into_iter().flatten().flatten() {
             run(Command::new("gzip").args(["--best", "--no-name"]).arg(page.path()), "gzip")?;
         }
         for (shell, path) in COMPLETIONS {
-            let script = run(Command::new(&program).args(["completions", shell]), "kurabe completions")?;
-            tree.put(path, script.as_bytes(), 0o644)?;
+            tree.put(path, program(&["completions", shell])?.as_bytes(), 0o644)?;
         }
         let unit =
             String::from_utf8_lossy(&read("deploy/systemd/kurabe-agent.service".as_ref())?).into_owned();
