@@ -230,8 +230,9 @@ fn dry_run_says_what_is_compared_and_has_nothing_that_cannot_matter() {
         (&["session", "sqlite:"][..], "each value of layout with the first, at each value of payload"),
         (&["session", "sqlite:", "sqlite:"], "targets with each other, at each value of payload"),
         (
-            &["sqlite:", "sqlite:", "--clients", "1,4"],
-            "targets with each other, at each value of payload and clients",
+            &["session", "sqlite:", "sqlite:", "--clients", "1,4"],
+            // The default payloads give way to one.
+            "targets with each other, at each value of clients",
         ),
         (
             &["session", "sqlite:", "--clients", "1,4"],
