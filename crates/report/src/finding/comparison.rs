@@ -202,7 +202,11 @@ fn limited(limit: Option<Limit>, side: &str, language: Language) -> String {
     match bottleneck {
         Bottleneck::Unknown | Bottleneck::Load => String::new(),
         Bottleneck::Latency => {
-            say!(language, "; a round trip to {side} takes longer", "{side} は往復に時間がかかります。")
+            say!(
+                language,
+                "; a request to {side} waits longer for its answer",
+                "{side} は要求への応答に時間がかかります。",
+            )
         }
         _ => say!(
             language,
