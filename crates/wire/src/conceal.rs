@@ -64,7 +64,8 @@ pub fn names_secret(word: impl AsRef<[u8]>) -> bool {
 /// `userPwd`, `pwd_hash`, `userpwdhash`.
 fn has_short_sign(text: &str) -> bool {
     let names = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|name| name.len() <= LONGEST_NAME);
-    names.filter(|name| name.to_ascii_lowercase().contains(SHORT_SIGN)).any(|name| {
+    let unnumbered = names.map(|name| name.trim_end_matches(|c: char| c.is_ascii_digit()));
+    unnumbered.filter(|name| name.to_ascii_lowercase().contains(SHORT_SIGN)).any(|name| {
         let is = |case: fn(&u8) -> bool| name.as_bytes().iter().all(case);
         if is(u8::is_ascii_lowercase) || is(u8::is_ascii_uppercase) {
             return true;
@@ -168,7 +169,7 @@ mod tests {
     fn names_of_secrets_are_known_in_each_way_of_writing_and_others_are_not_taken_for_them() {
         for name in [
             "password", "user:7:passwd", "apiKey", "API-KEY", "accessToken", "auth_token", "token",
-            "signing_key", "userPwd", "user_pwd_hash", "userPwdHash", "userpwdhash", "PWD2",
+            "signing_key", "userPwd", "user_pwd_hash", "userPwdHash", "userpwdhash", "userpwd1", "PWD2",
         ] {
             assert!(names_secret(name) && may_name_secret(name), "{name}");
         }

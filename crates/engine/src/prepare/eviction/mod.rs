@@ -126,6 +126,7 @@ fn servers(target: &Target) -> Result<Vec<LimitedServer>> {
         return Ok(Vec::new());
     }
     match target.driver.limited_servers(&ConnectOptions::within(TIMEOUT)) {
+        // A throwaway server is not started for a plan alone.
         Err(error) if target.is_not_started(&error) => Ok(Vec::new()),
         servers => servers,
     }
