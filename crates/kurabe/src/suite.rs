@@ -308,7 +308,7 @@ impl Request {
 /// The allowed slice lengths.
 const SLICE_LENGTHS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
 /// The default slice length.
-const DEFAULT_SLICE: Duration = Duration::from_millis(10);
+pub(crate) const DEFAULT_SLICE: Duration = Duration::from_millis(10);
 
 /// The value of the option.
 #[derive(Clone, Copy, Debug)]

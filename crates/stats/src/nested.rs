@@ -46,6 +46,7 @@ mod tests {
     #[test]
     fn figures_that_are_not_all_positive_have_arithmetic_means() {
         assert_eq!(means_of_blocks([(0, -1.0), (1, 3.0), (5, 0.0)], |round| round / 2), [1.0, 0.0]);
+        assert_eq!(means_of_blocks([(0, 0.0), (1, 2.0)], |round| round / 2), [1.0]);
         assert!(means_of_blocks([], |round| round).is_empty());
     }
 }

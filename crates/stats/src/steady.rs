@@ -142,6 +142,21 @@ mod tests {
     }
 
     #[test]
+    fn step_after_the_half_is_never_steady() {
+        // The smallest error lies beyond the half, and what is left of it there is too short for a trend.
+        let step: Vec<f64> = (0..20).map(|n| if n < 12 { 500.0 } else { 1_000.0 }).collect();
+        assert_eq!(steadiness(&step), Some(Steadiness::Never(2.0)));
+    }
+
+    #[test]
+    fn trend_is_a_drift_if_it_is_significant_and_large() {
+        let line = |change: f64| -> Vec<f64> { (0..11).map(|n| 1_000.0 + change * f64::from(n - 5)).collect() };
+        // From 950 to 1,050 around 1,000 is DRIFTS, and must be exceeded.
+        assert_eq!([9.0, 10.0, 11.0].map(|change| drifts(&line(change))), [false, false, true]);
+        assert!(!drifts(&[100.0, 200.0, 300.0]), "three windows in order are chance");
+    }
+
+    #[test]
     fn uninformative_series_is_not_judged() {
         assert_eq!(steadiness(&[1.0; 9]), None);
         assert_eq!(steadiness(&[0.0; 20]), None);

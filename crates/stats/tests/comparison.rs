@@ -1,8 +1,8 @@
 //! Properties of every interval and verdict, for any values.
 
 use kurabe_stats::{
-    Decision, IntervalSettings, PairedRatio, instance_variance, interval_of_mean, judge,
-    minimum_detectable_ratio,
+    Decision, Estimate, IntervalSettings, PairedRatio, instance_variance, interval_of_mean, judge,
+    minimum_detectable_ratio, noise_floor,
 };
 use proptest::prelude::*;
 
@@ -113,6 +113,31 @@ fn interval_within_the_margin_is_equal_whether_it_has_1_or_not() {
     assert_eq!(judge(pair(1.0, 1.04).estimate, 0.05), Decision::Within);
     assert_eq!(judge(pair(1.045, 1.01).estimate, 0.05), Decision::Above, "it reaches beyond the margin");
     assert_eq!(judge(pair(0.955, 1.01).estimate, 0.05), Decision::Below);
+}
+
+#[test]
+fn interval_that_ends_at_1_is_undecided() {
+    let ends = |low, high| Estimate { value: 1.0, low: Some(low), high: Some(high) };
+    assert_eq!(judge(ends(1.0, 1.5), 0.05), Decision::Undecided);
+    assert_eq!(judge(ends(0.5, 1.0), 0.05), Decision::Undecided);
+}
+
+#[test]
+fn only_what_is_above_or_below_lies_outside() {
+    use Decision::{Above, Below, NotTestable, Undecided, Within};
+    let outside = [Above, Below, Within, Undecided, NotTestable].map(Decision::is_outside);
+    assert_eq!(outside, [true, true, false, false, false]);
+    let ratio = Some(Estimate { value: 0.5, low: Some(0.4), high: Some(0.8) });
+    let inverse = Some(Estimate { value: 2.0, low: Some(1.25), high: Some(2.5) });
+    let gains = [Above, Below, Within, Undecided, NotTestable].map(|decision| decision.gain(ratio));
+    assert_eq!(gains, [ratio, inverse, None, None, None]);
+}
+
+#[test]
+fn noise_floor_is_what_two_instances_may_differ_by() {
+    // Two standard errors of a difference of two values with this variance: 2 · √(2 · 0.0002) = 0.04.
+    assert!((noise_floor(0.0002, 2.0) - 0.04_f64.exp_m1()).abs() < 1e-12);
+    assert_eq!(noise_floor(0.0, 2.0), 0.0);
 }
 
 #[test]

@@ -177,6 +177,9 @@ fn a_damaged_form_is_refused_with_the_reason() {
         (r#"{"min":3,"max":5,"sum":[0,8],"hdr":"%"}"#.to_owned(), "V2 format"),
         (format!(r#"{{"min":0,"max":0,"sum":[0,0],"hdr":"{other}"}}"#), "other buckets"),
         (format!(r#"{{"min":1,"max":0,"sum":[0,0],"hdr":"{empty}"}}"#), "summary contradicts"),
+        (format!(r#"{{"min":0,"max":1,"sum":[0,0],"hdr":"{empty}"}}"#), "summary contradicts"),
+        (format!(r#"{{"min":0,"max":0,"sum":[0,1],"hdr":"{empty}"}}"#), "summary contradicts"),
+        (format!(r#"{{"min":3,"max":5,"sum":[0,9],"hdr":"{hdr}"}}"#), "sum contradicts"),
         (format!(r#"{{"min":4,"max":5,"sum":[0,8],"hdr":"{hdr}"}}"#), "minimum contradicts"),
         (format!(r#"{{"min":3,"max":9,"sum":[0,8],"hdr":"{hdr}"}}"#), "maximum contradicts"),
         (format!(r#"{{"min":3,"max":5,"sum":[0,7],"hdr":"{hdr}"}}"#), "sum contradicts"),
@@ -211,5 +214,7 @@ fn latencies_from_a_limit_on_are_counted_with_its_bucket() {
     let beyond = CLAMP_NS + 1_000_000_000_000;
     histogram.record(beyond);
     assert_eq!((histogram.count_from(beyond), histogram.count_from(beyond + 1)), (1, 0));
+    let text = serde_json::to_string(&histogram).unwrap();
+    assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
     assert_eq!(Histogram::new().count_from(0), 0);
 }

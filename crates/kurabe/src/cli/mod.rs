@@ -156,14 +156,14 @@ fn selftest() -> Command {
         .arg(option("differences", "N", "Makes N comparisons with a planted difference and N without, over all engines, and counts correct verdicts; \
              200 take about 15 minutes").conflicts_with("kind"))
         .arg(
-            option("interleave", "TIME", "Interleaves the trials of --differences in slices of this length, as 'kurabe run --interleave' does; 'off': separate trials").num_args(0..=1).require_equals(true).default_value("10ms").default_missing_value("10ms"),
+            option("budget", "TIME", "Approximate time of each comparison of --separate [default: that of a run of two targets]; with more, servers are restarted, and verdicts are of any start").requires("separate"),
         )
         .arg(
             option("clients", "N", "Numbers of clients").default_value("1").value_delimiter(','),
         )
         .arg(
-            flag("separate", "Starts two servers for each comparison and restarts them, as a run of two 'up:' targets with default \
-                     options does; about 80 s each").requires("differences").conflicts_with_all(["rounds", "duration"]),
+            flag("separate", "Starts two servers for each comparison, as a run of two 'up:' targets with default options does; some \
+                     45 s each").requires("differences").conflicts_with_all(["rounds", "duration"]),
         )
         .arg(
             option("records", "N", "Number of records in each store [default: 500; with --separate that of the experiment]").requires("differences"),

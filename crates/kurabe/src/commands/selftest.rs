@@ -4,7 +4,7 @@ use crate::exit::{self, Exit};
 use crate::options::{Sourced, options, parsed};
 use crate::output::Output;
 use crate::signals;
-use crate::suite::{self, Interleave};
+use crate::suite;
 use crate::words::percentage;
 use anyhow::Result;
 use kurabe_core::{Error, units};
@@ -15,10 +15,8 @@ use std::time::Duration;
 
 /// The default rounds of each comparison: as many as in the default run of one cell on two targets.
 const ROUNDS: u32 = 16;
-/// The time of each separate trial with planted differences.
-const SHORT: Duration = Duration::from_millis(60);
-/// The same for interleaved trials, for differences of a few per cent.
-const LONGER: Duration = Duration::from_millis(300);
+/// The time of each trial with planted differences of a few per cent.
+const SHORT: Duration = Duration::from_millis(300);
 
 options! {
     /// The options of `kurabe selftest`.
@@ -27,7 +25,7 @@ options! {
         kind: Vec<String>,
         rounds: Sourced<Option<String>>,
         differences: Option<String>,
-        interleave: Option<String>,
+        budget: Option<String>,
         clients: Vec<String>,
         separate: bool,
         records: Option<String>,
@@ -52,10 +50,6 @@ pub(super) fn selftest(options: &SelftestOptions, output: &Output) -> Result<Exi
     let engines = kurabe_selftest::engines(&words(&options.engine))?;
     let cancel = signals::watch(exit::INTERRUPTED, output)?;
     let tested = if let Some(text) = &options.differences {
-        let slice = match Interleave::parse(options.interleave.as_deref().unwrap_or_default())? {
-            Interleave::Slices(slice) => Some(slice),
-            Interleave::Off => None,
-        };
         let separate = options.separate;
         let plan = differences::Plan {
             writes: options.writes,
@@ -65,10 +59,10 @@ pub(super) fn selftest(options: &SelftestOptions, output: &Output) -> Result<Exi
                 .map(|text| Ok(units::parse_count(text).map_err(|error| error.context("--clients"))?.max(1)))
                 .collect::<Result<_>>()?,
             separate,
-            budget: suite::BUDGET * 4,
+            budget: parsed("budget", options.budget.as_ref(), units::parse_duration)?.unwrap_or(suite::BUDGET * 2),
             records: parsed("records", options.records.as_ref(), units::parse_count)?,
-            slice,
-            cpu_partition: slice.and_then(|_| CpuPartition::of_this_machine()),
+            slice: suite::DEFAULT_SLICE,
+            cpu_partition: CpuPartition::of_this_machine(),
             comparisons: units::parse_count(text)?,
             rounds: match separate {
                 _ if options.rounds.is_given() => u32::try_from(rounds).unwrap_or(u32::MAX).max(2),
@@ -77,11 +71,7 @@ pub(super) fn selftest(options: &SelftestOptions, output: &Output) -> Result<Exi
             },
             effect: percentage(options.effect.as_deref().unwrap_or_default())?.min(0.5),
             // Short trials suffice for many comparisons, unless the user sets a time.
-            time: match slice {
-                _ if options.duration.is_given() => time,
-                Some(_) => LONGER,
-                None => SHORT,
-            },
+            time: if options.duration.is_given() { time } else { SHORT },
         };
         if plan.comparisons == 0 {
             return Err(Error::usage("--differences 0 is out of range").into());

@@ -9,6 +9,7 @@ use crate::common::INFO as SESSION;
 use check::check;
 use figures::Figures;
 use kurabe_core::experiment::ExperimentInfo;
+use kurabe_core::load::RATE;
 use kurabe_core::metric::{Better, Metric, Source, THROUGHPUT, Unit};
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::attribution::Bottleneck;
@@ -42,13 +43,6 @@ fn hold(run: &Run) {
         assert!(!text.contains("fastest"), "{text}");
         assert!(text.ends_with('.') && !text.contains("NaN") && !text.contains("inf"), "{text}");
     }
-    for verdict in summary.verdicts.iter().filter(|verdict| verdict.pair.metric == THROUGHPUT.name) {
-        let ends = verdict.ratio.and_then(Estimate::ends);
-        let (Some((low, high)), [Some(a), Some(b)]) = (ends, verdict.cells) else { continue };
-        let [a, b] = [a, b].map(|at| summary.cells[at].ops_per_second.unwrap().value);
-        let quotient = a / b;
-        assert!(low * (1.0 - 1e-9) <= quotient && quotient <= high * (1.0 + 1e-9), "{quotient}: {verdict:?}");
-    }
     for cell in &summary.cells {
         let Some(found) = &cell.attribution else { continue };
         let none = [Bottleneck::Latency, Bottleneck::Load, Bottleneck::Unknown].contains(&found.bottleneck);
@@ -61,6 +55,42 @@ fn hold(run: &Run) {
 fn cases() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig { cases: cases.unwrap_or(32), failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// Marks its trials as interleaved, after a first round of continuous ones, which are faster or slower.
+fn interleave(run: &mut Run, factor: u64) {
+    run.header.spec.slice_ns = Some(10_000_000);
+    for trial in &mut run.trials {
+        let Outcome::Measured(measured) = &mut trial.outcome else { continue };
+        match trial.round {
+            0 => measured.elapsed_ns *= factor,
+            _ => measured.slices = 10,
+        }
+    }
+}
+
+#[test]
+fn quotient_of_two_rates_lies_within_the_interval_of_their_ratio() {
+    let (mut compared, mut of_slices) = (0, 0);
+    for seed in 0..200 {
+        let mut run = random(seed);
+        let is_interleaved = run.header.spec.rounds > 2 && run.header.spec.axes.get(RATE.name).is_none() && seed % 2 == 0;
+        if is_interleaved {
+            interleave(&mut run, 1 + seed % 5);
+        }
+        let summary = analyse(&run, Some(&INFO));
+        for verdict in summary.verdicts.iter().filter(|verdict| verdict.pair.metric == THROUGHPUT.name) {
+            let ends = verdict.ratio.and_then(Estimate::ends);
+            let (Some((low, high)), [Some(a), Some(b)]) = (ends, verdict.cells) else { continue };
+            let [a, b] = [a, b].map(|at| summary.cells[at].ops_per_second.unwrap().value);
+            let quotient = a / b;
+            let holds = low * (1.0 - 1e-9) <= quotient && quotient <= high * (1.0 + 1e-9);
+            assert!(holds, "seed {seed}: {quotient}: {verdict:?}");
+            compared += 1;
+            of_slices += u64::from(is_interleaved);
+        }
+    }
+    assert!(compared > 1_000 && of_slices > 300, "{compared}, {of_slices} of slices");
 }
 
 proptest! {

@@ -48,8 +48,8 @@ pub struct Plan {
     pub records: Option<u64>,
     /// Each trial's measured phase.
     pub time: Duration,
-    /// The length of a slice, if the trials are interleaved.
-    pub slice: Option<Duration>,
+    /// The length of a slice.
+    pub slice: Duration,
     /// Separate processors for clients and servers.
     pub cpu_partition: Option<CpuPartition>,
 }
@@ -65,9 +65,14 @@ pub(super) struct Tally {
     pub(super) reversed: u64,
     /// Without a verdict, because the client was saturated.
     pub(super) client_full: u64,
+    /// Comparisons whose true value is known. Between two servers that are not restarted it is not: each start is faster or slower
+    /// for its whole life, and the verdict is of these starts.
+    pub(super) known: u64,
     /// Intervals that contain the true value.
     pub(super) covered: u64,
-    /// Undisturbed comparisons, and those of them whose interval contains the true value.
+    /// Comparisons that other processes disturbed.
+    pub(super) disturbed: u64,
+    /// Undisturbed ones whose true value is known, and those of them whose interval contains the true value.
     pub(super) quiet: u64,
     pub(super) covered_quiet: u64,
     /// The sums of the smallest detectable differences, of the true ones, and of what the measured ones exceed these by,
@@ -83,7 +88,9 @@ impl Tally {
         self.called += other.called;
         self.reversed += other.reversed;
         self.client_full += other.client_full;
+        self.known += other.known;
         self.covered += other.covered;
+        self.disturbed += other.disturbed;
         self.quiet += other.quiet;
         self.covered_quiet += other.covered_quiet;
         self.detectable += other.detectable;
@@ -143,7 +150,7 @@ impl Ground<'_> {
         self.judge(NewRun::new(plan), &mut both, &added, effect)
     }
 
-    /// Compares two servers that are started for it, as a run of two `up:` targets with default options does.
+    /// Compares two servers that are started for it, as a run of two `up:` targets with this budget does.
     pub(super) fn compare_separate(
         &self,
         effect: f64,
@@ -212,12 +219,14 @@ impl Ground<'_> {
             // The time of all clients.
             let time = measured.elapsed_ns.max(1) * clients;
             let share = total as f64 / requests as f64 * measured.completed as f64 / time as f64;
-            if self.plan.slice.is_none() || measured.slices > 0 {
+            if measured.slices > 0 {
                 truths.entry(clients).or_default().insert(trial.round, (1.0 - share.min(0.99)).ln());
             }
             Ok(())
         })?;
-        let disturbed = disturbed(&run);
+        let is_known = !self.plan.separate || run.header.spec.restarts > 0;
+        let is_disturbed = disturbed(&run);
+        let is_quiet = is_known && !is_disturbed;
         let summary = analyse(&run, Some(info));
         let speed = summary.verdicts.iter().filter(|verdict| verdict.primary);
         let judged: Vec<(u64, Tally)> = speed
@@ -230,16 +239,18 @@ impl Ground<'_> {
                 let Some((low, high)) = verdict.ratio.and_then(kurabe_report::finding::Estimate::ends) else {
                     return Err(Error::new(ErrorKind::Internal, format!("no interval: {:?}", verdict.why)));
                 };
-                let covered = u64::from(low.ln() <= -truth && -truth <= high.ln());
+                let covered = u64::from(is_known && low.ln() <= -truth && -truth <= high.ln());
                 let called = matches!(verdict.result, Decision::Above | Decision::Below);
                 let tally = Tally {
                     all: 1,
                     called: u64::from(called),
                     client_full: u64::from(matches!(verdict.why, Some(Why::ClientBound { .. }))),
                     reversed: u64::from(effect > 0.0 && verdict.result == Decision::Below),
+                    known: u64::from(is_known),
                     covered,
-                    quiet: u64::from(!disturbed),
-                    covered_quiet: covered * u64::from(!disturbed),
+                    disturbed: u64::from(is_disturbed),
+                    quiet: u64::from(is_quiet),
+                    covered_quiet: covered * u64::from(is_quiet),
                     detectable: verdict.smallest_detectable.unwrap_or(0.0).ln_1p(),
                     truth: -truth,
                     deviation: verdict.ratio.map_or(1.0, |ratio| ratio.value).ln() + truth,
@@ -263,7 +274,7 @@ impl Ground<'_> {
             operations: info.operation_names(),
             rounds: self.plan.rounds,
             seed,
-            slice_ns: self.plan.slice.map(|slice| slice.as_nanos() as u64),
+            slice_ns: Some(self.plan.slice.as_nanos() as u64),
             ..RunSpec::new(info.name, [target; 2])
         })
     }

@@ -131,14 +131,14 @@ fn table(
             text,
             "| {name} | {} | {} | {} | {} | {} | {:+.2} % | {} | {} | {} |",
             of(without.called, without.judged()),
-            of(without.covered, without.all),
+            of(without.covered, without.known),
             of(with.called - with.reversed, with.judged()),
             percent(with.truth, with.all),
-            of(with.covered, with.all),
+            of(with.covered, with.known),
             (without.deviation + with.deviation) / all.max(1) as f64 * 100.0,
             percent(without.detectable + with.detectable, all),
             of(without.client_full + with.client_full, all),
-            of(all - without.quiet - with.quiet, all),
+            of(without.disturbed + with.disturbed, all),
         );
     };
     for (engine, without, with) in tallies.iter().filter(|(_, without, _)| without.all > 0) {
@@ -162,7 +162,7 @@ fn table(
     let clients =
         if clients == ["1"] { String::new() } else { format!(" of {} clients", clients.join(" and ")) };
     let each = if plan.separate {
-        "two servers started for each comparison, with default rounds, restarts and times".to_owned()
+        format!("two servers started for each comparison, a run of some {} each", units::time(plan.budget))
     } else {
         format!("{} rounds, trials of {}", plan.rounds, units::time(plan.time))
     };
@@ -170,16 +170,15 @@ fn table(
     let _ = writeln!(
         text,
         "\n{what}{clients}: {} of {} without a difference called different, {} of {} planted differences of {:.1} % found, {} of {} \
-         intervals contain the true value; {each}{}",
+         intervals contain the true value; {each} interleaved in slices of {}",
         none.called,
         none.judged(),
         some.called - some.reversed,
         some.judged(),
         plan.effect * 100.0,
         none.covered + some.covered,
-        none.all + some.all,
-        plan.slice
-            .map_or_else(String::new, |slice| format!(" interleaved in slices of {}", units::time(slice)))
+        none.known + some.known,
+        units::time(plan.slice),
     );
     text
 }
