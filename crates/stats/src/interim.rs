@@ -88,8 +88,8 @@ pub fn at_analysis(settings: IntervalSettings, analysis: u32) -> IntervalSetting
     IntervalSettings { confidence: 1.0 - (1.0 - settings.confidence) / (k * (k + 1.0)), ..settings }
 }
 
-/// About how many more rounds would make a comparison conclusive, assuming the same noise and ratio. `None` if there
-/// is no interval, it is conclusive, or no allowed number would be enough. `analyses`: when the run is analysed, if more than once. `settings` are those of one
+/// About how many more rounds would make a comparison conclusive, assuming the same noise and ratio; at least 1. `None` if there
+/// is no interval, or no allowed number would be enough. `analyses`: when the run is analysed, if more than once. `settings` are those of one
 /// analysis.
 pub fn further_rounds(
     ratio: &PairedRatio,
@@ -221,5 +221,6 @@ mod tests {
         let several = further_rounds(&ratio(1.0, 1.25), 0.05, Some(&analyses), &settings);
         assert!(several > wide, "{several:?} {wide:?}");
         assert_eq!(more(&ratio(1.0, 1e9)), None);
+        assert_eq!(more(&ratio(1.5, 1.25)), Some(1), "it is conclusive");
     }
 }

@@ -133,6 +133,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn interval_contains_its_ends_and_what_is_between() {
+        let interval = Interval { low: 1.0, high: 2.0 };
+        let held = [0.9, 1.0, 1.5, 2.0, 2.1].map(|value| interval.contains(value));
+        assert_eq!(held, [false, true, true, true, false]);
+    }
+
+    #[test]
     fn interval_of_a_mean_is_that_of_the_textbook() {
         // Logarithms with mean and standard deviation ln 2; Student's quantile of two degrees of freedom at 97.5 % is 4.302 653.
         let estimate = interval_of_mean(&[1.0, 2.0, 4.0], &IntervalSettings::default()).unwrap();

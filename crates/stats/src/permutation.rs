@@ -91,6 +91,12 @@ mod tests {
     }
 
     #[test]
+    fn order_of_a_seed_is_that_of_earlier_versions() {
+        let order: Vec<u64> = (0..10).map(|place| Permutation::new(7, 10).at(place)).collect();
+        assert_eq!(order, [0, 1, 8, 6, 7, 4, 9, 3, 2, 5]);
+    }
+
+    #[test]
     fn seeds_give_different_orders() {
         let order = |seed| (0..50).map(|place| Permutation::new(seed, 50).at(place)).collect::<Vec<_>>();
         assert!((1..100).all(|seed| order(seed) != order(0)));

@@ -111,6 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn hash_of_a_text_depends_on_its_seed_its_length_and_each_byte() {
+        let texts = ["", "a", "b", "a\0", "12345678", "12345679", "123456789", "12345678\0"];
+        let hashes: std::collections::BTreeSet<u64> =
+            texts.iter().flat_map(|text| [1, 2].map(|seed| mix_text(seed, text))).collect();
+        assert_eq!(hashes.len(), 2 * texts.len());
+    }
+
+    #[test]
     fn splitmix_gives_its_published_vector() {
         let seed = 1_234_567_u64;
         let outputs: Vec<u64> =

@@ -110,5 +110,7 @@ mod tests {
         assert_eq!(Usl::fit(&[three, three].concat()), None);
         assert_eq!(Usl::fit(&[(1.0, 1.0), (2.0, 0.0), (3.0, 1.0), (4.0, 1.0)]), None);
         assert_eq!(Usl::fit(&[]), None);
+        // N ÷ X is 2N − 3: the law of a rate below 0.
+        assert_eq!(Usl::fit(&[2.0, 3.0, 4.0, 5.0].map(|n| (n, n / (2.0 * n - 3.0)))), None);
     }
 }

@@ -6,6 +6,8 @@
 mod evidence;
 mod facts;
 mod rules;
+#[cfg(test)]
+mod thresholds;
 
 pub use evidence::Evidence;
 
