@@ -207,5 +207,10 @@ mod tests {
         let (variance, freedom) = shared.moderate(1.0, 3.0);
         assert!(1.0 < variance && variance < shared.variance && 3.0 < freedom && freedom <= 9.0);
         assert_eq!(shared.moderate(400.0, 3.0), (400.0, 3.0));
+        // F of 3 and 6 degrees of freedom exceeds 6 in 3 % of cases, which is not seldom among three.
+        assert!(shared.moderate(6.0 * shared.variance, 3.0).1 > 3.0);
+        // The same of variances as small as those of runs.
+        let small = SharedVariance::from_family(&columns.map(|one| one.map(|x| x * 0.01).to_vec())).unwrap();
+        assert_eq!(small.moderate(0.04, 3.0), (0.04, 3.0));
     }
 }

@@ -58,10 +58,8 @@ fn solve(mut rows: [[f64; PARAMETERS + 1]; PARAMETERS]) -> Option<[f64; PARAMETE
         let pivot =
             (column..PARAMETERS).max_by(|a, b| rows[*a][column].abs().total_cmp(&rows[*b][column].abs()))?;
         rows.swap(column, pivot);
+        // Without a pivot, what follows is not finite.
         let first = rows[column];
-        if first[column].abs() < f64::MIN_POSITIVE {
-            return None;
-        }
         for (_, row) in rows.iter_mut().enumerate().filter(|(at, _)| *at != column) {
             let factor = row[column] / first[column];
             for (part, of_first) in row.iter_mut().zip(first) {

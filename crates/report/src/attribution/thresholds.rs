@@ -2,7 +2,7 @@
 
 use super::facts::{Disk, Facts, Reported, Side, Wire};
 use super::rules::{SHORT, disturbed, judge};
-use super::{Bottleneck, Confidence};
+use super::{Bottleneck, Confidence, client_busy};
 use Bottleneck::{ClientCpu, Disk as Storage, Latency, Load, Locks, Network, ProcessCpu, ServerCpu, Unknown};
 use Confidence::{High, Low};
 
@@ -275,4 +275,16 @@ fn embedded_database_whose_clients_sleep_waits_for_a_lock() {
         (|f| (embedded(f), f.clients = 1.0, f.threads = 1.0).0, Locks, Low),
         (|f| (embedded(f), f.clients = 1.0, f.threads = 1.0, f.client.cpu = 0.41).0, Latency, High),
     ]);
+}
+
+#[test]
+fn client_is_busy_by_the_part_of_its_processors_or_threads_that_it_used() {
+    let busy = |change: fn(&mut Facts)| {
+        let mut facts = quiet();
+        change(&mut facts);
+        client_busy(&facts)
+    };
+    assert!((busy(|_| ()) - 0.4 / 2.0).abs() < 1e-12);
+    assert!((busy(|f| f.threads = 1.0) - 0.4).abs() < 1e-12);
+    assert!((busy(|f| f.client.cpu = 2.2) - 1.0).abs() < 1e-12);
 }
