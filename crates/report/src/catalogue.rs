@@ -31,10 +31,13 @@ fn japanese(text: &str, translated: bool) -> Option<String> {
         let found = if translated && value.contains(' ') { japanese(value, false) } else { None };
         found.unwrap_or_else(|| value.to_owned())
     };
-    JAPANESE.iter().find_map(|(english, japanese)| {
+    let whole = JAPANESE.iter().find_map(|(english, japanese)| {
         let values: Vec<String> = values(english, text)?.into_iter().map(value).collect();
         Some(filled(japanese, |name| values.get(name.parse::<usize>().ok()?).map(String::as_str)))
-    })
+    });
+    // A reason with what to do.
+    let parts = || text.split_once("; ").filter(|_| translated);
+    whole.or_else(|| parts().and_then(|(why, hint)| Some(japanese(why, false)? + "。" + &japanese(hint, false)?)))
 }
 
 /// The text in this language; in English if the catalogue lacks it.
@@ -154,6 +157,42 @@ mod tests {
         assert!(notes.len() > 25 && lacking.is_empty(), "{}: {lacking:#?}", notes.len());
     }
 
+    /// The literals of sentences within a piece of code.
+    fn literals(code: &str) -> impl Iterator<Item = &str> {
+        code.split('"').skip(1).step_by(2).filter(|text| text.contains(' '))
+    }
+
+    /// The code from its start to where its brackets are closed.
+    fn closed(code: &str, [open, close]: [char; 2]) -> &str {
+        let (mut depth, mut quoted) = (1, false);
+        let end = code.char_indices().find(|(_, c)| {
+            quoted ^= *c == '"';
+            depth += i32::from(!quoted && *c == open) - i32::from(!quoted && *c == close);
+            depth == 0
+        });
+        end.map_or(code, |(at, _)| &code[..at])
+    }
+
+    #[test]
+    fn each_reason_for_which_a_driver_lacks_something_is_in_the_catalogue() {
+        let mut all = Vec::new();
+        for folder in ["drivers/src", "lmdb/src", "core/src"] {
+            sources(&Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(folder), &mut all);
+        }
+        let mut reasons = Vec::new();
+        for text in &all {
+            for call in ["Support::no(", "Support::No("] {
+                let calls = text.split(call).skip(1);
+                reasons.extend(calls.flat_map(|rest| literals(closed(rest, ['(', ')']))));
+            }
+            let functions = text.split("fn unsupported(").skip(1).filter_map(|rest| Some(rest.split_once('{')?.1));
+            reasons.extend(functions.flat_map(|rest| literals(closed(rest, ['{', '}']))));
+        }
+        let lacking: Vec<&&str> =
+            reasons.iter().filter(|reason| find(reason, Language::Japanese).is_none()).collect();
+        assert!(reasons.len() > 60 && lacking.is_empty(), "{}: {lacking:#?}", reasons.len());
+    }
+
     #[test]
     fn each_published_conclusion_is_in_the_catalogue() {
         let mut all = Vec::new();
@@ -179,6 +218,11 @@ mod tests {
             "{}",
             japanese(pooler)
         );
+        let cpus = "the server would get 4 of 2 processors, which leaves none for the client";
+        let with_hint = format!("{cpus}; use a larger machine, or --cpu-placement shared");
+        let with_hint = japanese(&with_hint);
+        assert_eq!(with_hint, format!("{}。もっと大きいマシンか --cpu-placement shared を使う", japanese(cpus)));
+        assert!(with_hint.starts_with("サーバーが 2 個中 4 個"), "{with_hint}");
         assert_eq!(japanese("what no driver says"), "what no driver says");
         let hostile = "a beside it is ".repeat(200_000);
         assert!(japanese(&hostile).len() > 200_000, "a long text of a server ends nothing");

@@ -253,7 +253,11 @@ pub(crate) fn likely(confidence: Confidence, language: Language) -> &'static str
 
 /// The name of a bottleneck in sentences.
 pub(crate) fn noun(bottleneck: Bottleneck, language: Language) -> &'static str {
-    if language == Language::English { bottleneck.noun() } else { bottleneck.message().text(language) }
+    match (language, bottleneck) {
+        (Language::English, _) => bottleneck.noun(),
+        (Language::Japanese, Bottleneck::ProcessCpu) => "プロセスの CPU",
+        (Language::Japanese, _) => bottleneck.message().text(language),
+    }
 }
 
 #[cfg(test)]

@@ -291,7 +291,7 @@ impl Target {
                 )
             })
         };
-        let exact = |bytes: u64| format!("{} bytes", units::count(bytes));
+        let exact = |bytes: u64| format!("{} B", units::count(bytes));
         over("a value", demand.value_bytes, &limits.value_bytes, exact)
             .or_else(|| over("a request", demand.request_bytes, &limits.request_bytes, exact))
             .or_else(|| over("a number of parameters", demand.parameters, &limits.parameters, units::count))
