@@ -37,7 +37,9 @@ fn japanese(text: &str, translated: bool) -> Option<String> {
     });
     // A reason with what to do.
     let parts = || text.split_once("; ").filter(|_| translated);
-    whole.or_else(|| parts().and_then(|(why, hint)| Some(japanese(why, false)? + "。" + &japanese(hint, false)?)))
+    whole.or_else(|| {
+        parts().and_then(|(why, hint)| Some(japanese(why, false)? + "。" + &japanese(hint, false)?))
+    })
 }
 
 /// The text in this language; in English if the catalogue lacks it.
@@ -132,31 +134,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_note_that_a_driver_pushes_is_in_the_catalogue() {
-        let folders =
-            ["drivers/src", "lmdb/src", "oracle/src", "app/src", "targets/src", "engine/src", "fleet/src"];
-        let mut all = Vec::new();
-        for folder in folders {
-            sources(&Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(folder), &mut all);
-        }
-        let mut notes = Vec::new();
-        for text in &all {
-            for call in ["notes.push(", "note(", "add_unavailable("] {
-                let calls = text.split(call).skip(1);
-                // A literal, perhaps in `format!`.
-                notes.extend(calls.filter_map(|rest| {
-                    let rest = rest.trim_start();
-                    let rest = rest.strip_prefix("format!(").unwrap_or(rest).trim_start();
-                    rest.strip_prefix('"')?.split('"').next()
-                }));
-            }
-        }
-        let lacking: Vec<&&str> =
-            notes.iter().filter(|note| find(note, Language::Japanese).is_none()).collect();
-        assert!(notes.len() > 25 && lacking.is_empty(), "{}: {lacking:#?}", notes.len());
-    }
-
     /// The literals of sentences within a piece of code.
     fn literals(code: &str) -> impl Iterator<Item = &str> {
         code.split('"').skip(1).step_by(2).filter(|text| text.contains(' '))
@@ -174,23 +151,36 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_for_which_a_driver_lacks_something_is_in_the_catalogue() {
+    fn each_note_of_a_driver_and_each_reason_why_it_lacks_something_is_in_the_catalogue() {
+        let folders = [
+            "drivers/src", "lmdb/src", "oracle/src", "app/src", "targets/src", "engine/src", "fleet/src",
+            "core/src",
+        ];
         let mut all = Vec::new();
-        for folder in ["drivers/src", "lmdb/src", "core/src"] {
+        for folder in folders {
             sources(&Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(folder), &mut all);
         }
-        let mut reasons = Vec::new();
+        let (mut notes, mut reasons) = (Vec::new(), Vec::new());
         for text in &all {
-            for call in ["Support::no(", "Support::No("] {
-                let calls = text.split(call).skip(1);
-                reasons.extend(calls.flat_map(|rest| literals(closed(rest, ['(', ')']))));
-            }
-            let functions = text.split("fn unsupported(").skip(1).filter_map(|rest| Some(rest.split_once('{')?.1));
+            let calls = |call: &'static str| text.split(call).skip(1);
+            // A literal, perhaps in `format!`.
+            notes.extend(
+                ["notes.push(", "note(", "add_unavailable("].into_iter().flat_map(calls).filter_map(|rest| {
+                    let rest = rest.trim_start();
+                    let rest = rest.strip_prefix("format!(").unwrap_or(rest).trim_start();
+                    rest.strip_prefix('"')?.split('"').next()
+                }),
+            );
+            let given = ["Support::no(", "Support::No("].into_iter().flat_map(calls);
+            reasons.extend(given.flat_map(|rest| literals(closed(rest, ['(', ')']))));
+            let functions = calls("fn unsupported(").filter_map(|rest| Some(rest.split_once('{')?.1));
             reasons.extend(functions.flat_map(|rest| literals(closed(rest, ['{', '}']))));
         }
+        assert!(notes.len() > 25 && reasons.len() > 60, "{} {}", notes.len(), reasons.len());
+        notes.extend(reasons);
         let lacking: Vec<&&str> =
-            reasons.iter().filter(|reason| find(reason, Language::Japanese).is_none()).collect();
-        assert!(reasons.len() > 60 && lacking.is_empty(), "{}: {lacking:#?}", reasons.len());
+            notes.iter().filter(|note| find(note, Language::Japanese).is_none()).collect();
+        assert!(lacking.is_empty(), "{lacking:#?}");
     }
 
     #[test]
@@ -221,7 +211,10 @@ mod tests {
         let cpus = "the server would get 4 of 2 processors, which leaves none for the client";
         let with_hint = format!("{cpus}; use a larger machine, or --cpu-placement shared");
         let with_hint = japanese(&with_hint);
-        assert_eq!(with_hint, format!("{}。もっと大きいマシンか --cpu-placement shared を使う", japanese(cpus)));
+        assert_eq!(
+            with_hint,
+            format!("{}。もっと大きいマシンか --cpu-placement shared を使う", japanese(cpus))
+        );
         assert!(with_hint.starts_with("サーバーが 2 個中 4 個"), "{with_hint}");
         assert_eq!(japanese("what no driver says"), "what no driver says");
         let hostile = "a beside it is ".repeat(200_000);

@@ -1,6 +1,7 @@
 //! Wording that the sentences of several findings share, in both languages.
 
 use crate::attribution::{Bottleneck, Confidence};
+use crate::catalogue;
 use crate::format::{figure, list, percent_number};
 use crate::labels::Labels;
 use crate::messages::Language;
@@ -239,6 +240,7 @@ pub(crate) fn subject(metric: &str, operations: &[String], labels: &Labels) -> S
 
 /// A metric of operations.
 pub(crate) fn metric_of(metric: &str, operations: &str, language: Language) -> String {
+    let metric = catalogue::translated(metric, language);
     say!(language, "{metric} of {operations}", "{operations} の {metric}")
 }
 
