@@ -173,11 +173,11 @@ impl Shown {
     pub fn facts(&self) -> Vec<String> {
         let connections = &self.connections;
         let mut facts = vec![format!(
-            "{} of {}, {} requests, {:.0}/s (peak {}/s)",
+            "{} of {}, {} requests, {}/s (peak {}/s)",
             ns(self.time_ns),
             self.about.protocol,
             count(self.requests),
-            self.requests as f64 / (self.time_ns as f64 / 1e9).max(1e-9),
+            count((self.requests as f64 / (self.time_ns as f64 / 1e9).max(1e-9)).round() as u64),
             count(self.peak_per_second),
         )];
         let of = |number: u64, what: &str| format!("{} {what}", count(number));

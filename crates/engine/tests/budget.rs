@@ -202,6 +202,48 @@ fn round_trips_of_jobs_take_as_long_as_was_measured() {
     assert!((least..=least * 3).contains(&more), "{near:?} {far:?}");
 }
 
+/// The time of `point-read` or another experiment with 100,000 rows, of a target that is changed.
+fn expected_with(name: &str, change: impl FnOnce(&mut Target)) -> Duration {
+    let experiment = common::experiment(name);
+    let baseline = experiment.info.baseline(&[]).unwrap().alone();
+    let operations = experiment.info.operation_names();
+    let spec = RunSpec {
+        axes: baseline,
+        operations,
+        rounds: 4,
+        records: Some(100_000),
+        ..RunSpec::new(name, vec!["null:"])
+    };
+    let mut target = target("null".to_owned(), null());
+    change(&mut target);
+    let mut plan = Plan::draft(experiment, spec, &[false]).unwrap();
+    plan.compare(std::slice::from_ref(&target));
+    fit(&mut plan, &[target], &Free::default(), Duration::from_secs(1)).expected
+}
+
+#[test]
+fn loading_and_searching_take_as_long_as_the_database_needs() {
+    let usual = expected_with("point-read", |_| {});
+    let slow = expected_with("point-read", |target| target.pace.loaded_per_second = 10e3);
+    // Ten seconds for the rows, and ten for those of the A/A control on the same server.
+    assert!((9.0..30.0).contains(&slow.saturating_sub(usual).as_secs_f64()), "{usual:?} {slow:?}");
+    let scans = |target: &mut Target| target.pace.scanned_per_second = Some(100e3);
+    let searched = expected_with("point-read", scans).saturating_sub(usual);
+    // A request takes a second. Each of some five trials has three at least.
+    assert!((9.0..30.0).contains(&searched.as_secs_f64()), "{searched:?}");
+    // Sessions have keys of text, which an index finds.
+    assert_eq!(expected_with("session", scans), expected_with("session", |_| {}));
+}
+
+#[test]
+fn records_that_are_loaded_alone_wait_for_their_answers() {
+    let with = |round_trip| expected_with("cache-aside", |target| target.round_trip = Some(round_trip));
+    let (near, slow) = (with(Duration::from_micros(10)), with(Duration::from_millis(1)));
+    // 100,000 records, each written and read by a request of its own.
+    let more = slow.saturating_sub(near).as_secs_f64();
+    assert!((200.0..1_000.0).contains(&more), "{near:?} {slow:?}");
+}
+
 #[test]
 fn budget_includes_aa_controls() {
     let budget = Duration::from_secs(90);

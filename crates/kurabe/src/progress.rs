@@ -120,7 +120,8 @@ impl Progress {
 
     /// What a trial measures, on which target.
     fn trial(&self, cell: &CellRecord, operation: &str) -> String {
-        format!("{} {operation} {}", self.targets[cell.target], self.words(cell))
+        let text = format!("{} {operation} {}", self.targets[cell.target], self.words(cell));
+        text.trim_end().to_owned()
     }
 
     fn words(&self, cell: &CellRecord) -> String {
@@ -146,8 +147,13 @@ impl Progress {
     }
 }
 
-/// The axis values of a cell in short form: `10 kB blob zstd`. Counts have their axis's name.
+/// The axis values of a cell in short form: `10 kB blob zstd`. Counts have their axis's name, and so have words that two axes have or that
+/// say nothing alone.
 pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
+    let is_shared = |axis: &AxisInfo, text: &str| {
+        let has_word = |other: &AxisInfo| other.kind.words.iter().any(|(word, _)| *word == text);
+        axes.iter().any(|other| other.name != axis.name && has_word(other))
+    };
     let word = |axis: &AxisInfo| {
         let text = axis.show(cell.get(axis.name)?);
         let (kind, has_one) = (&axis.kind, axis.default.len() == 1);
@@ -161,6 +167,9 @@ pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
             }
             _ if !kind.is_choice() => Some(format!("{} {text}", axis.name)),
             _ if has_one => Some(format!("{}={text}", axis.name)),
+            _ if ["no", "yes"].contains(&&*text) || is_shared(axis, &text) => {
+                Some(format!("{} {text}", axis.name))
+            }
             _ => Some(text),
         }
     };
@@ -259,6 +268,23 @@ fn resources_event(sample: &Sample) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kurabe_core::axis::{AxisKind, AxisValue};
+
+    #[test]
+    fn word_that_two_axes_have_or_that_says_nothing_alone_stands_with_its_axis() {
+        let bind = kurabe_experiments::registry::find("bind").unwrap().info.axes;
+        let cell = |values: &[(&str, &str)]| {
+            Cell::new(
+                values.iter().map(|(axis, word)| ((*axis).to_owned(), AxisValue::Word((*word).to_owned()))),
+            )
+        };
+        let both = cell(&[("bind", "per-request"), ("connection", "per-request")]);
+        assert_eq!(words(bind, &both), "bind per-request connection per-request");
+        assert!(words(bind, &cell(&[("bind", "literal")])).starts_with("literal"));
+        let cached =
+            AxisInfo::new("cached", "", AxisKind::choice(&[("no", ""), ("yes", "")]), &["no", "yes"]);
+        assert_eq!(words(&[cached], &cell(&[("cached", "yes")])), "cached yes");
+    }
 
     #[test]
     fn no_time_is_never_left() {

@@ -263,9 +263,10 @@ fn on_target(labels: &Labels, target: &str) -> String {
     Message::On.with(labels.language, &[("target", target)])
 }
 
-/// A value of an axis: words stand alone.
+/// A value of an axis: words stand alone, if they say something alone.
 fn short(axis: &Axis, value: &AxisValue) -> String {
-    if axis.kind == Kind::Word { axis.show(value) } else { axis.name_value(value) }
+    let shown = axis.show(value);
+    if axis.kind == Kind::Word && !["no", "yes"].contains(&&*shown) { shown } else { axis.name_value(value) }
 }
 
 /// A cell's metric of speed, so that more is better; the least if it has none.

@@ -31,9 +31,14 @@ fn japanese(text: &str, translated: bool) -> Option<String> {
         let found = if translated && value.contains(' ') { japanese(value, false) } else { None };
         found.unwrap_or_else(|| value.to_owned())
     };
-    JAPANESE.iter().find_map(|(english, japanese)| {
+    let whole = JAPANESE.iter().find_map(|(english, japanese)| {
         let values: Vec<String> = values(english, text)?.into_iter().map(value).collect();
         Some(filled(japanese, |name| values.get(name.parse::<usize>().ok()?).map(String::as_str)))
+    });
+    // A reason with what to do.
+    let parts = || text.split_once("; ").filter(|_| translated);
+    whole.or_else(|| {
+        parts().and_then(|(why, hint)| Some(japanese(why, false)? + "。" + &japanese(hint, false)?))
     })
 }
 
@@ -129,29 +134,53 @@ mod tests {
         }
     }
 
+    /// The literals of sentences within a piece of code.
+    fn literals(code: &str) -> impl Iterator<Item = &str> {
+        code.split('"').skip(1).step_by(2).filter(|text| text.contains(' '))
+    }
+
+    /// The code from its start to where its brackets are closed.
+    fn closed(code: &str, [open, close]: [char; 2]) -> &str {
+        let (mut depth, mut quoted) = (1, false);
+        let end = code.char_indices().find(|(_, c)| {
+            quoted ^= *c == '"';
+            depth += i32::from(!quoted && *c == open) - i32::from(!quoted && *c == close);
+            depth == 0
+        });
+        end.map_or(code, |(at, _)| &code[..at])
+    }
+
     #[test]
-    fn each_note_that_a_driver_pushes_is_in_the_catalogue() {
-        let folders =
-            ["drivers/src", "lmdb/src", "oracle/src", "app/src", "targets/src", "engine/src", "fleet/src"];
+    fn each_note_of_a_driver_and_each_reason_why_it_lacks_something_is_in_the_catalogue() {
+        let folders = [
+            "drivers/src", "lmdb/src", "oracle/src", "app/src", "targets/src", "engine/src", "fleet/src",
+            "core/src",
+        ];
         let mut all = Vec::new();
         for folder in folders {
             sources(&Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(folder), &mut all);
         }
-        let mut notes = Vec::new();
+        let (mut notes, mut reasons) = (Vec::new(), Vec::new());
         for text in &all {
-            for call in ["notes.push(", "note(", "add_unavailable("] {
-                let calls = text.split(call).skip(1);
-                // A literal, perhaps in `format!`.
-                notes.extend(calls.filter_map(|rest| {
+            let calls = |call: &'static str| text.split(call).skip(1);
+            // A literal, perhaps in `format!`.
+            notes.extend(
+                ["notes.push(", "note(", "add_unavailable("].into_iter().flat_map(calls).filter_map(|rest| {
                     let rest = rest.trim_start();
                     let rest = rest.strip_prefix("format!(").unwrap_or(rest).trim_start();
                     rest.strip_prefix('"')?.split('"').next()
-                }));
-            }
+                }),
+            );
+            let given = ["Support::no(", "Support::No("].into_iter().flat_map(calls);
+            reasons.extend(given.flat_map(|rest| literals(closed(rest, ['(', ')']))));
+            let functions = calls("fn unsupported(").filter_map(|rest| Some(rest.split_once('{')?.1));
+            reasons.extend(functions.flat_map(|rest| literals(closed(rest, ['{', '}']))));
         }
+        assert!(notes.len() > 25 && reasons.len() > 60, "{} {}", notes.len(), reasons.len());
+        notes.extend(reasons);
         let lacking: Vec<&&str> =
             notes.iter().filter(|note| find(note, Language::Japanese).is_none()).collect();
-        assert!(notes.len() > 25 && lacking.is_empty(), "{}: {lacking:#?}", notes.len());
+        assert!(lacking.is_empty(), "{lacking:#?}");
     }
 
     #[test]
@@ -179,6 +208,14 @@ mod tests {
             "{}",
             japanese(pooler)
         );
+        let cpus = "the server would get 4 of 2 processors, which leaves none for the client";
+        let with_hint = format!("{cpus}; use a larger machine, or --cpu-placement shared");
+        let with_hint = japanese(&with_hint);
+        assert_eq!(
+            with_hint,
+            format!("{}。もっと大きいマシンか --cpu-placement shared を使う", japanese(cpus))
+        );
+        assert!(with_hint.starts_with("サーバーが 2 個中 4 個"), "{with_hint}");
         assert_eq!(japanese("what no driver says"), "what no driver says");
         let hostile = "a beside it is ".repeat(200_000);
         assert!(japanese(&hostile).len() > 200_000, "a long text of a server ends nothing");

@@ -1,5 +1,6 @@
 //! Display names of axes, values, operations and targets.
 
+use crate::catalogue;
 use crate::cell::{CellResult, MetricInfo};
 use crate::format::{capital, joined_up, plural};
 use crate::group::{distinct, grouped};
@@ -168,20 +169,10 @@ impl Labels {
             axis.language = language;
         }
         for operation in &mut self.operations {
-            let message = match operation.name.as_str() {
-                "read" => Message::Reads,
-                "write" => Message::Writes,
-                "request" => Message::Requests,
-                "execution" => Message::Executions,
-                "transaction" => Message::Transactions,
-                // The name by which a command line knows it.
-                _ if language == Language::Japanese => {
-                    operation.plural.clone_from(&operation.name);
-                    continue;
-                }
-                _ => continue,
+            operation.plural = match language {
+                Language::English => plural(&operation.name),
+                Language::Japanese => catalogue::translated(&operation.name, language),
             };
-            message.text(language).clone_into(&mut operation.plural);
         }
     }
 
@@ -407,7 +398,11 @@ impl Labels {
 
     fn together(&self, names: impl Iterator<Item = String>) -> String {
         let names: Vec<String> = names.collect();
-        if self.language == Language::Japanese { names.join("と") } else { listed(&names, self.language) }
+        if self.language == Language::Japanese {
+            joined_up(&names.join(" と "))
+        } else {
+            listed(&names, self.language)
+        }
     }
 
     /// Formats the constant values of a finding: ` (layout blob, compress none)`.

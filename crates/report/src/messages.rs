@@ -81,12 +81,6 @@ pub(crate) fn filled<'v>(text: &str, value: impl Fn(&str) -> Option<&'v str>) ->
 }
 
 messages! {
-    // Operations.
-    Reads: "reads", "読み出し";
-    Writes: "writes", "書き込み";
-    Requests: "requests", "要求";
-    Executions: "executions", "実行";
-    Transactions: "transactions", "トランザクション";
     HighestRate: "the highest rate", "最高の速さ";
     // The ranking.
     At: " at {values}", "({values})";

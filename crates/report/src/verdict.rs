@@ -3,7 +3,7 @@
 use crate::attribution::{Bottleneck, Confidence};
 use crate::catalogue::translated;
 use crate::cell::{CellResult, MetricInfo};
-use crate::format::list;
+use crate::format::{joined_up, list};
 use crate::labels::{Axis, Labels};
 use crate::messages::{Language, Message};
 use crate::target::TargetId;
@@ -92,7 +92,7 @@ impl Why {
         let name = |side: &Side| labels.side(axis, side);
         let named = |sides: &[Side]| {
             let names: Vec<String> = sides.iter().map(name).collect();
-            if language == Language::Japanese { names.join("と") } else { list(&names) }
+            if language == Language::Japanese { joined_up(&names.join(" と ")) } else { list(&names) }
         };
         let sides = match self {
             Self::Failed { side, .. }

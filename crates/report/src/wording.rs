@@ -1,6 +1,7 @@
 //! Wording that the sentences of several findings share, in both languages.
 
 use crate::attribution::{Bottleneck, Confidence};
+use crate::catalogue;
 use crate::format::{figure, list, percent_number};
 use crate::labels::Labels;
 use crate::messages::Language;
@@ -239,6 +240,7 @@ pub(crate) fn subject(metric: &str, operations: &[String], labels: &Labels) -> S
 
 /// A metric of operations.
 pub(crate) fn metric_of(metric: &str, operations: &str, language: Language) -> String {
+    let metric = catalogue::translated(metric, language);
     say!(language, "{metric} of {operations}", "{operations} の {metric}")
 }
 
@@ -253,7 +255,11 @@ pub(crate) fn likely(confidence: Confidence, language: Language) -> &'static str
 
 /// The name of a bottleneck in sentences.
 pub(crate) fn noun(bottleneck: Bottleneck, language: Language) -> &'static str {
-    if language == Language::English { bottleneck.noun() } else { bottleneck.message().text(language) }
+    match (language, bottleneck) {
+        (Language::English, _) => bottleneck.noun(),
+        (Language::Japanese, Bottleneck::ProcessCpu) => "プロセスの CPU",
+        (Language::Japanese, _) => bottleneck.message().text(language),
+    }
 }
 
 #[cfg(test)]

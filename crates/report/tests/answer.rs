@@ -241,3 +241,12 @@ fn rate_that_is_compared_with_nothing_is_no_verdict() {
     let verdict = analyse(&two.run(), Some(&INFO)).verdict().unwrap();
     assert!(verdict.contains("times as fast"), "{verdict}");
 }
+
+#[test]
+fn word_that_says_nothing_alone_stands_with_its_axis() {
+    let run = Scenario { payloads: vec![1_000], compress: vec!["no", "yes"], ..Scenario::default() }.run();
+    let rows = lines(&asked(&run, question(&["compress"], &[])));
+    let begins = |name: &str| rows.iter().any(|row| row.trim_start().starts_with(name));
+    assert!(begins("compress no ") && begins("compress yes "), "{rows:#?}");
+    assert!(!begins("no ") && !begins("yes "), "{rows:#?}");
+}

@@ -165,3 +165,39 @@ fn sentences_in_japanese_have_no_english_word_beside_their_values() {
     }
     assert!(found.is_empty(), "{found:#?}");
 }
+
+#[test]
+fn operations_of_all_experiments_have_names_in_japanese() {
+    let names = [
+        ("copy", "コピー"),
+        ("estimate", "見積もり"),
+        ("reload", "ダンプと復元"),
+        ("replay", "再生"),
+        ("round-trip", "往復"),
+        ("stream", "ストリーム"),
+    ];
+    for (name, japanese) in names {
+        let mut run =
+            Scenario { payloads: vec![1_000], operations: vec!["read"], ..Scenario::default() }.run();
+        run.header.spec.operations = vec![name.to_owned()];
+        run.trials.iter_mut().for_each(|trial| name.clone_into(&mut trial.operation));
+        let summary = analyse(&run, None).in_language(Language::Japanese);
+        let text =
+            terminal::render(&summary, &terminal::Options { width: 200, ..terminal::Options::default() });
+        assert!(text.contains(japanese) && !text.contains(name), "{text}");
+    }
+}
+
+#[test]
+fn names_of_latin_letters_are_joined_with_spaces() {
+    let run = Scenario { targets: vec!["sqlite", "postgres"], ..Scenario::default() }.run();
+    let summary = analyse(&run, Some(&INFO)).in_language(Language::Japanese);
+    let options = terminal::Options { width: 200, details: true, ..terminal::Options::default() };
+    let text = terminal::render(&summary, &options);
+    let is_latin = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphabetic());
+    let joined = text.match_indices('と').filter(|(at, _)| {
+        let after = text[at + 'と'.len_utf8()..].chars().next();
+        is_latin(text[..*at].chars().next_back()) || is_latin(after)
+    });
+    assert_eq!(joined.count(), 0, "{text}");
+}

@@ -33,6 +33,16 @@ pub struct Capabilities {
     /// Whether settings, locks and temporary tables stay with a session. They do not behind a pooler that shares
     /// connections.
     pub own_sessions: Support,
+    pub pace: Pace,
+}
+
+/// How fast a database loads and finds small rows, on the machine of the tests. Announced times count it.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Rows loaded in a second, many in a request.
+    pub loaded_per_second: f64,
+    /// Rows read in a second to find one by a whole number; `None` if an index finds it.
+    pub scanned_per_second: Option<f64>,
 }
 
 /// Why a driver has no read-only sessions, unless it says otherwise.
@@ -59,6 +69,7 @@ impl Capabilities {
             shared_threads: Support::no(BLOCKS),
             read_only_sessions: Support::no(WRITES),
             own_sessions: Support::Native,
+            pace: Pace { loaded_per_second: 300e3, scanned_per_second: None },
         }
     }
 

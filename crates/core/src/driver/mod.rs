@@ -8,7 +8,7 @@ mod capabilities;
 mod session;
 mod without;
 
-pub use capabilities::{Capabilities, Capability};
+pub use capabilities::{Capabilities, Capability, Pace};
 pub use session::{Bulk, ConnectTimes, Prepared, Session};
 
 use crate::collection::Collection;

@@ -33,6 +33,7 @@ use crate::wire::tls;
 use config::Config;
 use facts::Kind;
 use http::Client;
+use kurabe_core::driver::Pace;
 use namespace::CouchNamespace;
 use session::CouchSession;
 use std::sync::{Arc, OnceLock};
@@ -110,7 +111,9 @@ impl Driver for CouchDb {
 
     fn capabilities(&self) -> Capabilities {
         let pipelining = Support::no("HTTP clients do not use pipelining: they await each answer");
-        Capabilities::without_statements("CouchDB", pipelining).sharing_threads()
+        let of_couchdb = Capabilities::without_statements("CouchDB", pipelining).sharing_threads();
+        let pace = Pace { loaded_per_second: 20e3, scanned_per_second: None };
+        Capabilities { pace, ..of_couchdb }
     }
 
     fn connect(&self, options: &ConnectOptions) -> Result<Box<dyn Session>> {

@@ -4,6 +4,7 @@ use super::bson::Raw;
 use super::client::Link;
 use super::hello::Hello;
 use kurabe_core::Result;
+use kurabe_core::driver::Pace;
 
 /// The kind of server, queried once per driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +44,15 @@ impl Deployment {
         };
         Self { engine, version, like, hello: hello.clone(), no_transactions }
     }
+
+    pub(super) fn pace(&self) -> Pace {
+        let is_substitute = self.engine == "FerretDB" && self.version.starts_with("1.");
+        Pace {
+            loaded_per_second: if is_substitute { 10e3 } else { 300e3 },
+            // Its index has text only.
+            scanned_per_second: is_substitute.then_some(200e3),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -63,12 +73,13 @@ mod tests {
         let ferret = Deployment::of(&Hello::default(), old.raw());
         assert_eq!((ferret.engine, ferret.version.as_str()), ("FerretDB", "1.24.0"));
         assert_eq!(ferret.like.as_deref(), Some("7.0.42"));
-        assert!(ferret.no_transactions.is_some());
+        assert!(ferret.no_transactions.is_some() && ferret.pace().scanned_per_second.is_some());
         let new = Document::of(|out| {
             out.text("version", "7.0.77").begin("ferretdb").text("version", "v2.0.0").end();
         });
         let ferret = Deployment::of(&Hello::default(), new.raw());
         assert_eq!((ferret.engine, ferret.version.as_str()), ("FerretDB", "2.0.0"));
+        assert!(ferret.pace().scanned_per_second.is_none(), "it has PostgreSQL's indexes");
         let build = build(&[("version", "8.0.4")]);
         let alone = Hello { has_sessions: true, ..Hello::default() };
         let deployment = Deployment::of(&alone, build.raw());

@@ -35,6 +35,7 @@ use crate::info::DriverInfo;
 use crate::lease::Claim;
 use crate::prelude::*;
 use config::Config;
+use deployment::Deployment;
 use kurabe_core::compression::Compression;
 use namespace::MongoNamespace;
 use session::MongoSession;
@@ -76,7 +77,7 @@ impl Driver for Mongo {
         match self.shared.known_deployment() {
             Some(deployment) => session::supports(operation, deployment),
             // Before the server was asked, this is what MongoDB supports where it has all its features.
-            None => session::supports(operation, &deployment::Deployment::default()),
+            None => session::supports(operation, &Deployment::default()),
         }
     }
 
@@ -100,7 +101,8 @@ impl Driver for Mongo {
             "a TTL index reads dates, and Kurabe keeps times in MongoDB as integers, in microseconds",
         );
         let of_mongodb = Capabilities::without_statements("MongoDB", Support::no(why)).sharing_threads();
-        Capabilities { expiry, ..of_mongodb }
+        let pace = self.shared.known_deployment().map_or(of_mongodb.pace, Deployment::pace);
+        Capabilities { expiry, pace, ..of_mongodb }
     }
 
     fn require_durability(&mut self, class: DurabilityClass) -> Result<()> {

@@ -46,12 +46,6 @@ const LOADED_PER_SECOND: f64 = 30e6;
 const LOADED_TOGETHER: f64 = 70e6;
 /// Bytes per second with which a throwaway cache is filled before each trial.
 const CACHED_PER_SECOND: f64 = 60e6;
-/// Bytes of a row besides its largest value.
-const ROW: u64 = 32;
-/// Rows loaded per second, many in a request.
-const ROWS_PER_SECOND: f64 = 300e3;
-/// Records loaded, and read back, per second, if each is a request.
-const RECORDS_PER_SECOND: f64 = 10e3;
 /// The minimum number of values of a default axis.
 const MIN_VALUES: usize = 2;
 /// The minimum number of rounds. Intervals of fewer rounds are too wide.
@@ -304,7 +298,7 @@ impl Cost {
             let is_search = Load::of(&record.axes) == Load::Highest;
             let least = if is_search { MIN_SEARCH } else { MIN_TRIAL };
             let beyond = if is_search { MIN_SEARCH.mul_f64(BEYOND_SEARCH) } else { Duration::ZERO };
-            let (least_far, far_waits) = latency::trial_time(&targets[record.target]);
+            let (least_far, far_waits) = latency::trial_time(plan, &targets[record.target], cell);
             let job = cell.min_time + latency::job_time(&targets[record.target], cell);
             let least = least.max(job).max(least_far);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
@@ -328,11 +322,12 @@ impl Cost {
                 // A job loads many at once, and experiments without a size of requests load little.
                 let each = Some(&cell.demand).filter(|demand| demand.request_bytes > 0 && !cell.is_job());
                 let records = each.map_or(0.0, |each| bytes / each.request_bytes as f64);
-                let rows = each.map_or(0.0, |each| bytes / (each.value_bytes + ROW) as f64);
+                let rows = each.map_or(0.0, |_| plan.loaded_rows(cell));
                 let target = &targets[record.target];
                 let loaded_per_second = if is_job { LOADED_TOGETHER } else { LOADED_PER_SECOND };
-                let time = bytes / loaded_per_second + rows / ROWS_PER_SECOND + records / RECORDS_PER_SECOND;
-                let load = Duration::from_secs_f64(time) + latency::load_time(plan, target, cell);
+                let time = bytes / loaded_per_second + rows / target.pace.loaded_per_second;
+                let alone = latency::record_time(target).mul_f64(records);
+                let load = Duration::from_secs_f64(time) + alone + latency::load_time(plan, target, cell);
                 if !cell.creates_nothing() && claimed.insert(record.target) {
                     cost.fixed += latency::around(target);
                 }

@@ -28,6 +28,9 @@ use std::time::Duration;
 
 pub use cell::{RunCell, plan_cell};
 
+/// Bytes of a row besides its largest value.
+const ROW: u64 = 32;
+
 /// The plan of a run.
 pub struct Plan {
     pub experiment: &'static Experiment,
@@ -481,6 +484,11 @@ impl Plan {
     /// Bytes that are loaded for the measured operations of a cell.
     pub fn loaded_bytes(&self, cell: &PlannedCell) -> u64 {
         cell.loaded_bytes(self.operations.iter().map(|operation| operation.name))
+    }
+
+    /// About how many rows these bytes are.
+    pub(crate) fn loaded_rows(&self, cell: &PlannedCell) -> f64 {
+        self.loaded_bytes(cell) as f64 / (cell.demand.value_bytes + ROW) as f64
     }
 
     /// The maximum number of connections that any cell needs.

@@ -2,6 +2,7 @@
 
 use crate::plan::Plan;
 use crate::prepare::target::Target;
+use kurabe_core::collection::FieldType;
 use kurabe_core::driver::Support;
 use kurabe_core::observation::Endpoint;
 use kurabe_core::operation::Operation;
@@ -27,6 +28,12 @@ const OF_A_LOAD: f64 = 25.0;
 const OF_A_TRIAL: u32 = 8;
 /// Round trips of a measured phase: fewer are no distribution.
 const MEASURED: u32 = 10;
+/// Requests of each client besides its measured ones, at least: one when it connects, and one of the warm-up.
+const SEARCHES: u32 = 2;
+/// Smallest requests in the time that a record takes to be loaded by a request of its own, and to be read back; and the least time
+/// of both.
+const OF_A_RECORD: f64 = 4.0;
+const RECORD: Duration = Duration::from_micros(100);
 /// The time of a request on the same machine, if the smallest one was not measured, and in this process; and the bytes that many
 /// requests move per second.
 const USUAL: Duration = Duration::from_micros(70);
@@ -64,10 +71,30 @@ pub(crate) fn around(target: &Target) -> Duration {
     Duration::from_nanos(target.facts.round_trip_ns.unwrap_or(0)).mul_f64(AROUND)
 }
 
-/// The minimum time of a trial's measured phase, and what it waits for besides; zero if round trips are short.
-pub(crate) fn trial_time(target: &Target) -> (Duration, Duration) {
+/// The minimum time of a trial's measured phase, and what it waits for besides; zero if answers come soon.
+pub(crate) fn trial_time(plan: &Plan, target: &Target, cell: &PlannedCell) -> (Duration, Duration) {
     let round_trip = Duration::from_nanos(target.facts.round_trip_ns.unwrap_or(0));
-    (round_trip * MEASURED, round_trip * OF_A_TRIAL)
+    // Clients search in turn: one processor of the server is enough to read rows in memory.
+    let search = search_time(plan, target, cell).mul_f64(cell.policy.clients as f64);
+    (search.max(round_trip * MEASURED), search * SEARCHES + round_trip * OF_A_TRIAL)
+}
+
+/// How long the target searches a cell's rows for one by a whole number; zero if it has an index for that.
+fn search_time(plan: &Plan, target: &Target, cell: &PlannedCell) -> Duration {
+    let by_number = |operation: &Operation| match operation {
+        Operation::Get { collection, .. } => {
+            matches!(collection.key[..], [at] if collection.fields[at].kind == FieldType::Int)
+        }
+        _ => false,
+    };
+    let scanned = target.pace.scanned_per_second;
+    let scanned = scanned.filter(|_| cell.demand.operations.iter().any(by_number));
+    scanned.map_or(Duration::ZERO, |scanned| Duration::from_secs_f64(plan.loaded_rows(cell) / scanned))
+}
+
+/// The time to load a record by a request of its own, and to read it back.
+pub(crate) fn record_time(target: &Target) -> Duration {
+    target.round_trip.map_or(RECORD, |round_trip| RECORD.max(round_trip.mul_f64(OF_A_RECORD)))
 }
 
 /// The minimum time of a job's requests that follow one another, and of the bytes that they move.

@@ -3,7 +3,7 @@
 use crate::clients::cpu_partition::CpuPartition;
 use kurabe_core::compression::Compression;
 use kurabe_core::cpus::{CpuAllotment, Placement};
-use kurabe_core::driver::{Capability, Driver, Support};
+use kurabe_core::driver::{Capability, Driver, Pace, Support};
 use kurabe_core::facts::{Limit, ServerFacts};
 use kurabe_core::planned::{Demand, PlannedCell};
 use kurabe_core::remote::{Link, RemoteCollection, RemoteServer};
@@ -38,6 +38,8 @@ pub struct Target {
     pub start: Option<Duration>,
     pub connect: Option<Duration>,
     pub round_trip: Option<Duration>,
+    /// How fast it loads and finds rows.
+    pub pace: Pace,
     /// Restarts its server with the same data and address, and returns when it answers; `None` if it is not a
     /// throwaway server.
     pub restart: Option<Restart>,
@@ -66,6 +68,7 @@ pub type Restrict = Box<dyn Fn(&[u32], bool) -> Result<()> + Send + Sync>;
 impl Target {
     /// A target without a recorded URL that acquires its lease, can be measured, and cannot be restarted.
     pub fn new(name: impl Into<String>, driver: Box<dyn Driver>, facts: ServerFacts) -> Self {
+        let pace = driver.capabilities().pace;
         Self {
             name: name.into(),
             url: String::new(),
@@ -78,6 +81,7 @@ impl Target {
             start: None,
             connect: None,
             round_trip: None,
+            pace,
             restart: None,
             second: None,
             restrict: None,
@@ -291,7 +295,7 @@ impl Target {
                 )
             })
         };
-        let exact = |bytes: u64| format!("{} bytes", units::count(bytes));
+        let exact = |bytes: u64| format!("{} B", units::count(bytes));
         over("a value", demand.value_bytes, &limits.value_bytes, exact)
             .or_else(|| over("a request", demand.request_bytes, &limits.request_bytes, exact))
             .or_else(|| over("a number of parameters", demand.parameters, &limits.parameters, units::count))

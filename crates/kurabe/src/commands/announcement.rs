@@ -29,6 +29,12 @@ fn question(plan: &Plan) -> Question {
     Question { compare: varies(compare), within: varies(within) }
 }
 
+/// An estimated time, without fractions of a second.
+pub(super) fn about(time: Duration) -> String {
+    let whole = Duration::from_secs(time.as_secs_f64().round() as u64);
+    format!("about {}", units::time(if whole.is_zero() { time } else { whole }))
+}
+
 /// The plan: cells, rounds and time, and what is unavailable, with reasons.
 pub(super) fn announcement(
     plan: &Plan,
@@ -43,10 +49,10 @@ pub(super) fn announcement(
     let repeats = if repeats == 1 { "an A/A control".to_owned() } else { format!("{repeats} A/A controls") };
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     let time = match (fit, spec.duration_ns) {
-        (Some(fit), _) => format!("about {}", units::time(fit.expected)),
+        (Some(fit), _) => about(fit.expected),
         (None, Some(duration)) => {
             let most = Duration::from_nanos(duration).mul_f64(1.2) * plan.trials_of(spec, spec.rounds) as u32;
-            format!("at most about {}", units::time(most))
+            format!("at most {}", about(most))
         }
         (None, None) => "until all requests are done".to_owned(),
     };
@@ -130,9 +136,9 @@ pub(super) fn left_out(fit: &Fit, rounds: u32, budget: Duration) -> Option<Strin
 pub(super) fn too_long(fit: &Fit, budget: Duration) -> Option<String> {
     (fit.expected > budget.mul_f64(LATE)).then(|| {
         format!(
-            "the run will take about {} instead of {}: each trial needs {}, besides loading and checking; \
+            "the run will take {} instead of {}: each trial needs {}, besides loading and checking; \
              use fewer axis values or fewer --rounds",
-            units::time(fit.expected),
+            about(fit.expected),
             units::time(budget),
             units::time(fit.trial)
         )
@@ -141,12 +147,12 @@ pub(super) fn too_long(fit: &Fit, budget: Duration) -> Option<String> {
 
 /// A note when rounds are given up.
 pub(super) fn given_up(plan: Replanned, planned: u32, expected: Duration, announced: Duration) -> String {
-    let time = units::time(Duration::from_secs(expected.as_secs()));
     let restarts = if plan.restarts == 0 { " without a restart" } else { "" };
     format!(
-        "judging by its first rounds, the run would take {time} instead of {}: it makes {} of {planned} rounds{restarts} \
+        "judging by its first rounds, the run would take {} instead of {}: it makes {} of {planned} rounds{restarts} \
          (--budget {}s makes all)",
-        units::time(announced),
+        about(expected),
+        about(announced),
         plan.rounds,
         expected.as_secs() + 1
     )
@@ -155,12 +161,8 @@ pub(super) fn given_up(plan: Replanned, planned: u32, expected: Duration, announ
 /// A note after the first rounds if the run will take longer than was announced.
 pub(super) fn longer_than_planned(expected: Duration, announced: Duration) -> Option<String> {
     (expected > announced.mul_f64(LATE)).then(|| {
-        let expected = Duration::from_secs(expected.as_secs());
-        let announced = units::time(announced);
-        format!(
-            "judging by its first rounds, the run will take about {} instead of {announced}",
-            units::time(expected)
-        )
+        let [expected, announced] = [expected, announced].map(about);
+        format!("judging by its first rounds, the run will take {expected} instead of {announced}")
     })
 }
 
@@ -193,4 +195,17 @@ pub(super) fn unavailable(plan: &Plan, targets: &[Target]) -> Vec<String> {
         format!("{}: {reason}", format!("{} {shown}", targets[target].name).trim_end())
     };
     reasons.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimated_time_has_no_fraction_of_a_second() {
+        let times = [(57_730, "about 58 s"), (104_400, "about 1 min 44 s"), (300, "about 300 ms")];
+        for (milliseconds, text) in times {
+            assert_eq!(about(Duration::from_millis(milliseconds)), text);
+        }
+    }
 }

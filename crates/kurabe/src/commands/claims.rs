@@ -1,6 +1,6 @@
 //! `kurabe claims [ID…] [TARGET…]`: tests claims, each by a run that ends when the claim is decided.
 
-use super::announcement::with_starts;
+use super::announcement::{about, with_starts};
 use super::compare::origin;
 use super::execute::{Job, Made, execute};
 use super::files::{is_output, write};
@@ -83,7 +83,7 @@ pub(super) fn claims(options: &ClaimsOptions, workload: &WorkloadOptions, output
     }
     if !recorded && let Some(time) = chosen.iter().map(|one| session.time(one)).sum::<Option<Duration>>() {
         let all = units::counted(chosen.len() as u64, "claim");
-        output.note(&format!("{all}, at most about {}", units::time(time)));
+        output.note(&format!("{all}, at most {}", about(time)));
     }
     let files = Files::of(options, &session.store);
     let (mut cards, mut complete, mut failed) = (Vec::new(), false, None);
@@ -363,7 +363,7 @@ impl Session<'_> {
                     }
                     Ok(_) => {
                         planned += 1;
-                        most += limit.unwrap_or_default();
+                        most += with_starts(limit, &resolved.urls).unwrap_or_default();
                         let limit = limit.map_or_else(|| "no limit".to_owned(), units::time);
                         self.output.result(&format!("  time limit: {limit}"))?;
                     }
@@ -376,9 +376,9 @@ impl Session<'_> {
             runs += planned;
         }
         self.output.result(&format!(
-            "{} claims: {runs} runs, at most about {}; {without} not testable here",
+            "{} claims: {runs} runs, at most {}; {without} not testable here",
             chosen.len(),
-            units::time(most)
+            about(most)
         ))?;
         Ok(exit::DONE)
     }

@@ -75,7 +75,7 @@ fn list(store: &Store, options: &StoreOptions, output: &Output) -> Result<Exit> 
         let _ = match entry {
             Entry::Run(run) => {
                 let (length, verdict) = read(entry, output);
-                let _ = writeln!(text, "{name:width$}  {}", about(run, &length));
+                let _ = writeln!(text, "{name:width$}  {}", about(run, length));
                 verdict.map_or(Ok(()), |verdict| writeln!(text, "    {verdict}"))
             }
             Entry::Unreadable { error, .. } if error.kind() == ErrorKind::Damaged => {
@@ -98,11 +98,11 @@ fn list(store: &Store, options: &StoreOptions, output: &Output) -> Result<Exit> 
 }
 
 /// How long a run took, and its verdict, if anything was measured.
-fn read(entry: &Entry, output: &Output) -> (String, Option<String>) {
+fn read(entry: &Entry, output: &Output) -> (Option<Duration>, Option<String>) {
     let Ok(recorded) = kurabe_record::read(entry.path()) else { return Default::default() };
     let run = recorded.run;
     let last = run.end.as_ref().map(|end| end.at_ms).or(run.trials.last().map(|trial| trial.at_ms));
-    let length = last.map_or_else(String::new, |at| format!(" {}", units::time(Duration::from_millis(at))));
+    let length = last.map(Duration::from_millis);
     if run.trials.is_empty() {
         return (length, None);
     }
@@ -118,20 +118,14 @@ fn state(run: &RunSummary) -> &'static str {
 }
 
 /// A run in one line: `2026-11-23 18:05 UTC, session on sqlite:, complete in 40 s, suite gate, label main, commit 01234567`.
-fn about(run: &RunSummary, length: &str) -> String {
+fn about(run: &RunSummary, length: Option<Duration>) -> String {
     let header = &run.header;
     let began = Timestamp::from_second(i64::try_from(header.began).unwrap_or(i64::MAX));
     let began = began.unwrap_or(Timestamp::MAX).strftime("%Y-%m-%d %H:%M UTC");
     let mut parts = vec![
         began.to_string(),
         format!("{} on {}", header.spec.experiment, header.spec.targets.join(" ")),
-        match run.state {
-            RunState::Complete => format!("complete after{length}"),
-            RunState::Incomplete => {
-                format!("stopped after{length}; 'kurabe run --resume {}' continues", run.path.name)
-            }
-            RunState::Running => "running".to_owned(),
-        },
+        ended(run.state, length, &run.path.name),
     ];
     parts.extend(header.origin.suite.iter().map(|suite| format!("suite {suite}")));
     parts.extend(header.origin.labels.iter().map(|label| format!("label {label}")));
@@ -141,6 +135,16 @@ fn about(run: &RunSummary, length: &str) -> String {
         format!("commit {}{branch}{dirty}", git.commit.get(..12).unwrap_or(&git.commit))
     }));
     parts.join(", ")
+}
+
+/// Whether and when a run has ended.
+fn ended(state: RunState, length: Option<Duration>, name: &str) -> String {
+    let after = length.map_or_else(String::new, |length| format!(" after {}", units::time(length)));
+    match state {
+        RunState::Complete => format!("complete{after}"),
+        RunState::Incomplete => format!("stopped{after}; 'kurabe run --resume {name}' continues"),
+        RunState::Running => "running".to_owned(),
+    }
 }
 
 fn object(entry: &Entry) -> serde_json::Value {
@@ -216,4 +220,16 @@ fn import(store: &Store, options: &StoreOptions, output: &Output) -> Result<Exit
         }
     }
     Ok(exit::DONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_that_measured_nothing_has_no_length() {
+        let text = ended(RunState::Incomplete, None, "a-run");
+        assert_eq!(text, "stopped; 'kurabe run --resume a-run' continues");
+        assert_eq!(ended(RunState::Complete, Some(Duration::from_secs(9)), ""), "complete after 9 s");
+    }
 }

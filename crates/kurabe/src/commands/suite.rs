@@ -1,7 +1,7 @@
 //! `kurabe run -f SUITE` with a suite of several runs: executes them in order and prints what was measured on which
 //! target.
 
-use super::announcement::with_starts;
+use super::announcement::{about, with_starts};
 use super::compare::origin;
 use super::execute::{InSuite, Job, PartialRun, execute_with};
 use super::files::{Files, Formats};
@@ -74,7 +74,7 @@ pub(super) fn run(
         with_starts(spec.budget_ns.map(Duration::from_nanos), &planned.job.urls)
     };
     if let Some(time) = all.iter().map(time).sum::<Option<Duration>>() {
-        output.note(&format!("{}, about {}", counted(all.len() as u64, "run"), units::time(time)));
+        output.note(&format!("{}, {}", counted(all.len() as u64, "run"), about(time)));
     }
     signals::watch(exit::INTERRUPTED, output)?;
     let shared = suite.shares_servers.then(|| Arc::new(SharedServers::new(connections)));

@@ -46,12 +46,12 @@ impl Evidence {
 
 fn with_ground(facts: &Facts, bottleneck: Bottleneck, ground: Ground, language: Language) -> String {
     let (found, client) = (found(facts, bottleneck, ground, language), client(facts, language));
-    let server = facts.server.map(|server| (cpus(server.cpu), percent(server.cpu)));
+    let server = facts.server.map(|server| (cpus(server.cpu, language), percent(server.cpu)));
     match (bottleneck, server) {
         (Bottleneck::ProcessCpu, _) | (Bottleneck::ClientCpu, None) => found,
         (Bottleneck::ServerCpu, _) | (_, None) => say!(language, "{found}; {client}", "{found}。{client}"),
         (Bottleneck::ClientCpu, Some((used, _))) => {
-            say!(language, "{found}; the server used {used}", "{found}。サーバーは {used}")
+            say!(language, "{found}; the server used {used}", "{found}。サーバーは {used} を使用")
         }
         (_, Some((_, share))) => say!(
             language,
@@ -297,7 +297,7 @@ fn process(facts: &Facts, language: Language) -> String {
         let own = percent(own);
         say!(language, ", {own} of that by the tool itself", "、うち {own} は道具自身")
     });
-    let used = cpus(facts.client.cpu);
+    let used = cpus(facts.client.cpu, language);
     say!(
         language,
         "the process with client and database used {used}{own}",
@@ -348,9 +348,9 @@ fn plural(count: f64) -> String {
     if (count - 1.0).abs() < 1e-9 { "1 CPU".to_owned() } else { format!("{} CPUs", number(count)) }
 }
 
-/// `0.5 CPUs`, in both languages.
-fn cpus(used: f64) -> String {
-    format!("{} CPUs", number(used))
+fn cpus(used: f64, language: Language) -> String {
+    let used = number(used);
+    say!(language, "{used} CPUs", "{used} CPU")
 }
 
 fn number(value: f64) -> String {
@@ -373,7 +373,7 @@ fn tiers(facts: &Facts, bottleneck: Bottleneck, language: Language) -> String {
         .tiers
         .iter()
         .map(|(name, cpu)| match cpu {
-            Some(cpu) => format!("{name} {cpu:.2} CPUs"),
+            Some(cpu) => say!(language, "{name} {cpu:.2} CPUs", "{name} {cpu:.2} CPU"),
             None => say!(language, "{name} not observed", "{name} は観測なし"),
         })
         .collect();

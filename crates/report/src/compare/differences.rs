@@ -66,7 +66,8 @@ impl Difference {
 
     /// A difference of two values; an empty text is none.
     fn new(what: String, values: [String; 2], is_obstacle: bool) -> Self {
-        let [first, second] = values.map(|value| if value.is_empty() { "none".to_owned() } else { value });
+        let [first, second] =
+            values.map(|value| if value.is_empty() { "not given".to_owned() } else { value });
         Self { what, first, second, setting: None, is_obstacle }
     }
 }
@@ -105,7 +106,7 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
         ("scale", custom(&|custom| count(custom.scale)), true),
         (
             "statements that may write",
-            custom(&|custom| if custom.write { "yes" } else { "no" }.to_owned()),
+            custom(&|custom| if custom.write { "there are some" } else { "there is none" }.to_owned()),
             true,
         ),
         ("schema and data", both(&setup), false),
@@ -114,7 +115,7 @@ pub(super) fn differences(first: &Summary, second: &Summary, targets: &[(usize, 
     .into();
     for operation in sort::distinct(first.spec.requests.keys().chain(second.spec.requests.keys())) {
         let requests = |run: &Summary| run.spec.requests.get(operation).copied();
-        let values = both(&|run| requests(run).map_or_else(|| "none".to_owned(), units::count));
+        let values = both(&|run| requests(run).map_or_else(|| "not given".to_owned(), units::count));
         all.push(Difference::new(format!("requests per {operation}"), values, false));
     }
     for name in sort::distinct(first.spec.axes.keys().chain(second.spec.axes.keys())) {

@@ -172,7 +172,7 @@ impl Tested {
                 "、各ブロックの最初は連続した試行(限界の観測)、ほかは {slice} ごとに交互(数値と倍率)",
             )
         });
-        let separate = self.not_interleaved.as_ref().map(|why| why.clause(language)).unwrap_or_default();
+        let separate = self.not_interleaved.as_ref().map(|why| why.clause(labels)).unwrap_or_default();
         let (blocks, compared) = (self.blocks(language), self.compared(language));
         let targets = labels.targets_of(&self.targets);
         let (n, rounds) = (self.rounds, rounds(self.rounds));
@@ -265,7 +265,8 @@ impl Agents {
 
 impl NotInterleaved {
     /// The reason as a clause.
-    fn clause(&self, language: Language) -> String {
+    fn clause(&self, labels: &Labels) -> String {
+        let language = labels.language;
         let why = match self {
             Self::OpenLoop => say!(language, "open loop", "開ループ"),
             Self::FewRounds => say!(
@@ -277,7 +278,7 @@ impl NotInterleaved {
             Self::Asked => say!(language, "as requested", "指定による"),
             Self::Some { cells, operations } => {
                 let results = many((*cells).into(), "result", "results");
-                let (all, names) = (list(operations), operations.join("と"));
+                let (all, names) = (list(operations), labels.operations_of(operations));
                 return say!(
                     language,
                     "; {results} of {all} are measured in separate trials (they write to the same tables, need 64 or more \

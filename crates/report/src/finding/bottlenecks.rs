@@ -60,8 +60,8 @@ impl Bottlenecks {
                     language,
                     "{what}: from {processors} of the server on, the client stopped scaling and not the server. How the server \
                      scales{beyond} is unknown: use a machine with more processors for the client.",
-                    "{what}: サーバーのプロセッサ {from} 個からは、サーバーでなくクライアントが頭打ちです。{beyond}サーバーの伸びは\
-                     わかりません。クライアントにもっと多くのプロセッサを使ってください。",
+                    "{what}: サーバーのプロセッサー {from} 個からは、サーバーでなくクライアントが頭打ちです。{beyond}サーバーの伸びは\
+                     わかりません。クライアントにもっと多くのプロセッサーを使ってください。",
                 )
             }
         }

@@ -100,8 +100,8 @@ impl Trials {
                     language,
                     "{what}: {some} ended early: the server has memory for {records} records of a trial. A smaller --payload or \
                      more memory makes trials longer.",
-                    "{what}: 試行 {of} 回のうち {trials} 回が早く終わりました。サーバーのメモリには、試行 1 回につき {records} 件のレコードしか\
-                     入らないためです。長く測るには --payload を小さくするか、メモリを増やしてください。",
+                    "{what}: 試行 {of} 回のうち {trials} 回が早く終わりました。サーバーのメモリーには、試行 1 回につき {records} 件のレコードしか\
+                     入らないためです。長く測るには --payload を小さくするか、メモリーを増やしてください。",
                 )
             }
             Self::WrongAnswers { answers } => {
