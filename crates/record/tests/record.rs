@@ -3,7 +3,7 @@
 use crate::common::{end, header, resumption, trials};
 use kurabe_core::ErrorKind;
 use kurabe_core::name::FileName;
-use kurabe_core::run::{PublishingClause, Replanned, Run, RunHeader, TrialRecord};
+use kurabe_core::run::{Outcome, PublishingClause, Replanned, Run, RunHeader, TrialRecord};
 use kurabe_record::{Entry, Follower, RUN_FILE, RunPath, RunState, Store, read};
 use std::fs;
 use std::path::Path;
@@ -47,6 +47,28 @@ fn licence_clause_is_kept_and_older_files_without_one_are_read() {
     let older = recorded(&store, "b", 100, 1, true);
     assert!(!fs::read_to_string(&older.file).unwrap().contains("publishing"));
     assert_eq!(read(&older).unwrap().run.header.targets[0].publishing, None);
+}
+
+/// `tests/releases` has a run file with every member of the format, as each release writes it.
+#[test]
+fn run_files_of_releases_are_read() {
+    let (dir, store) = store();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/releases");
+    if std::env::var_os("KURABE_BLESS").is_some() {
+        let written = recorded(&store, "a", 100, 4, true);
+        fs::copy(written.file, folder.join("0.1.0.jsonl")).unwrap();
+    }
+    let files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let run = read(&foreign(dir.path(), &fs::read(&file).unwrap())).unwrap().run;
+        assert_eq!((run.trials.len(), run.end), (4, Some(end(true))), "{}", file.display());
+        assert!(
+            run.trials.iter().any(|trial| matches!(&trial.outcome, Outcome::Measured(_))),
+            "{}",
+            file.display()
+        );
+    }
 }
 
 #[test]

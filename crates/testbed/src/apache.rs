@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::programs;
 use crate::spec::Spec;
-use crate::stack::{self, HOW_MORE};
+use crate::stack;
 
 /// Where distributions install its modules.
 const MODULES: [&str; 3] = ["/usr/lib/apache2/modules", "/usr/lib64/httpd/modules", "/usr/lib/httpd/modules"];
@@ -24,7 +24,7 @@ pub(crate) const fn engine(
         // Apache started by root would want another user's name for its processes.
         refuses_root: true,
         stop_signal: Signal::TERM,
-        ..stack::engine(name, HOW_MORE, find, command, check)
+        ..stack::engine(name, find, command, check)
     }
 }
 

@@ -34,8 +34,7 @@ pub(crate) static COUCHDB: Engine = Engine {
     prepare,
     ..Engine::new(
         "couchdb",
-        "install it (https://couchdb.apache.org), so that its program is on the PATH; in a checkout of Kurabe with npm, `cargo xtask setup` \
-         installs a substitute",
+        "install it (https://couchdb.apache.org), so that its program is on the PATH",
         find,
         command,
         ping,

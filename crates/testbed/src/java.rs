@@ -8,7 +8,7 @@ use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::programs;
 use crate::spec::Database;
-use crate::stack::{self, HOW, MYSQL, SQL, Stack, Variant};
+use crate::stack::{self, MYSQL, SQL, Stack, Variant};
 
 const APP: &str = include_str!("../stacks/java/App.java");
 /// `DIGEST  NAME` a line, as `sha256sum` writes them: the libraries that set-up installs.
@@ -23,7 +23,7 @@ const PLAIN: &str = "sslMode=DISABLED&allowPublicKeyRetrieval=true";
 const FEWER_STATEMENTS: &str = "&cacheServerConfiguration=true&useLocalSessionState=true&characterSetResults=UTF-8&jdbcCompliantTruncation=false";
 
 pub(crate) static JAVA: Stack = Stack {
-    engine: Engine { prepare, ..stack::engine("java", HOW, find, command, |spec| JAVA.check(spec)) },
+    engine: Engine { prepare, ..stack::engine("java", find, command, |spec| JAVA.check(spec)) },
     variants: &[
         Variant::per_request("jdbc", "JDBC, a new connection for each request", SQL),
         Variant::per_request(

@@ -41,8 +41,7 @@ pub(crate) static MONGODB: Engine = Engine {
     socket: |instance| Some(socket(instance)),
     ..Engine::new(
         "mongodb",
-        "install MongoDB (https://www.mongodb.com/try/download/community), so that `mongod` is on the PATH; in a checkout of Kurabe, `cargo xtask setup` builds a substitute \
-         of its protocol and needs Go (apt-get install golang-go)",
+        "install MongoDB (https://www.mongodb.com/try/download/community), so that `mongod` is on the PATH",
         find,
         command,
         |instance, _| wire::mongodb(socket_of(instance, &socket(instance))),

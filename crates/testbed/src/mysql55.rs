@@ -28,7 +28,7 @@ pub(crate) static MYSQL55: Engine = Engine {
     own_host: false,
     ..family::engine(
         "mysql@5.5",
-        "in a checkout of Kurabe on x86-64 run `cargo xtask setup --stacks`, which puts it into the cache; it needs Maven and unzip",
+        "the set-up of Kurabe's source puts it into the cache folder, on x86-64 only",
         find,
         command,
     )

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
 use crate::programs;
-use crate::stack::{self, HOW_MORE, MYSQL, POSTGRES, Stack, Variant};
+use crate::stack::{self, MYSQL, POSTGRES, Stack, Variant};
 
 const APP: &str = include_str!("../stacks/node/app.js");
 
@@ -14,7 +14,7 @@ const APP: &str = include_str!("../stacks/node/app.js");
 const MIN: (u32, u32) = (18, 14);
 
 pub(crate) static NODE: Stack = Stack {
-    engine: Engine { prepare, ..stack::engine("node", HOW_MORE, find, command, |spec| NODE.check(spec)) },
+    engine: Engine { prepare, ..stack::engine("node", find, command, |spec| NODE.check(spec)) },
     variants: &[
         Variant::per_request("mysql2", "mysql2, a new connection for each request", MYSQL),
         Variant::pooled("mysql2-pool", "mysql2 with its pool, a connection for each worker", MYSQL),

@@ -3,27 +3,25 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The package managers, each with the command that installs.
-const MANAGERS: [(&str, &str); 6] = [
-    ("apt-get", "apt-get install"),
-    ("dnf", "dnf install"),
-    ("apk", "apk add"),
-    ("pacman", "pacman -S"),
-    ("zypper", "zypper install"),
-    ("brew", "brew install"),
-];
+/// The package managers, each with its word for installing.
+const MANAGERS: [&str; 6] =
+    ["apt-get install", "dnf install", "apk add", "pacman -S", "zypper install", "brew install"];
 
-/// The packages of each engine for the managers in their order; empty where there is none.
-const PACKAGES: [(&str, [&str; 6]); 6] = [
-    ("mariadb", ["mariadb-server", "mariadb-server", "mariadb", "mariadb", "mariadb", "mariadb"]),
-    ("memcached", ["memcached", "memcached", "memcached", "memcached", "memcached", "memcached"]),
-    ("mysql", ["mysql-server", "mysql-server", "", "", "", "mysql"]),
+/// The packages of each engine and stack for the managers in their order; empty where there is none.
+const PACKAGES: [(&str, &[&str]); 10] = [
+    ("mariadb", &["mariadb-server", "mariadb-server", "mariadb", "mariadb", "mariadb", "mariadb"]),
+    ("memcached", &["memcached"; 6]),
+    ("mod_php", &["apache2 libapache2-mod-php php-mysql php-pgsql"]),
+    ("mysql", &["mysql-server", "mysql-server", "", "", "", "mysql"]),
+    ("perl", &["apache2 libapache2-mod-perl2 libapache-dbi-perl libdbd-mariadb-perl libdbd-pg-perl"]),
+    ("php", &["php-fpm php-mysql php-pgsql nginx-light"]),
     (
         "postgres",
-        ["postgresql", "postgresql-server", "postgresql", "postgresql", "postgresql-server", "postgresql"],
+        &["postgresql", "postgresql-server", "postgresql", "postgresql", "postgresql-server", "postgresql"],
     ),
-    ("redis", ["redis-server", "redis", "redis", "", "redis", "redis"]),
-    ("valkey", ["valkey-server", "valkey", "valkey", "valkey", "valkey", "valkey"]),
+    ("python", &["gunicorn python3-psycopg python3-mysqldb"]),
+    ("redis", &["redis-server", "redis", "redis", "", "redis", "redis"]),
+    ("valkey", &["valkey-server", "valkey", "valkey", "valkey", "valkey", "valkey"]),
 ];
 
 /// What to do if an engine is not installed. `elsewhere` says it where this system has no package of it.
@@ -39,9 +37,11 @@ fn of(
     is_known: &dyn Fn(&str, &str) -> bool,
 ) -> Option<String> {
     let (_, packages) = PACKAGES.iter().find(|(name, _)| *name == engine)?;
-    let mut managers = MANAGERS.iter().zip(packages);
-    let ((manager, install), package) = managers.find(|((manager, _), _)| is_installed(manager))?;
-    (!package.is_empty() && is_known(manager, package)).then(|| format!("install it: {install} {package}"))
+    let manager = |install: &'static str| install.split(' ').next().unwrap_or(install);
+    let mut managers = MANAGERS.iter().zip(packages.iter());
+    let (install, package) = managers.find(|(install, _)| is_installed(manager(install)))?;
+    (!package.is_empty() && is_known(manager(install), package))
+        .then(|| format!("install it: {install} {package}"))
 }
 
 fn in_path(program: &str) -> bool {
@@ -56,7 +56,7 @@ fn apt_has(package: &str) -> bool {
         return true;
     }
     let mut shown = Command::new("apt-cache");
-    shown.args(["show", package]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    shown.arg("show").args(package.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
     shown.status().map_or(true, |status| status.success())
 }
 
@@ -71,6 +71,8 @@ mod tests {
         assert_eq!(on("apt-get", "postgres"), expected("apt-get install postgresql"));
         assert_eq!(on("dnf", "redis"), expected("dnf install redis"));
         assert_eq!(on("pacman", "valkey"), expected("pacman -S valkey"));
+        let python = "apt-get install gunicorn python3-psycopg python3-mysqldb";
+        assert_eq!((on("apt-get", "python"), on("dnf", "python")), (expected(python), None));
         // No package, no manager, and none that the manager knows.
         assert_eq!(on("pacman", "redis"), None);
         assert_eq!(on("nosuch", "redis"), None);

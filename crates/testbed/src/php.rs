@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::TestbedError;
 use crate::engine::{Engine, Installed, Instance, Launch};
-use crate::stack::{self, HOW, MYSQL, POSTGRES, SQL, Stack, Variant};
+use crate::stack::{self, MYSQL, POSTGRES, SQL, Stack, Variant};
 use crate::supervisor::together;
 use crate::{environment, programs};
 
@@ -31,7 +31,7 @@ pub(crate) static PHP: Stack = Stack {
         prepare,
         // Both stop their own processes then.
         stop_signal: Signal::TERM,
-        ..stack::engine(stack::PHP, HOW, find, command, |spec| PHP.check(spec))
+        ..stack::engine(stack::PHP, find, command, |spec| PHP.check(spec))
     },
     variants: VARIANTS,
 };

@@ -5,7 +5,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::engine::{Engine, Installed, Instance, Launch};
-use crate::stack::{self, HOW_MORE, MYSQL, POSTGRES, Stack, Variant};
+use crate::stack::{self, MYSQL, POSTGRES, Stack, Variant};
 use crate::{TestbedError, environment, programs};
 
 const APP: &str = include_str!("../stacks/python/app.py");
@@ -18,7 +18,7 @@ pub(crate) static PYTHON: Stack = Stack {
         prepare,
         // It stops its workers then.
         stop_signal: Signal::TERM,
-        ..stack::engine("python", HOW_MORE, find, command, |spec| PYTHON.check(spec))
+        ..stack::engine("python", find, command, |spec| PYTHON.check(spec))
     },
     variants: &[
         Variant::per_request("mysqlclient", "mysqlclient, a new connection for each request", MYSQL),

@@ -94,3 +94,9 @@ pub fn variants(stack: &str) -> Option<&'static [Variant]> {
 fn stack(name: &str) -> Option<&'static Stack> {
     STACKS.iter().copied().find(|stack| stack.engine.name == name)
 }
+
+#[test]
+fn what_is_missing_is_installed_without_a_task_of_the_source() {
+    let stacks = STACKS.iter().map(|stack| &stack.engine);
+    assert!(ENGINES.iter().copied().chain(stacks).all(|engine| !engine.how.contains("cargo")));
+}

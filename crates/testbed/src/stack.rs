@@ -24,12 +24,6 @@ const WORKERS_BY_DEFAULT: u64 = 16;
 /// The maximum of [`WORKERS`]. PHP makes keys of the last ten bits of a process's number.
 const MAX_WORKERS: u64 = 1_000;
 
-/// How to install what PHP under php-fpm and Java need.
-pub(crate) const HOW: &str = "in a checkout of Kurabe on Debian run `cargo xtask setup` as root";
-/// How to install what the other stacks need.
-pub(crate) const HOW_MORE: &str =
-    "in a checkout of Kurabe on Debian run `cargo xtask setup --stacks` as root";
-
 /// The databases of drivers for MySQL.
 pub(crate) const MYSQL: &[&str] = &["mysql", "mariadb"];
 /// The databases of stacks that use SQL.
@@ -99,11 +93,11 @@ impl Variant {
 /// The engine of a stack: an HTTP server, whose page `/health` asks the database. `check` is its [`Stack::check`].
 pub(crate) const fn engine(
     name: &'static str,
-    how: &'static str,
     find: fn() -> Result<Installed, String>,
     command: fn(&Instance, first: bool) -> Launch,
     check: fn(&Spec) -> Result<(), String>,
 ) -> Engine {
+    let how = "install it with the libraries that docs/how-to/stacks.md names";
     Engine { check, has_users: |_, _| true, ..Engine::new(name, how, find, command, ping, url) }
 }
 
