@@ -5,22 +5,35 @@ use kurabe_copy::engines::{TargetFacts, of_scheme};
 use kurabe_copy::issue::{Issue, IssueKind};
 use kurabe_copy::leftovers::list;
 use kurabe_copy::plan::{Left, Plan};
+use kurabe_copy::script::Entry;
 use kurabe_copy::types::Class;
 use kurabe_copy::wanted::Wanted;
 
 use super::verify::{column, table};
 
-fn issue(kind: IssueKind, object: &str, text: &str) -> Issue {
-    Issue { text: text.to_owned(), ..Issue::new(kind, object.to_owned(), String::new()) }
+fn issue(kind: IssueKind, object: &str, sql: &str) -> Issue {
+    entry(kind, object, Entry::Statement(sql.to_owned()))
+}
+
+fn entry(kind: IssueKind, object: &str, text: Entry) -> Issue {
+    Issue { text: Some(text), ..Issue::new(kind, object.to_owned(), String::new()) }
+}
+
+fn written_of(issue: &Issue) -> String {
+    issue.text.as_ref().unwrap().text().to_owned()
 }
 
 #[test]
 fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
     let sqlite = of_scheme("sqlite").unwrap();
     let plan = Plan {
-        left: vec![Left { object: "t.ix\nx".to_owned(), sql: "CREATE INDEX ix ON t (a);".to_owned() }],
+        left: vec![Left {
+            object: "t.ix\nx".to_owned(),
+            sql: Entry::Statement("CREATE INDEX ix ON t (a);".to_owned()),
+        }],
         issues: vec![
-            issue(IssueKind::Grant, "g", "ALTER TABLE t OWNER TO g;"),
+            entry(IssueKind::Grant, "g", Entry::Last("ALTER TABLE t OWNER TO g;".to_owned())),
+            entry(IssueKind::Grant, "j", Entry::Comment("-- GRANT SELECT ON t TO j;".to_owned())),
             issue(IssueKind::Grant, "h", "GRANT SELECT ON t TO h;"),
             issue(IssueKind::Grant, "i", "GRANT SELECT ON \"c c\" TO i;"),
             issue(IssueKind::Comment, "c", "COMMENT;"),
@@ -29,7 +42,7 @@ fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
             issue(IssueKind::View, "a", "CREATE VIEW a AS SELECT * FROM \"b\"\"\";"),
             issue(IssueKind::View, "b\"", "CREATE VIEW b AS SELECT * FROM \"c c\";"),
             issue(IssueKind::View, "c c", "CREATE VIEW c AS SELECT f();"),
-            issue(IssueKind::Collation, "no text", ""),
+            Issue::new(IssueKind::Collation, "no text".to_owned(), String::new()),
             issue(IssueKind::Routine, "f", "CREATE FUNCTION f;"),
         ],
         ..Plan::default()
@@ -61,6 +74,8 @@ fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
         "COMMENT;",
         "-- grant: g",
         "ALTER TABLE t OWNER TO g;",
+        "-- grant: j",
+        "-- GRANT SELECT ON t TO j;",
     ];
     assert_eq!(lines, expected, "{text}");
     // Views that name one another come in the order of the plan.
@@ -84,7 +99,7 @@ fn comments_are_written_for_their_reader() {
             Plan { tables: vec![table(vec![column("a", Class::Int64, false)])], ..Plan::default() };
         let facts = TargetFacts { same_server: same, ..TargetFacts::default() };
         list(&mut plan, of_scheme(scheme).unwrap(), &facts, &catalog, &tables, &Wanted::default());
-        plan.issues[0].text.clone()
+        written_of(&plan.issues[0])
     };
     let remark = |what: &str, own: &str| Text::Remark {
         what: what.to_owned(),
@@ -130,7 +145,7 @@ fn statement_is_a_comment_where_the_target_lacks_a_role_that_it_names() {
         };
         let mut plan = Plan::default();
         list(&mut plan, of_scheme("mysql").unwrap(), &facts, &catalog, &[], &Wanted::default());
-        plan.issues[0].text.clone()
+        written_of(&plan.issues[0])
     };
     let grant = || Text::Statement("GRANT x TO `a`, `c\nd`, `A`".to_owned());
     assert_eq!(written(grant(), &["`a`", "`b`"], true, None), "GRANT x TO `a`, `c\nd`, `A`;");
@@ -175,18 +190,18 @@ fn statement_is_a_comment_where_what_it_names_is_one() {
     let comments: Vec<&str> = plan
         .issues
         .iter()
-        .filter(|issue| issue.text.starts_with("--"))
+        .filter(|issue| matches!(issue.text, Some(Entry::Comment(_))))
         .map(|issue| issue.object.as_str())
         .collect();
     assert_eq!(comments, ["reads w", "w", "to a", "to c", "f (x)(integer)"]);
     assert_eq!(
-        plan.issues[0].text,
+        written_of(&plan.issues[0]),
         "-- w is not made by this file: make it first\n-- CREATE VIEW \"reads w\" AS SELECT 1 FROM w;"
     );
     // What the user leaves out stands in the file, too.
     let plan = left_out(&["f (x)(integer)", "reads w"]);
-    assert!(plan.left.iter().all(|left| left.sql.starts_with("-- ")), "{:?}", plan.left);
-    assert!(plan.issues[0].text.starts_with("-- f (x)(integer) is not made"), "{:?}", plan.issues);
+    assert!(plan.left.iter().all(|left| matches!(left.sql, Entry::Comment(_))), "{:?}", plan.left);
+    assert!(written_of(&plan.issues[0]).starts_with("-- f (x)(integer) is not made"), "{:?}", plan.issues);
 }
 
 #[test]
@@ -202,7 +217,7 @@ fn object_is_listed_with_its_table_and_a_mode_is_set_for_its_statement() {
         let facts = TargetFacts { same_server: same, ..TargetFacts::default() };
         let mut plan = Plan::default();
         list(&mut plan, of_scheme("mysql").unwrap(), &facts, &catalog, &tables, &Wanted::default());
-        plan.issues.into_iter().map(|issue| (issue.object, issue.text)).collect::<Vec<_>>()
+        plan.issues.into_iter().map(|issue| (issue.object.clone(), written_of(&issue))).collect::<Vec<_>>()
     };
     let pairs = |list: &[(&str, &str)]| {
         list.iter().map(|(object, text)| ((*object).to_owned(), (*text).to_owned())).collect::<Vec<_>>()
