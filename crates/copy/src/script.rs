@@ -31,11 +31,13 @@ impl Entry {
     }
 
     /// The entry as a comment, after the reason why it is no statement.
+    #[must_use]
     pub fn commented(&self, why: &str) -> Self {
         Self::comment(&format!("{why}\n{}", self.text()))
     }
 
     /// A statement with what `change` makes of it.
+    #[must_use]
     pub fn map(self, change: impl FnOnce(String) -> Self) -> Self {
         if let Self::Statement(sql) = self { change(sql) } else { self }
     }

@@ -1,9 +1,9 @@
 //! The file of `--leftovers` of a plan.
 
-use kurabe_copy::catalog::{Catalog, Table, Text};
+use kurabe_copy::catalog::{Catalog, Native, Table, Text};
 use kurabe_copy::engines::{TargetFacts, of_scheme};
 use kurabe_copy::issue::{Issue, IssueKind};
-use kurabe_copy::leftovers::list;
+use kurabe_copy::leftovers::{list, without_columns};
 use kurabe_copy::plan::{Left, Plan};
 use kurabe_copy::script::Entry;
 use kurabe_copy::types::Class;
@@ -41,9 +41,9 @@ fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
             issue(IssueKind::Check, "ck", "CHECK a;"),
             issue(IssueKind::View, "a", "CREATE VIEW a AS SELECT * FROM \"b\"\"\";"),
             issue(IssueKind::View, "b\"", "CREATE VIEW b AS SELECT * FROM \"c c\";"),
-            issue(IssueKind::View, "c c", "CREATE VIEW c AS SELECT f();"),
+            issue(IssueKind::View, "c c", "CREATE VIEW c AS SELECT f(), ck;"),
             Issue::new(IssueKind::Collation, "no text".to_owned(), String::new()),
-            issue(IssueKind::Routine, "f", "CREATE FUNCTION f;"),
+            issue(IssueKind::Routine, "f", "CREATE FUNCTION f AS SELECT a;"),
         ],
         ..Plan::default()
     };
@@ -55,11 +55,11 @@ fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
         "-- x",
         "CREATE INDEX ix ON t (a);",
         "-- routine: f",
-        "CREATE FUNCTION f;",
+        "CREATE FUNCTION f AS SELECT a;",
         "-- grant: h",
         "GRANT SELECT ON t TO h;",
         "-- view: c c",
-        "CREATE VIEW c AS SELECT f();",
+        "CREATE VIEW c AS SELECT f(), ck;",
         "-- grant: i",
         "GRANT SELECT ON \"c c\" TO i;",
         "-- view: b\"",
@@ -226,4 +226,88 @@ fn object_is_listed_with_its_table_and_a_mode_is_set_for_its_statement() {
     assert_eq!(listed(true), pairs(&[("t", "-- words"), ("t.c", "-- words"), ("f", in_mode)]));
     // What other engines lose nothing by is not listed for them.
     assert_eq!(listed(false), pairs(&[("t", "-- words"), ("f", "-- SELECT 1")]));
+}
+
+#[test]
+fn statement_of_a_mode_is_read_by_its_rules() {
+    let written = |mode: &str| {
+        let mut catalog = Catalog::default();
+        let text = Text::InMode(mode.to_owned(), "SELECT '\\'".to_owned());
+        catalog.leave_text(IssueKind::Routine, None, "f", text);
+        let (mut plan, facts) =
+            (Plan::default(), TargetFacts { same_server: true, ..TargetFacts::default() });
+        list(&mut plan, of_scheme("mysql").unwrap(), &facts, &catalog, &[], &Wanted::default());
+        plan.issues[0].text.clone().unwrap()
+    };
+    assert_eq!(written(""), Entry::Comment("-- SELECT '\\'".to_owned()));
+    let sql = "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES';\nSELECT '\\';\nSET SESSION sql_mode = '';";
+    assert_eq!(written("NO_BACKSLASH_ESCAPES"), Entry::Statement(sql.to_owned()));
+}
+
+/// After such a statement, the user of the file may not make what follows.
+#[test]
+fn statement_that_takes_rights_away_stays_the_last_one() {
+    let written = |text: &str, same: bool| {
+        let mut catalog = Catalog::default();
+        catalog.leave_text(IssueKind::Grant, None, "g", Text::Last(text.to_owned()));
+        let (mut plan, facts) =
+            (Plan::default(), TargetFacts { same_server: same, ..TargetFacts::default() });
+        list(&mut plan, of_scheme("postgres").unwrap(), &facts, &catalog, &[], &Wanted::default());
+        plan.issues[0].text.clone().unwrap()
+    };
+    let sql = "ALTER TABLE t OWNER TO a";
+    assert_eq!(written(sql, true), Entry::Last(format!("{sql};")));
+    assert_eq!(written(sql, false), Entry::Comment(format!("-- {sql}")));
+    assert_eq!(written("ALTER TABLE \"", true), Entry::Comment("-- ALTER TABLE \"".to_owned()));
+}
+
+/// What stands in the file for another engine are comments, but for comments on tables and columns.
+#[test]
+fn statement_for_another_engine_is_none_of_the_source_that_it_names() {
+    let mut catalog = Catalog::default();
+    let tables = [Table { name: "t".to_owned(), ..Table::default() }];
+    catalog.tables = tables.to_vec();
+    let text = Text::Remark { what: "TABLE".to_owned(), own: String::new(), text: "x".to_owned() };
+    catalog.leave_text(IssueKind::Comment, Some("t"), "t", text);
+    catalog.leave_text(IssueKind::Routine, None, "t", Text::Statement("CREATE FUNCTION t".to_owned()));
+    let mut plan = Plan { tables: vec![table(vec![column("a", Class::Int64, false)])], ..Plan::default() };
+    let facts = TargetFacts::default();
+    list(&mut plan, of_scheme("postgres").unwrap(), &facts, &catalog, &tables, &Wanted::default());
+    let texts: Vec<String> = plan.issues.iter().map(written_of).collect();
+    assert_eq!(texts, ["COMMENT ON TABLE \"t\" IS 'x';", "-- CREATE FUNCTION t"]);
+}
+
+#[test]
+fn table_without_columns_is_listed_with_its_text() {
+    let listed = |native: Option<&str>, same: bool| {
+        let native = native.map(|sql| Native { create: sql.to_owned(), ..Native::default() });
+        let empty = Table { name: "empty".to_owned(), native, ..Table::default() };
+        let column = kurabe_copy::catalog::Column {
+            name: "a".to_owned(),
+            declared: "int".to_owned(),
+            nullable: false,
+            default: kurabe_copy::catalog::DefaultValue::Null,
+            identity: false,
+            collation: kurabe_copy::catalog::Collation::Bytes,
+            generated: None,
+            next: None,
+            has_binary: false,
+        };
+        let full = Table { name: "full".to_owned(), columns: vec![column], ..Table::default() };
+        let mut tables = vec![empty, full];
+        let issues = without_columns(&mut tables, of_scheme("postgres").unwrap(), same);
+        assert!(
+            tables.len() == 1 && tables[0].name == "full" && issues.len() == 1 && issues[0].object == "empty"
+        );
+        issues[0].text.clone().unwrap()
+    };
+    assert_eq!(
+        listed(Some("CREATE TABLE empty ()"), true),
+        Entry::Statement("CREATE TABLE empty ();".to_owned())
+    );
+    assert_eq!(
+        listed(Some("CREATE TABLE empty ()"), false),
+        Entry::Comment("-- CREATE TABLE empty ()".to_owned())
+    );
+    assert_eq!(listed(None, true), Entry::Comment("-- empty has no text of its own".to_owned()));
 }

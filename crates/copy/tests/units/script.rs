@@ -2,7 +2,7 @@
 
 use kurabe_copy::engines::{Engine, of_scheme};
 use kurabe_copy::script::{
-    self, Entry, check, comment, executed, literal, mask, push_bytes, quoted, without_bytes,
+    self, Entry, check, comment, executed, literal, mask, push_bytes, quoted, unquoted, without_bytes,
 };
 
 fn engine(scheme: &str) -> &'static Engine {
@@ -34,6 +34,22 @@ fn quotes_of_names_and_texts_are_doubled_by_the_rules_of_their_reader() {
         assert!(error.to_string().contains("'a\u{fffd}b' is not UTF-8, or has a zero character"), "{error}");
     }
     assert!(check("a\u{fffd}\n").is_ok() && check("\0").is_err());
+}
+
+#[test]
+fn name_in_quotes_of_any_engine_is_read_without_them() {
+    for (word, name) in [
+        ("\"a\"\"b`\"", "a\"b`"),
+        ("`a``b`", "a`b"),
+        ("'it''s'", "it's"),
+        ("[a]", "a"),
+        ("a", "a"),
+        ("\"a'", "\"a'"),
+        ("[a", "[a"),
+        ("", ""),
+    ] {
+        assert_eq!(unquoted(word), name);
+    }
 }
 
 /// A text with a byte that is not UTF-8.
@@ -160,6 +176,7 @@ fn statement_whose_quotes_end_elsewhere_for_a_client_is_a_comment() {
         assert_eq!(matches!(entry, Entry::Statement(_)), is_made, "{mode}: {entry:?}");
     }
     assert_eq!(statement(engine("postgres"), "SELECT 1 \\g"), "-- SELECT 1 \\g");
+    assert_eq!(statement(engine("postgres"), "SELECT 1 --\u{1}\n, 2"), "SELECT 1 --\u{1}\n, 2;");
     assert_eq!(statement(engine("sqlite"), "SELECT \\"), "SELECT \\;");
 }
 
