@@ -7,6 +7,7 @@
 use crate::issue::{Becomes, IssueKind};
 use crate::page::{Cell, Page};
 use crate::types::Class;
+use kurabe_core::text::cut;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
 use kurabe_driver_common::datetime::DateTime;
@@ -120,8 +121,8 @@ pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
 }
 
 fn wrong(class: Class, text: &str) -> Error {
-    let text: String = text.chars().take(60).collect();
-    Error::new(kurabe_core::ErrorKind::Mismatch, format!("a value of class {class:?} is not one: {text}"))
+    let what = format!("a value of class {class:?} is not one: {}", cut(text, 60));
+    Error::new(kurabe_core::ErrorKind::Mismatch, what)
 }
 
 /// A decimal number without zeros at its ends; `None` if it is not one. An exponent is resolved.

@@ -25,15 +25,11 @@ const FILES: &[(&str, &str, &str)] = &[
 /// A file of casts. The user's file may have columns; the built-in ones have what an index limits, and what
 /// numbers become that have more digits than the target's.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 struct File {
-    #[serde(default)]
     types: BTreeMap<String, Cast>,
-    #[serde(default)]
     columns: BTreeMap<String, Cast>,
-    #[serde(default)]
     indexed: BTreeMap<String, Cast>,
-    #[serde(default)]
     longer: BTreeMap<String, Cast>,
 }
 
@@ -90,7 +86,6 @@ impl UserCasts {
         Ok(())
     }
 
-    /// Sets the type of one column.
     pub fn set_column(&mut self, table: &str, column: &str, to: &str) {
         self.0.columns.insert(format!("{table}.{column}"), Cast::Always(to.to_owned()));
     }

@@ -3,6 +3,7 @@
 use crate::issue::IssueKind;
 use crate::script::without_bytes;
 use crate::sql::{Row, by_object, text, texts};
+use kurabe_core::text::cut;
 use kurabe_protocol::sql::{Dialect, Kind, Token, tokens};
 
 /// What a database holds.
@@ -30,7 +31,6 @@ pub struct Catalog {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     pub name: String,
-    /// The statement.
     pub sql: String,
 }
 
@@ -52,6 +52,8 @@ pub struct Native {
 pub enum Text {
     /// A statement of the source's server.
     Statement(String),
+    /// One that may take rights away from who executes it.
+    Last(String),
     /// One that means this only in a mode of SQL: the mode, and the statement.
     InMode(String, String),
     /// Words about it, which are no statement.
@@ -64,14 +66,12 @@ pub enum Text {
 /// Something that cannot be copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// The kind of difference.
     pub kind: IssueKind,
     /// The table that it belongs to; `None` for objects of the database.
     pub table: Option<String>,
     pub name: String,
     /// What it is, shortened.
     pub detail: String,
-    /// Its whole text.
     pub text: Text,
     /// Whether [`Native`] has it.
     pub carried: bool,
@@ -84,7 +84,6 @@ pub struct Leftover {
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     pub name: String,
-    /// Its columns, in order.
     pub columns: Vec<Column>,
     /// The columns of the primary key; empty without one.
     pub primary: Vec<String>,
@@ -122,7 +121,6 @@ pub struct Column {
     pub name: String,
     /// Its type as the catalogue writes it.
     pub declared: String,
-    /// Whether it can be null.
     pub nullable: bool,
     pub default: DefaultValue,
     /// Whether the server gives it numbers.
@@ -146,7 +144,6 @@ pub enum DefaultValue {
     Literal(String),
     /// The time of the insert.
     Now,
-    /// Another expression of the engine.
     Expression(String),
 }
 
@@ -157,7 +154,6 @@ pub enum Collation {
     Bytes,
     /// By its bytes, in the engine's rules of this name, which may ignore trailing spaces.
     Binary(String),
-    /// By rules of this name.
     Named(String),
 }
 
@@ -269,7 +265,7 @@ impl Catalog {
     /// Adds something that cannot be copied, of which there is this text.
     pub fn leave_text(&mut self, kind: IssueKind, of: Option<&str>, name: &str, text: Text) -> &mut Leftover {
         let detail = match &text {
-            Text::Statement(detail) | Text::InMode(_, detail) | Text::Words(detail) => detail.clone(),
+            Text::Statement(sql) | Text::Last(sql) | Text::InMode(_, sql) | Text::Words(sql) => sql.clone(),
             Text::Remark { what, text, .. } => format!("COMMENT ON {what} IS {text}"),
         };
         let left = self.leave(kind, of, name, &detail);
@@ -281,14 +277,12 @@ impl Catalog {
     pub fn leave(&mut self, kind: IssueKind, table: Option<&str>, name: &str, detail: &str) -> &mut Leftover {
         let detail_shown = without_bytes(detail, "\u{fffd}");
         let shown: String = detail_shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        let is_long = shown.chars().count() > 120;
-        let short = shown.chars().take(120).chain(is_long.then_some('…')).collect();
         let at = self.leftovers.len();
         self.leftovers.push(Leftover {
             kind,
             table: table.map(str::to_owned),
             name: name.to_owned(),
-            detail: short,
+            detail: cut(&shown, 120).into_owned(),
             text: Text::Words(detail.to_owned()),
             carried: false,
             internal: false,

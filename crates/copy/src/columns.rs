@@ -23,19 +23,15 @@ pub struct OneTable<'a> {
     pub source: &'a mut Side,
     /// The target's engine.
     pub target: &'a Engine,
-    /// What its server says.
     pub facts: &'a TargetFacts,
     /// The table on the source.
     pub table: &'a Table,
     /// The table as it is made, with the names of the target.
     pub made: &'a Table,
-    /// What the user accepts.
     pub accepted: &'a Accepted,
-    /// What types become.
     pub casts: &'a Casts<'a>,
     /// How many rows are inserted together.
     pub page: PageSize,
-    /// Takes what does not map.
     pub issues: &'a mut Vec<Issue>,
 }
 

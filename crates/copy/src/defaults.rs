@@ -30,8 +30,8 @@ pub fn clause(
             return Err(format!("the current time in UTC, for {}", mapped.sql));
         }
         DefaultValue::Now => {
-            let is_time = matches!(class, Class::Timestamp | Class::TimestampTz)
-                || class == Class::Text && to.stores_times_as_text;
+            let is_time =
+                matches!(class, Class::Timestamp | Class::TimestampTz) || class == Class::Text && to.is_loose;
             let now = || format!(" DEFAULT {}", to.dialect.now(&mapped.stored));
             return is_time.then(now).ok_or_else(|| format!("the current time, for {}", mapped.sql));
         }

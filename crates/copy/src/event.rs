@@ -6,11 +6,8 @@ use std::time::Duration;
 /// What a copy does at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Copies rows.
     Copy,
-    /// Compares values.
     Verify,
-    /// Makes indexes.
     Index,
 }
 
@@ -20,13 +17,7 @@ pub enum Event<'a> {
     /// A copy that was begun before is continued.
     Resumed,
     /// How far a table is.
-    Progress {
-        table: &'a TablePlan,
-        /// What is done.
-        step: Step,
-        /// Rows so far.
-        rows: u64,
-    },
+    Progress { table: &'a TablePlan, step: Step, rows: u64 },
     /// A table is complete, but for foreign keys.
     Table(TableDone),
     /// All is copied and verified, and survives what the target's commits survive. The record of the copy still exists, so that the same command continues, and says this

@@ -1,5 +1,6 @@
 //! What does not map from one engine to another: listed before anything is copied, and refused unless accepted by name.
 
+use crate::script::Entry;
 use kurabe_core::{Error, Result, units};
 
 macro_rules! kinds {
@@ -63,7 +64,6 @@ kinds! {
 }
 
 impl IssueKind {
-    /// The kind of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
@@ -82,15 +82,15 @@ pub struct Issue {
     pub object: String,
     /// What does not map, shortened.
     pub detail: String,
-    /// Its whole text on the source, if it is an object of its own.
+    /// What stands in the file of leftovers, if it is an object of its own.
     #[serde(skip)]
-    pub text: String,
+    pub text: Option<Entry>,
 }
 
 impl Issue {
     /// One that is no object of its own.
     pub fn new(kind: IssueKind, object: String, detail: String) -> Self {
-        Self { kind, object, detail, text: String::new() }
+        Self { kind, object, detail, text: None }
     }
 }
 
@@ -140,7 +140,6 @@ impl Accepted {
         words.into_iter().map(read).collect::<Result<_>>().map(Self)
     }
 
-    /// All kinds.
     pub fn all() -> Self {
         Self(IssueKind::ALL.iter().map(|kind| (*kind, None, Becomes::Usual)).collect())
     }

@@ -6,7 +6,7 @@ use crate::engines::facts::TargetFacts;
 use crate::issue::{Issue, IssueKind};
 use crate::names::ordered;
 use crate::plan::{Left, Plan};
-use crate::script::{comment, literal, quoted, statement, without_bytes};
+use crate::script::{Entry, comment, literal, quoted, statement, without_bytes};
 use crate::sql::{Side, only_refused, texts};
 use crate::wanted::{Parts, Wanted};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -65,13 +65,13 @@ pub fn list(
                 None => format!("the target has no user or role {missing}: create it first"),
                 Some(why) => format!("create the user or role {missing} first, unless it exists: {why}"),
             };
-            text = comment(&format!("{why}\n{text}"));
+            text = text.commented(&why);
         }
         let detail = leftover.detail.clone();
         if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
             plan.left.push(Left { object, sql: text });
         } else {
-            plan.issues.push(Issue { kind: leftover.kind, object, detail, text });
+            plan.issues.push(Issue { kind: leftover.kind, object, detail, text: Some(text) });
         }
     }
     if same && wanted.rename.is_empty() {
@@ -82,35 +82,41 @@ pub fn list(
 /// Makes comments of the statements that name a view or a routine which is one: what reads it, and what it is given.
 fn without_what_they_name(plan: &mut Plan, target: &Engine) {
     let may_be_named = |issue: &&Issue| matches!(issue.kind, IssueKind::View | IssueKind::Routine);
-    let issues = plan.issues.iter().filter(may_be_named).map(|issue| (&issue.object, &issue.text));
+    let issues = plan.issues.iter().filter(may_be_named);
+    let issues = issues.filter_map(|issue| Some((&issue.object, issue.text.as_ref()?)));
     let all = plan.left.iter().map(|left| (&left.object, &left.sql)).chain(issues);
-    let mut absent: Vec<String> =
-        all.filter(|(_, text)| !is_statement(text)).map(|(object, _)| object.clone()).collect();
+    let is_comment = |entry: &Entry| matches!(entry, Entry::Comment(_));
+    let absent = all.filter(|(_, entry)| is_comment(entry)).map(|(object, _)| object.clone());
+    let mut absent: Vec<String> = absent.collect();
     while let Some(object) = absent.pop() {
-        let issues = plan.issues.iter_mut().map(|issue| (&issue.object, &mut issue.text));
+        let issues = plan.issues.iter_mut();
+        let issues = issues.filter_map(|issue| Some((&issue.object, issue.text.as_mut()?)));
         let all = plan.left.iter_mut().map(|left| (&left.object, &mut left.sql)).chain(issues);
-        for (of, text) in all.filter(|(_, text)| is_statement(text) && names(target, text, &object)) {
-            *text = comment(&format!("{object} is not made by this file: make it first\n{text}"));
+        for (of, entry) in all.filter(|(_, entry)| !is_comment(entry) && names(target, entry, &object)) {
+            *entry = entry.commented(&format!("{object} is not made by this file: make it first"));
             absent.push(of.clone());
         }
     }
 }
 
 /// Whether a statement has a word or a name that is this object's. A routine of PostgreSQL has its parameters there.
-fn names(target: &Engine, sql: &str, object: &str) -> bool {
+fn names(target: &Engine, entry: &Entry, object: &str) -> bool {
     let routine = object.strip_suffix(')').and_then(|head| head.rsplit_once('('));
     let names = [object, routine.map_or(object, |(name, _)| name)];
     let names = names.map(|name| [name.to_owned(), quoted(target, name)]);
-    tokens(sql, target.syntax).any(|token| names.iter().flatten().any(|name| name == token.text))
+    tokens(entry.text(), target.syntax).any(|token| names.iter().flatten().any(|name| name == token.text))
 }
 
 /// What stands in the file of a leftover: a statement of the target, or comments. `is_own`: a statement of the source is one.
-fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> String {
+fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Entry {
     match &leftover.text {
         Text::Statement(sql) if is_own => statement(target, sql),
+        Text::Last(sql) if is_own => statement(target, sql).map(Entry::Last),
         Text::InMode(mode, sql) if is_own => in_mode(target, mode, sql),
         Text::Remark { own, .. } if is_own && !own.is_empty() => statement(target, own),
-        Text::Statement(text) | Text::InMode(_, text) | Text::Words(text) => comment(text),
+        Text::Statement(text) | Text::Last(text) | Text::InMode(_, text) | Text::Words(text) => {
+            Entry::comment(text)
+        }
         Text::Remark { what, text, .. } => {
             let written = || {
                 let table = plan.tables.iter().find(|table| Some(&table.name) == leftover.table.as_ref())?;
@@ -125,27 +131,19 @@ fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Stri
                 let literal = literal(target, text).ok()?;
                 target.dialect.comment(&quoted(target, &table.to), of_column, &literal)
             };
-            written().map_or_else(|| comment(text), |sql| statement(target, &sql))
+            written().map_or_else(|| Entry::comment(text), |sql| statement(target, &sql))
         }
     }
-}
-
-/// Whether a text of the file is no comment.
-fn is_statement(text: &str) -> bool {
-    text.lines().any(|line| !line.starts_with("--"))
 }
 
 /// A statement that means this only in a mode of SQL.
-fn in_mode(target: &Engine, mode: &str, sql: &str) -> String {
+fn in_mode(target: &Engine, mode: &str, sql: &str) -> Entry {
     let of_mode = &Engine { syntax: target.syntax.under("sql_mode", mode), ..*target };
     // A mode is words.
-    let Ok(literal) = literal(of_mode, mode) else { return comment(sql) };
-    match statement(of_mode, sql) {
-        text if is_statement(&text) => {
-            format!("SET SESSION sql_mode = {literal};\n{text}\nSET SESSION sql_mode = '';")
-        }
-        text => text,
-    }
+    let Ok(literal) = literal(of_mode, mode) else { return Entry::comment(sql) };
+    statement(of_mode, sql).map(|text| {
+        Entry::Statement(format!("SET SESSION sql_mode = {literal};\n{text}\nSET SESSION sql_mode = '';"))
+    })
 }
 
 /// Takes tables without columns out, and lists them: a copy reads and compares rows by their columns.
@@ -153,7 +151,7 @@ pub fn without_columns(tables: &mut Vec<Table>, target: &Engine, same: bool) -> 
     let none = tables.extract_if(.., |table| table.columns.is_empty());
     none.map(|table| Issue {
         kind: IssueKind::TableOption,
-        text: text_of(&table, target, same),
+        text: Some(text_of(&table, target, same)),
         object: table.name,
         detail: "a table without columns is not copied".to_owned(),
     })
@@ -161,11 +159,11 @@ pub fn without_columns(tables: &mut Vec<Table>, target: &Engine, same: bool) -> 
 }
 
 /// What stands in the file of a table.
-fn text_of(table: &Table, target: &Engine, same: bool) -> String {
+fn text_of(table: &Table, target: &Engine, same: bool) -> Entry {
     match &table.native {
         Some(native) if same => statement(target, &native.create),
-        Some(native) => comment(&native.create),
-        None => comment(&format!("{} has no text of its own", table.name)),
+        Some(native) => Entry::comment(&native.create),
+        None => Entry::comment(&format!("{} has no text of its own", table.name)),
     }
 }
 
@@ -217,11 +215,12 @@ impl Plan {
         let _ = writeln!(text, "\n{}", target.script);
         // Writing to a String cannot fail.
         for left in &self.left {
-            let _ = writeln!(text, "{}\n{}\n", comment(&format!("left out: {}", left.object)), left.sql);
+            let _ =
+                writeln!(text, "{}\n{}\n", comment(&format!("left out: {}", left.object)), left.sql.text());
         }
-        for issue in in_order(target, &self.issues) {
+        for (issue, entry) in in_order(target, &self.issues) {
             let head = comment(&format!("{}: {}", issue.kind.name(), issue.object));
-            let _ = writeln!(text, "{head}\n{}\n", issue.text);
+            let _ = writeln!(text, "{head}\n{}\n", entry.text());
         }
         text
     }
@@ -229,25 +228,25 @@ impl Plan {
 
 /// What has a text: routines before the views that may call them, views after those that they name, then all else. A view reads with
 /// the rights of its definer, so that what is given stands before it.
-fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<&'i Issue> {
-    let rank = |issue: &&Issue| match issue.kind {
-        IssueKind::Routine => 0,
-        IssueKind::Grant if issue.text.starts_with("GRANT ") => 1,
-        IssueKind::View => 2,
-        IssueKind::Trigger => 4,
-        IssueKind::Comment => 5,
-        IssueKind::Grant => 6,
+fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<(&'i Issue, &'i Entry)> {
+    let rank = |(issue, entry): &(&Issue, &Entry)| match (issue.kind, entry) {
+        (IssueKind::Routine, _) => 0,
+        (IssueKind::Grant, Entry::Statement(_)) => 1,
+        (IssueKind::View, _) => 2,
+        (IssueKind::Trigger, _) => 4,
+        (IssueKind::Comment, _) => 5,
+        (IssueKind::Grant, _) => 6,
         _ => 3,
     };
-    let mut all: Vec<&Issue> = issues.iter().filter(|issue| !issue.text.is_empty()).collect();
+    let mut all: Vec<_> = issues.iter().filter_map(|issue| Some((issue, issue.text.as_ref()?))).collect();
     all.sort_by_key(rank);
-    let rest = all.split_off(all.partition_point(|issue| rank(issue) < 3));
-    let needs = |issue: &Issue, other: &Issue| {
-        issue.kind != IssueKind::Routine
-            && rank(&other) != 1
-            && other.object != issue.object
-            && names(target, &issue.text, &other.object)
+    let rest = all.split_off(all.partition_point(|one| rank(one) < 3));
+    let needs = |one: &(&Issue, &Entry), other: &(&Issue, &Entry)| {
+        rank(one) != 0
+            && rank(other) != 1
+            && other.0.object != one.0.object
+            && names(target, one.1, &other.0.object)
     };
-    let needed = |at: usize| (0..all.len()).filter(|other| needs(all[at], all[*other])).collect();
+    let needed = |at: usize| (0..all.len()).filter(|other| needs(&all[at], &all[*other])).collect();
     ordered(all.clone(), needed).into_iter().chain(rest).collect()
 }

@@ -6,23 +6,6 @@ use crate::script::without_bytes;
 use kurabe_core::{Error, Result};
 use std::collections::{BTreeSet, HashSet};
 
-/// Whether a name is of a pattern, in which `*` is any text and `?` any character.
-pub fn is_of(pattern: &str, name: &str) -> bool {
-    let (mut pattern_rest, mut name_rest) = (pattern.chars(), name.chars());
-    match pattern_rest.next() {
-        None => name.is_empty(),
-        Some('*') => {
-            let rest = pattern_rest.as_str();
-            is_of(rest, name) || name_rest.next().is_some() && is_of(pattern, name_rest.as_str())
-        }
-        Some(character) => {
-            let first = name_rest.next();
-            (first == Some(character) || character == '?' && first.is_some())
-                && is_of(pattern_rest.as_str(), name_rest.as_str())
-        }
-    }
-}
-
 /// Refuses another name for a table that another one of the copy has.
 ///
 /// # Errors

@@ -42,7 +42,6 @@ impl Page {
         Self { width, ..Self::default() }
     }
 
-    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.slots.len() / self.width.max(1)
     }
@@ -63,7 +62,6 @@ impl Page {
         &self.bytes
     }
 
-    /// Appends a value.
     pub fn push(&mut self, cell: Cell<'_>) {
         self.slots.push(match cell {
             Cell::Null => Slot::Null,
@@ -173,7 +171,6 @@ impl<'a> Cell<'a> {
 /// How many rows are inserted together: a page ends after so many rows, or with the row that reaches so many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSize {
-    /// Rows, at most.
     pub rows: usize,
     /// Bytes, as they arrive.
     pub bytes: usize,
@@ -196,7 +193,6 @@ pub enum Encoded<'a> {
 }
 
 impl Encoded<'_> {
-    /// The parameter's value.
     pub fn value(&self) -> Value<'_> {
         match self {
             Self::Value(value) => *value,

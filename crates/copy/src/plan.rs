@@ -4,7 +4,7 @@ use crate::canonical::Mend;
 use crate::catalog::Named;
 use crate::issue::{Accepted, Issue, IssueKind};
 use crate::page::PageSize;
-use crate::script::executed;
+use crate::script::{Entry, executed};
 use crate::types::{Kind, Mapped};
 use crate::wanted::Parts;
 use kurabe_core::Error;
@@ -13,7 +13,6 @@ use kurabe_core::Error;
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of a column that do not depend on one another")]
 pub struct ColumnPlan {
-    /// Its name, on both sides.
     pub name: String,
     /// Its type on the source.
     pub kind: Kind,
@@ -93,7 +92,7 @@ pub struct Left {
     /// Its name, perhaps with that of its table.
     pub object: String,
     /// What stands in the file of leftovers: the statement that would make it, or a comment.
-    pub sql: String,
+    pub sql: Entry,
 }
 
 /// A whole copy.
@@ -101,15 +100,12 @@ pub struct Left {
 pub struct Plan {
     /// The tables, parents before the tables that refer to them.
     pub tables: Vec<TablePlan>,
-    /// What does not map.
     pub issues: Vec<Issue>,
     /// The statements that make what tables need: types and sequences.
     pub before: Vec<Named>,
     /// The statements after all rows, and what is lost without each: positions of sequences, constraints not proven, comments.
     pub after: Vec<(IssueKind, Named)>,
-    /// What the user leaves out.
     pub left: Vec<Left>,
-    /// What is copied of each table.
     pub parts: Parts,
 }
 

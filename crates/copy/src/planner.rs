@@ -12,7 +12,7 @@ use crate::leftovers;
 use crate::names::{Names, differ, ordered};
 use crate::needs::{needed, types_exist};
 use crate::plan::{Left, Plan, TablePlan};
-use crate::script::{check, comment, without_bytes};
+use crate::script::{Entry, check, without_bytes};
 use crate::sql::{Side, text};
 use crate::state;
 use crate::wanted::{Parts, Wanted, chosen, existing, own, prepare};
@@ -41,7 +41,7 @@ pub fn plan(
     let mut plan = Plan { parts: wanted.parts, ..Plan::default() };
     let is_left =
         |name: &&String| catalog.names.contains(name) && !tables.iter().any(|table| table.name == **name);
-    let sql = comment("Kurabe made this table for itself, by its record");
+    let sql = Entry::comment("Kurabe made this table for itself, by its record");
     let left = own.iter().filter(is_left).map(|name| Left { object: name.clone(), sql: sql.clone() });
     plan.left = left.collect();
     plan.issues = leftovers::without_columns(&mut tables, target, facts.same_server);
@@ -175,7 +175,7 @@ fn refuse_reject(source: &mut Side, facts: &TargetFacts, wanted: &Wanted, tables
 /// The difference of an object whose statement is not UTF-8.
 fn not_utf8(kind: IssueKind, made: &Named) -> Issue {
     let [name, detail] = [&made.name, &made.sql].map(|text| without_bytes(text, "\u{fffd}"));
-    Issue { text: comment(&made.sql), ..Issue::new(kind, name, detail) }
+    Issue { text: Some(Entry::comment(&made.sql)), ..Issue::new(kind, name, detail) }
 }
 
 /// Adds what the source has besides tables. Returns the statements that another server of the same kind gets, by the name of

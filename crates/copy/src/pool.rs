@@ -41,7 +41,6 @@ impl<'h> Halt<'h> {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    /// The first error.
     pub fn error(&self) -> Option<Error> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -98,12 +97,10 @@ impl<'p> Work<'p> {
 
 /// What a thread does next.
 pub enum Item<'p> {
-    /// Copies a range of rows.
     Rows {
         /// The table's position.
         at: usize,
         table: &'p TablePlan,
-        /// The range's number.
         range: usize,
         /// The keys.
         bounds: Range,
@@ -128,7 +125,6 @@ pub struct Pool<'p> {
     works: Mutex<Vec<Work<'p>>>,
     refused: Mutex<Vec<(String, Error)>>,
     ready: Condvar,
-    /// Whether it ends early.
     pub halt: &'p Halt<'p>,
     /// Whether no table is verified before the rows of all are copied: a trigger of another table may change it.
     rows_first: bool,

@@ -45,7 +45,6 @@ pub struct Copy<'a> {
     pub begun: bool,
 }
 
-/// The names of a table's columns.
 pub(crate) fn names_of(table: &TablePlan) -> Vec<String> {
     table.columns.iter().map(|column| column.name.clone()).collect()
 }

@@ -4,8 +4,44 @@
 //! reads it.
 
 use crate::engines::engine::Engine;
+use kurabe_core::text::cut;
 use kurabe_core::{Error, Result};
 use kurabe_protocol::sql::{Dialect, Kind, tokens};
+
+/// What stands in a file for an engine's own client.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(untagged)]
+pub enum Entry {
+    /// Lines that the client skips.
+    Comment(String),
+    Statement(String),
+    /// A statement after which who executes the file may have fewer rights: it follows all others.
+    Last(String),
+}
+
+impl Entry {
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Comment(text) | Self::Statement(text) | Self::Last(text) => text,
+        }
+    }
+
+    pub fn comment(text: &str) -> Self {
+        Self::Comment(comment(text))
+    }
+
+    /// The entry as a comment, after the reason why it is no statement.
+    #[must_use]
+    pub fn commented(&self, why: &str) -> Self {
+        Self::comment(&format!("{why}\n{}", self.text()))
+    }
+
+    /// A statement with what `change` makes of it.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(String) -> Self) -> Self {
+        if let Self::Statement(sql) = self { change(sql) } else { self }
+    }
+}
 
 /// Stands for a byte of a definition that is not UTF-8, before the character of its number.
 const NOT_UTF8: &str = "\0\u{fffd}";
@@ -93,8 +129,7 @@ pub fn check(text: &str) -> Result<()> {
         return Ok(());
     }
     let shown = without_bytes(text, "\u{fffd}").replace('\0', "\u{fffd}");
-    let shown: String = shown.chars().take(160).collect();
-    Err(Error::unsupported(format!("'{shown}' is not UTF-8, or has a zero character"))
+    Err(Error::unsupported(format!("'{}' is not UTF-8, or has a zero character", cut(&shown, 160)))
         .hint("correct it on the source, or leave it out with --exclude"))
 }
 
@@ -112,32 +147,73 @@ pub fn comment(text: &str) -> String {
 
 /// A statement as it stands in a file for the engine's own client, with what ends it; a comment if it does not end, such as
 /// within quotes, or if the client may find a command of its own in it.
-pub fn statement(engine: &Engine, sql: &str) -> String {
+pub fn statement(engine: &Engine, sql: &str) -> Entry {
     let (masked, is_whole) = mask(engine, sql);
     let ends = |c: char| c.is_ascii_whitespace() || c == ';';
     let length = masked.trim_end_matches(ends).len();
     let (sql, masked) = (&sql[..length], &masked[..length]);
     // Which of these are comments, the clients of MySQL and MariaDB do not agree on, nor what is in quotes then.
     let has_executed = tokens(sql, engine.syntax).any(|token| token.kind == Kind::Executed);
-    // Clients of MySQL execute `\\! command` wherever it is in no quotes, and that of SQLite ends a statement at such a line.
+    // The client of SQLite ends a statement at such a line.
     let is_command = has_executed && sql.contains('\\')
         || engine.syntax == Dialect::SQLITE
             && masked.lines().any(|line| matches!(line.trim(), "/" | "go" | "GO" | "Go" | "gO"));
-    if !is_whole || is_command || sql.is_empty() || sql.contains('\0') {
-        return comment(sql);
-    }
-    match engine.delimiter.filter(|_| masked.contains(';') || has_executed && sql.contains(';')) {
-        None => format!("{sql};"),
-        Some(set) => {
-            // One that the text does not have.
-            let mut other = "//".to_owned();
-            while sql.contains(&other) {
-                other.push('/');
+    let sql = match for_client(engine, sql) {
+        Some(sql) if is_whole && !is_command && !sql.is_empty() && !sql.contains('\0') => sql,
+        _ => return Entry::comment(sql),
+    };
+    Entry::Statement(
+        match engine.delimiter.filter(|_| masked.contains(';') || has_executed && sql.contains(';')) {
+            None => format!("{sql};"),
+            Some(set) => {
+                // One that the text does not have.
+                let mut other = "//".to_owned();
+                while sql.contains(&other) {
+                    other.push('/');
+                }
+                let [begin, end] = [set(&other), set(";")];
+                format!("{begin}\n{sql}\n{other}\n{end}")
             }
-            let [begin, end] = [set(&other), set(";")];
-            format!("{begin}\n{sql}\n{other}\n{end}")
+        },
+    )
+}
+
+/// The statement, in which the engine's client finds what its server does; `None` if the client finds a command or the end of a
+/// quote elsewhere.
+fn for_client(engine: &Engine, sql: &str) -> Option<String> {
+    let (mut text, mut all) = (String::with_capacity(sql.len()), tokens(sql, engine.syntax).peekable());
+    let (is_mysql, is_postgres) = (engine.syntax.is_mysql(), engine.syntax.is_postgres());
+    while let Some(token) = all.next() {
+        let next = all.peek();
+        let is_other = match (token.kind, token.text.as_bytes()) {
+            // The server's null is the only one of these that is no command.
+            (Kind::Mark, [b'\\', ..]) => {
+                is_postgres || is_mysql && !next.is_some_and(|next| next.text.starts_with('N'))
+            }
+            // The server reads a comment, and its client the signs in it.
+            (Kind::Comment, [b'-', b'-', first, ..]) => {
+                is_mysql && first.is_ascii_control() && !first.is_ascii_whitespace()
+            }
+            // A backslash escapes in quotes for the client, whatever the mode is, and brackets are none.
+            (Kind::Name, [b'"', ..]) => is_mysql && token.text.contains('\\'),
+            (Kind::Name, [b'[', ..]) => {
+                is_mysql && token.text.contains(['\'', '"', '`', '\\', '#', '-', '/', ';'])
+            }
+            _ => false,
+        };
+        if is_other {
+            return None;
+        }
+        // Within the words of a function, psql takes one for the beginning of a block, which the server writes in capitals.
+        let is_begin = is_postgres && token.text == "begin";
+        text.push_str(if is_begin { "\"begin\"" } else { token.text });
+        // What follows the sign of a slice would be a variable of psql.
+        let is_slice = is_postgres && token.is_mark(':') && !text.ends_with("::");
+        if is_slice && next.is_some_and(|next| !matches!(next.kind, Kind::Mark | Kind::Space)) {
+            text.push(' ');
         }
     }
+    Some(text)
 }
 
 /// A statement's text with what is in quotes and comments overwritten, byte by byte, by `_` and spaces: words in them are no

@@ -9,6 +9,7 @@ use kurabe_core::collection::Collection;
 use kurabe_core::driver::Prepared;
 use kurabe_core::operation::Operation;
 use kurabe_core::raw::{RawPiece, RawStatement, RawText};
+use kurabe_core::text::cut;
 use kurabe_core::transfer::Pages;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -72,7 +73,6 @@ pub fn all_of(conditions: impl IntoIterator<Item = String>) -> String {
 }
 
 impl Side {
-    /// Prepares a statement.
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
         self.session.prepare(&operation(sql)).map_err(|error| self.explain(error, sql))
     }
@@ -167,16 +167,13 @@ impl Side {
         }
     }
 
-    /// A name in the engine's quotes.
     pub fn quoted(&self, name: &str) -> String {
         quoted(self.engine, name)
     }
 
     fn explain(&self, error: Error, sql: &str) -> Error {
         let shown: String = sql.replace(GAP, "?").split_whitespace().collect::<Vec<_>>().join(" ");
-        let short: String = shown.chars().take(160).collect();
-        let more = if short.len() < shown.len() { " …" } else { "" };
-        error.context(format!("{}: {short}{more}", self.name))
+        error.context(format!("{}: {}", self.name, cut(&shown, 160)))
     }
 }
 

@@ -21,11 +21,9 @@ pub const NAME: &str = "kurabe_copy";
 pub struct Whole {
     /// A digest of the plan: only the same copy can be resumed.
     pub fingerprint: String,
-    /// The source's name.
     pub source: String,
     /// The tables on the target.
     pub tables: Vec<String>,
-    /// What is copied of each.
     #[serde(default)]
     pub parts: Parts,
     /// All tables that copies have made on this target, with their columns.
@@ -46,7 +44,6 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Whether it is the same copy.
     pub fn is_same(&self, other: &Self) -> bool {
         (&self.fingerprint, &self.source, &self.tables) == (&other.fingerprint, &other.source, &other.tables)
     }
@@ -60,19 +57,15 @@ pub enum Phase {
     Making,
     /// Rows are being copied.
     Rows,
-    /// All rows are copied.
     Copied,
     /// All values were compared.
     Verified,
-    /// Its indexes exist.
     Indexed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfTable {
-    /// How far it is.
     pub phase: Phase,
-    /// The rows that are copied.
     pub rows: u64,
     /// The key of the last row.
     pub last: Option<Page>,
@@ -102,12 +95,10 @@ impl OfTable {
         Self { phase, rows: 0, last: None, splits: Vec::new(), rejected: 0, sums: BTreeMap::new() }
     }
 
-    /// The number of ranges.
     pub fn ranges(&self) -> usize {
         self.splits.len() + 1
     }
 
-    /// The keys of a range.
     pub fn bounds(&self, range: usize) -> Range {
         let from = range.checked_sub(1).and_then(|before| self.splits.get(before));
         Range { from: from.copied(), to: self.splits.get(range).copied() }
@@ -129,7 +120,6 @@ impl OfTable {
     }
 }
 
-/// The state on the target.
 pub struct State {
     put: Prepared,
     get: Prepared,
@@ -161,7 +151,6 @@ impl State {
         Self::open(side)
     }
 
-    /// The state that exists.
     pub fn open(side: &mut Side) -> Result<Self> {
         let collection = Arc::new(collection());
         let put = side.session.prepare(&Operation::Put { collection: Arc::clone(&collection) })?;
@@ -192,7 +181,6 @@ impl State {
         self.get(side, "copy")
     }
 
-    /// Records the whole copy.
     pub fn set_whole(&self, side: &mut Side, whole: &Whole) -> Result<()> {
         self.put(side, "copy", whole)
     }
@@ -202,7 +190,6 @@ impl State {
         self.get(side, &format!("table {name}"))
     }
 
-    /// Records how far a table is.
     pub fn set_table(&self, side: &mut Side, name: &str, state: &OfTable) -> Result<()> {
         self.put(side, &format!("table {name}"), state)
     }

@@ -7,7 +7,6 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// True or false.
     Bool,
     /// A signed integer of 8 bits.
     Int8,
@@ -45,13 +44,11 @@ pub enum Class {
     /// An instant, with `n` decimal digits of a second.
     TimestampTz,
     Uuid,
-    /// A JSON document.
     Json,
     /// One of listed words, or a set of them.
     Enum,
     /// A bit field of `n` bits.
     Bits,
-    /// A geometry of MySQL.
     Geometry,
     /// A type that only its own engine has; read and written as text.
     Native,
@@ -108,7 +105,6 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// Splits a type's text.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         let (before, after) = text.split_once('(').unwrap_or((text, ""));
@@ -130,7 +126,6 @@ pub struct Mapped {
     pub sql: String,
     /// How the target stores it.
     pub stored: Kind,
-    /// What does not map.
     pub issue: Option<IssueKind>,
 }
 

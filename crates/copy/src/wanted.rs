@@ -3,17 +3,19 @@
 use crate::casts::UserCasts;
 use crate::catalog::{Catalog, Table, named};
 use crate::issue::Accepted;
-use crate::names::is_of;
 use crate::page::PageSize;
 use crate::sql::{Side, text};
+use kurabe_core::text::is_like;
 use kurabe_core::{Error, ErrorKind, Result, units};
 use kurabe_driver_common::ownership::MARKER;
+
+/// The signs of patterns for any text and for any character. Nothing escapes them.
+const SIGNS: [char; 3] = ['*', '?', '\0'];
 
 /// What is copied of each table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Parts {
-    /// Everything.
     #[default]
     All,
     /// The tables without rows.
@@ -35,20 +37,16 @@ pub struct Wanted {
     pub leave_out: Vec<String>,
     /// Names of tables, and the conditions of their rows.
     pub filters: Vec<(String, String)>,
-    /// What is copied of each.
     pub parts: Parts,
-    /// Accepted differences.
     pub accepted: Accepted,
     /// How many rows are inserted together.
     pub page: PageSize,
-    /// What the user says of types.
     pub casts: UserCasts,
     /// Whether rows that the target refuses are taken elsewhere.
     pub rejects: bool,
 }
 
 impl Wanted {
-    /// The table's name on the target.
     pub(crate) fn renamed(&self, name: &str) -> String {
         let found = self.rename.iter().find(|(from, _)| from == name).map(|(_, to)| to.as_str());
         found.unwrap_or(name).to_owned()
@@ -56,12 +54,11 @@ impl Wanted {
 
     /// Whether a table is one of the patterns.
     pub(crate) fn is_chosen(&self, name: &str) -> bool {
-        let is_one = |patterns: &[String]| patterns.iter().any(|pattern| is_of(pattern, name));
+        let is_one = |patterns: &[String]| patterns.iter().any(|pattern| is_like(name, pattern, SIGNS));
         let is_left = self.leave_out.iter().any(|left| left == name);
         (self.tables.is_empty() || is_one(&self.tables)) && !is_one(&self.exclude) && !is_left
     }
 
-    /// Whether an object is left out.
     pub(crate) fn leaves_out(&self, table: &str, name: &str) -> bool {
         let full = format!("{table}.{name}");
         !name.is_empty() && self.leave_out.iter().any(|left| *left == name || *left == full)
@@ -76,7 +73,7 @@ pub(crate) fn chosen(side: &Side, catalog: &Catalog, wanted: &Wanted, own: &[Str
     let names: Vec<&str> = all.iter().map(|table| table.name.as_str()).collect();
     let exact = wanted.filters.iter().chain(&wanted.rename).map(|(name, _)| name);
     for pattern in wanted.tables.iter().chain(&wanted.exclude).chain(exact) {
-        if !names.iter().any(|name| is_of(pattern, name)) {
+        if !names.iter().any(|name| is_like(name, pattern, SIGNS)) {
             let what = format!("{}: there is no table '{pattern}'", side.name);
             return Err(
                 Error::new(ErrorKind::NotFound, what).hint(units::suggestion(pattern, &names, "there are"))

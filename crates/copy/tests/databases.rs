@@ -401,7 +401,7 @@ fn check(from: &Place, database: &Database<'_>, target: &Place, to: &str) -> Res
     let left = plan.left_text(target.engine());
     let mut said = format!("{}\n{left}\n{}", catalogue(target, to), plan.statements());
     for issue in &plan.issues {
-        let _ = write!(said, "\n{} {} {}", issue.object, issue.detail, issue.text);
+        let _ = write!(said, "\n{} {}", issue.object, issue.detail);
     }
     let lost: Vec<&String> = database.tags.iter().filter(|tag| !said.contains(*tag)).collect();
     if !lost.is_empty() {

@@ -139,12 +139,47 @@ fn client_of_the_file_executes_no_command_of_a_text() {
         ] {
             side.run_text(&format!("CREATE PROCEDURE {name}() {body}")).unwrap();
         }
+        // For the server, one quote more or less begins than for its client.
+        for (mode, body) in [
+            ("", format!("SELECT 1; --\u{1}'\nSELECT '{shell}\n'")),
+            ("ANSI_QUOTES", format!("SELECT 1 AS \"a\\\"; SELECT 2 AS \"x{shell}\nz\"")),
+            ("MSSQL", format!("SELECT 1 AS [a'z]; SELECT '{shell}\n'")),
+        ] {
+            if mode != "MSSQL" || engine == "mariadb" {
+                side.run_text(&format!("SET SESSION sql_mode = '{mode}'")).unwrap();
+                side.run_text(&format!("CREATE PROCEDURE b_{mode}() BEGIN {body}; END")).unwrap();
+            }
+        }
         let Some((to, text)) = applied(&from, engine, "") else { continue };
         assert!(!bait.exists(), "{engine}: {text}");
         let made =
             to.ask("SELECT routine_name FROM information_schema.routines WHERE routine_schema = 'kurabe'");
         assert!(made.ends_with('d') && !made.contains('b'), "{engine}: {made}\n{text}");
     }
+}
+
+/// Its variables, those of the user too, and the words by which it finds the end of a function.
+#[test]
+fn psql_makes_what_has_the_names_of_its_variables_and_words() {
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask(
+        "CREATE TABLE t (id int PRIMARY KEY, a int[], \"DBNAME\" int, low int, begin int); \
+         CREATE POLICY p ON t USING (a[1:\"DBNAME\"] <> a[low:low] OR a[:2] = '{7}' OR ':low' = '7'); \
+         CREATE FUNCTION begin() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'; \
+         CREATE FUNCTION f(b int[], low int) RETURNS int[] LANGUAGE sql BEGIN ATOMIC SELECT CASE WHEN begin.begin > 0 THEN 1 END \
+           FROM t begin; SELECT b[1:low]; END; CREATE VIEW v AS SELECT begin FROM t",
+    );
+    let (plan, _) = copy_all(&from, &to).unwrap();
+    let text = plan.left_text(to.engine());
+    let (ran, _, error) = to.feed(&format!("\\set low 7\n\\set 2 7\n{text}"));
+    assert!(ran, "{error}\n{text}");
+    let made = "SELECT pg_get_expr(polqual, polrelid) FROM pg_policy; SELECT pg_get_functiondef(oid) FROM pg_proc \
+                WHERE pronamespace = 'public'::regnamespace ORDER BY proname; SELECT pg_get_viewdef('v'::regclass)";
+    let there = from.ask(made);
+    for slice in ["a[1:\"DBNAME\"]", "a[low:low]", "a[:2]", "(b)[1:low]"] {
+        assert!(there.contains(slice), "{slice}: {there}");
+    }
+    assert_eq!(to.ask(made), there, "{text}");
 }
 
 #[test]

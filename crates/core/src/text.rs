@@ -27,6 +27,38 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
+/// Whether a text is like a pattern, in which these signs stand for any text and any character, and the last one has the next sign
+/// stand for itself.
+pub fn is_like(text: &str, pattern: &str, [any, one, escape]: [char; 3]) -> bool {
+    let (text, mut signs) = (text.chars().collect::<Vec<_>>(), pattern.chars());
+    // A sign with whether it stands for itself.
+    let pattern: Vec<(char, bool)> = std::iter::from_fn(|| {
+        let sign = signs.next()?;
+        Some(if sign == escape { (signs.next().unwrap_or(sign), true) } else { (sign, false) })
+    })
+    .collect();
+    let (mut at, mut of) = (0, 0);
+    // The last sign of any text, and how much of the text it covers: only that one needs to cover more.
+    let mut last: Option<(usize, usize)> = None;
+    while let Some(character) = text.get(at) {
+        match pattern.get(of) {
+            Some((sign, false)) if *sign == any => {
+                last = Some((of, at));
+                of += 1;
+            }
+            Some((sign, literal)) if sign == character || (*sign, *literal) == (one, false) => {
+                (at, of) = (at + 1, of + 1);
+            }
+            _ => {
+                let Some((before, covered)) = last else { return false };
+                last = Some((before, covered + 1));
+                (at, of) = (covered + 1, before + 1);
+            }
+        }
+    }
+    pattern.get(of..).unwrap_or_default().iter().all(|sign| *sign == (any, false))
+}
+
 /// The text with each non-displayable character escaped as in Rust: `
 /// `, `\u{1b}`. These are control characters (C0, DEL, C1), line and paragraph separators, and bidirectional formatting characters.
 pub fn printable(text: &str) -> Cow<'_, str> {
@@ -101,6 +133,36 @@ pub fn is_unprintable(character: char) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn text_is_like_a_pattern() {
+        for (pattern, text, expected) in [
+            ("test\\_%", "shop", false),
+            ("test\\_%", "test_shop", true),
+            ("test\\_%", "testshop", false),
+            ("sh_p", "shop", true),
+            ("%", "shop", true),
+            ("sh%", "shop", true),
+            ("%p", "shops", false),
+            ("shop", "shops", false),
+            ("caf_", "café", true),
+            ("%a%a%a%a%a%a%a%a%a%a%b", &"a".repeat(60), false),
+            ("100\\%", "100%", true),
+            ("100\\%", "1000", false),
+        ] {
+            assert_eq!(is_like(text, pattern, ['%', '_', '\\']), expected, "{pattern} {text}");
+        }
+        for (pattern, texts, others) in [
+            ("order*", &["order", "orders"][..], &["border", "Order"][..]),
+            ("*_log", &["a_log", "_log"], &["a_logs", "log"]),
+            ("t?", &["t1", "té"], &["t", "t12"]),
+            ("a*b*c", &["abc", "axxbyyc", "abbc"], &["ab", "acb"]),
+            ("a\\b", &["a\\b"], &["ab"]),
+        ] {
+            let is_of = |text: &&str| is_like(text, pattern, ['*', '?', '\0']);
+            assert!(texts.iter().all(is_of) && !others.iter().any(is_of), "{pattern}");
+        }
+    }
 
     proptest! {
         #[test]

@@ -86,9 +86,9 @@ impl End {
             (format!("psql {quiet} --dbname={url}"), format!("pg_dump --dbname={url}"), loaded)
         } else {
             let loaded = format!("mysql://root:{password}@{host}:{port}/kurabe");
-            let dump = format!("MYSQL_PWD={password} mysqldump --no-defaults --single-transaction {at}");
+            let dump = format!("env MYSQL_PWD={password} mysqldump --no-defaults --single-transaction {at}");
             (
-                format!("MYSQL_PWD={password} mysql --no-defaults --batch --skip-column-names {at}"),
+                format!("env MYSQL_PWD={password} mysql --no-defaults --batch --skip-column-names {at}"),
                 dump,
                 loaded,
             )

@@ -87,7 +87,7 @@ pub struct Engine {
     pub overriding: &'static str,
     /// Whether bytes are read and written as `\x` and hexadecimal digits.
     pub bytes_as_hex: bool,
-    /// Whether columns hold values of any type, and primary keys nulls.
+    /// Whether columns hold values of any type, text of times among them, and primary keys nulls.
     pub is_loose: bool,
     /// The expression that reads a column of a key with its storage class; `None` if [`Dialect::read`] tells all.
     pub read_key: Option<fn(&str) -> String>,
@@ -125,8 +125,6 @@ pub struct Engine {
     pub identity_ends: Option<&'static str>,
     /// The queries of the names of all users and roles in the engine's quotes, and of the session's own; `None` without any.
     pub roles: Option<fn() -> [&'static str; 2]>,
-    /// Whether a date and time is stored as text, and the current time can be its default.
-    pub stores_times_as_text: bool,
     /// Whether foreign keys are written in `CREATE TABLE`, since the engine cannot add them.
     pub foreign_keys_inline: bool,
     /// Whether a foreign key's columns have the same types as those that they refer to.
@@ -202,7 +200,6 @@ impl Engine {
             mark: None,
             identity_ends: None,
             roles: None,
-            stores_times_as_text: false,
             foreign_keys_inline: false,
             foreign_keys_have_one_type: false,
             drops: None,

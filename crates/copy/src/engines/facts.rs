@@ -67,14 +67,12 @@ pub struct Identity {
 pub struct TargetFacts {
     /// The collation that compares text by bytes, where a table has one.
     pub by_bytes: String,
-    /// The names of all collations.
     pub collations: Vec<String>,
     /// The bytes that a row may have in its page, as the server counts them, and whether it refuses rows with more, and not the
     /// table; `None` if it says so itself where nothing is changed.
     pub longest_in_page: Option<(u64, bool)>,
     /// Whether names of tables, and of columns, are the same without regard to case.
     pub folds_tables: bool,
-    /// See `folds_tables`.
     pub folds_columns: bool,
     /// The names of all types, where tables may have types of their own.
     pub types: Vec<String>,

@@ -16,7 +16,6 @@ use std::fmt::Write as _;
 
 /// What is read at a time.
 pub struct Read {
-    /// The rows.
     pub page: Page,
     /// The key of the last row, as the side has it.
     pub last: Option<Page>,
@@ -184,7 +183,6 @@ impl<'a> Reader<'a> {
         page
     }
 
-    /// The key of the last tuple.
     fn key_of_last_tuple(&self, page: &Page) -> Result<Option<Page>> {
         let mut key = Page::new(self.key.len());
         for at in &self.key {

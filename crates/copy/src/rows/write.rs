@@ -63,7 +63,6 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// A writer.
     pub fn new(engine: &Engine, table: &'a TablePlan) -> Self {
         let written: Vec<usize> = (0..table.columns.len()).filter(|at| table.columns[*at].written).collect();
         let (rows, parameters) = engine.insert_limits;

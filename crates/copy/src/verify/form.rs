@@ -8,6 +8,7 @@
 use super::document::document;
 pub use super::document::number;
 use crate::types::Class;
+use kurabe_core::text::cut;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::borrow::Cow;
 
@@ -101,8 +102,9 @@ pub fn push(field: &Field<'_>, text: Option<&[u8]>, out: &mut Vec<u8>) -> Result
     };
     let form = if field.exact { Some(Cow::Borrowed(text)) } else { form(field, text) };
     let form = form.ok_or_else(|| {
-        let shown: String = String::from_utf8_lossy(text).chars().take(60).collect();
-        Error::new(ErrorKind::Mismatch, format!("a value of class {:?} is not one: {shown}", field.class))
+        let text = String::from_utf8_lossy(text);
+        let what = format!("a value of class {:?} is not one: {}", field.class, cut(&text, 60));
+        Error::new(ErrorKind::Mismatch, what)
     })?;
     out.push(1);
     out.extend((form.len() as u64).to_le_bytes());

@@ -1,26 +1,39 @@
 //! The file of `--leftovers` of a plan.
 
-use kurabe_copy::catalog::{Catalog, Table, Text};
+use kurabe_copy::catalog::{Catalog, Native, Table, Text};
 use kurabe_copy::engines::{TargetFacts, of_scheme};
 use kurabe_copy::issue::{Issue, IssueKind};
-use kurabe_copy::leftovers::list;
+use kurabe_copy::leftovers::{list, without_columns};
 use kurabe_copy::plan::{Left, Plan};
+use kurabe_copy::script::Entry;
 use kurabe_copy::types::Class;
 use kurabe_copy::wanted::Wanted;
 
 use super::verify::{column, table};
 
-fn issue(kind: IssueKind, object: &str, text: &str) -> Issue {
-    Issue { text: text.to_owned(), ..Issue::new(kind, object.to_owned(), String::new()) }
+fn issue(kind: IssueKind, object: &str, sql: &str) -> Issue {
+    entry(kind, object, Entry::Statement(sql.to_owned()))
+}
+
+fn entry(kind: IssueKind, object: &str, text: Entry) -> Issue {
+    Issue { text: Some(text), ..Issue::new(kind, object.to_owned(), String::new()) }
+}
+
+fn written_of(issue: &Issue) -> String {
+    issue.text.as_ref().unwrap().text().to_owned()
 }
 
 #[test]
 fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
     let sqlite = of_scheme("sqlite").unwrap();
     let plan = Plan {
-        left: vec![Left { object: "t.ix\nx".to_owned(), sql: "CREATE INDEX ix ON t (a);".to_owned() }],
+        left: vec![Left {
+            object: "t.ix\nx".to_owned(),
+            sql: Entry::Statement("CREATE INDEX ix ON t (a);".to_owned()),
+        }],
         issues: vec![
-            issue(IssueKind::Grant, "g", "ALTER TABLE t OWNER TO g;"),
+            entry(IssueKind::Grant, "g", Entry::Last("ALTER TABLE t OWNER TO g;".to_owned())),
+            entry(IssueKind::Grant, "j", Entry::Comment("-- GRANT SELECT ON t TO j;".to_owned())),
             issue(IssueKind::Grant, "h", "GRANT SELECT ON t TO h;"),
             issue(IssueKind::Grant, "i", "GRANT SELECT ON \"c c\" TO i;"),
             issue(IssueKind::Comment, "c", "COMMENT;"),
@@ -28,9 +41,9 @@ fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
             issue(IssueKind::Check, "ck", "CHECK a;"),
             issue(IssueKind::View, "a", "CREATE VIEW a AS SELECT * FROM \"b\"\"\";"),
             issue(IssueKind::View, "b\"", "CREATE VIEW b AS SELECT * FROM \"c c\";"),
-            issue(IssueKind::View, "c c", "CREATE VIEW c AS SELECT f();"),
-            issue(IssueKind::Collation, "no text", ""),
-            issue(IssueKind::Routine, "f", "CREATE FUNCTION f;"),
+            issue(IssueKind::View, "c c", "CREATE VIEW c AS SELECT f(), ck;"),
+            Issue::new(IssueKind::Collation, "no text".to_owned(), String::new()),
+            issue(IssueKind::Routine, "f", "CREATE FUNCTION f AS SELECT a;"),
         ],
         ..Plan::default()
     };
@@ -42,11 +55,11 @@ fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
         "-- x",
         "CREATE INDEX ix ON t (a);",
         "-- routine: f",
-        "CREATE FUNCTION f;",
+        "CREATE FUNCTION f AS SELECT a;",
         "-- grant: h",
         "GRANT SELECT ON t TO h;",
         "-- view: c c",
-        "CREATE VIEW c AS SELECT f();",
+        "CREATE VIEW c AS SELECT f(), ck;",
         "-- grant: i",
         "GRANT SELECT ON \"c c\" TO i;",
         "-- view: b\"",
@@ -61,6 +74,8 @@ fn file_has_what_was_left_out_then_all_else_after_what_it_needs() {
         "COMMENT;",
         "-- grant: g",
         "ALTER TABLE t OWNER TO g;",
+        "-- grant: j",
+        "-- GRANT SELECT ON t TO j;",
     ];
     assert_eq!(lines, expected, "{text}");
     // Views that name one another come in the order of the plan.
@@ -84,7 +99,7 @@ fn comments_are_written_for_their_reader() {
             Plan { tables: vec![table(vec![column("a", Class::Int64, false)])], ..Plan::default() };
         let facts = TargetFacts { same_server: same, ..TargetFacts::default() };
         list(&mut plan, of_scheme(scheme).unwrap(), &facts, &catalog, &tables, &Wanted::default());
-        plan.issues[0].text.clone()
+        written_of(&plan.issues[0])
     };
     let remark = |what: &str, own: &str| Text::Remark {
         what: what.to_owned(),
@@ -130,7 +145,7 @@ fn statement_is_a_comment_where_the_target_lacks_a_role_that_it_names() {
         };
         let mut plan = Plan::default();
         list(&mut plan, of_scheme("mysql").unwrap(), &facts, &catalog, &[], &Wanted::default());
-        plan.issues[0].text.clone()
+        written_of(&plan.issues[0])
     };
     let grant = || Text::Statement("GRANT x TO `a`, `c\nd`, `A`".to_owned());
     assert_eq!(written(grant(), &["`a`", "`b`"], true, None), "GRANT x TO `a`, `c\nd`, `A`;");
@@ -175,18 +190,18 @@ fn statement_is_a_comment_where_what_it_names_is_one() {
     let comments: Vec<&str> = plan
         .issues
         .iter()
-        .filter(|issue| issue.text.starts_with("--"))
+        .filter(|issue| matches!(issue.text, Some(Entry::Comment(_))))
         .map(|issue| issue.object.as_str())
         .collect();
     assert_eq!(comments, ["reads w", "w", "to a", "to c", "f (x)(integer)"]);
     assert_eq!(
-        plan.issues[0].text,
+        written_of(&plan.issues[0]),
         "-- w is not made by this file: make it first\n-- CREATE VIEW \"reads w\" AS SELECT 1 FROM w;"
     );
     // What the user leaves out stands in the file, too.
     let plan = left_out(&["f (x)(integer)", "reads w"]);
-    assert!(plan.left.iter().all(|left| left.sql.starts_with("-- ")), "{:?}", plan.left);
-    assert!(plan.issues[0].text.starts_with("-- f (x)(integer) is not made"), "{:?}", plan.issues);
+    assert!(plan.left.iter().all(|left| matches!(left.sql, Entry::Comment(_))), "{:?}", plan.left);
+    assert!(written_of(&plan.issues[0]).starts_with("-- f (x)(integer) is not made"), "{:?}", plan.issues);
 }
 
 #[test]
@@ -202,7 +217,7 @@ fn object_is_listed_with_its_table_and_a_mode_is_set_for_its_statement() {
         let facts = TargetFacts { same_server: same, ..TargetFacts::default() };
         let mut plan = Plan::default();
         list(&mut plan, of_scheme("mysql").unwrap(), &facts, &catalog, &tables, &Wanted::default());
-        plan.issues.into_iter().map(|issue| (issue.object, issue.text)).collect::<Vec<_>>()
+        plan.issues.into_iter().map(|issue| (issue.object.clone(), written_of(&issue))).collect::<Vec<_>>()
     };
     let pairs = |list: &[(&str, &str)]| {
         list.iter().map(|(object, text)| ((*object).to_owned(), (*text).to_owned())).collect::<Vec<_>>()
@@ -211,4 +226,88 @@ fn object_is_listed_with_its_table_and_a_mode_is_set_for_its_statement() {
     assert_eq!(listed(true), pairs(&[("t", "-- words"), ("t.c", "-- words"), ("f", in_mode)]));
     // What other engines lose nothing by is not listed for them.
     assert_eq!(listed(false), pairs(&[("t", "-- words"), ("f", "-- SELECT 1")]));
+}
+
+#[test]
+fn statement_of_a_mode_is_read_by_its_rules() {
+    let written = |mode: &str| {
+        let mut catalog = Catalog::default();
+        let text = Text::InMode(mode.to_owned(), "SELECT '\\'".to_owned());
+        catalog.leave_text(IssueKind::Routine, None, "f", text);
+        let (mut plan, facts) =
+            (Plan::default(), TargetFacts { same_server: true, ..TargetFacts::default() });
+        list(&mut plan, of_scheme("mysql").unwrap(), &facts, &catalog, &[], &Wanted::default());
+        plan.issues[0].text.clone().unwrap()
+    };
+    assert_eq!(written(""), Entry::Comment("-- SELECT '\\'".to_owned()));
+    let sql = "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES';\nSELECT '\\';\nSET SESSION sql_mode = '';";
+    assert_eq!(written("NO_BACKSLASH_ESCAPES"), Entry::Statement(sql.to_owned()));
+}
+
+/// After such a statement, the user of the file may not make what follows.
+#[test]
+fn statement_that_takes_rights_away_stays_the_last_one() {
+    let written = |text: &str, same: bool| {
+        let mut catalog = Catalog::default();
+        catalog.leave_text(IssueKind::Grant, None, "g", Text::Last(text.to_owned()));
+        let (mut plan, facts) =
+            (Plan::default(), TargetFacts { same_server: same, ..TargetFacts::default() });
+        list(&mut plan, of_scheme("postgres").unwrap(), &facts, &catalog, &[], &Wanted::default());
+        plan.issues[0].text.clone().unwrap()
+    };
+    let sql = "ALTER TABLE t OWNER TO a";
+    assert_eq!(written(sql, true), Entry::Last(format!("{sql};")));
+    assert_eq!(written(sql, false), Entry::Comment(format!("-- {sql}")));
+    assert_eq!(written("ALTER TABLE \"", true), Entry::Comment("-- ALTER TABLE \"".to_owned()));
+}
+
+/// What stands in the file for another engine are comments, but for comments on tables and columns.
+#[test]
+fn statement_for_another_engine_is_none_of_the_source_that_it_names() {
+    let mut catalog = Catalog::default();
+    let tables = [Table { name: "t".to_owned(), ..Table::default() }];
+    catalog.tables = tables.to_vec();
+    let text = Text::Remark { what: "TABLE".to_owned(), own: String::new(), text: "x".to_owned() };
+    catalog.leave_text(IssueKind::Comment, Some("t"), "t", text);
+    catalog.leave_text(IssueKind::Routine, None, "t", Text::Statement("CREATE FUNCTION t".to_owned()));
+    let mut plan = Plan { tables: vec![table(vec![column("a", Class::Int64, false)])], ..Plan::default() };
+    let facts = TargetFacts::default();
+    list(&mut plan, of_scheme("postgres").unwrap(), &facts, &catalog, &tables, &Wanted::default());
+    let texts: Vec<String> = plan.issues.iter().map(written_of).collect();
+    assert_eq!(texts, ["COMMENT ON TABLE \"t\" IS 'x';", "-- CREATE FUNCTION t"]);
+}
+
+#[test]
+fn table_without_columns_is_listed_with_its_text() {
+    let listed = |native: Option<&str>, same: bool| {
+        let native = native.map(|sql| Native { create: sql.to_owned(), ..Native::default() });
+        let empty = Table { name: "empty".to_owned(), native, ..Table::default() };
+        let column = kurabe_copy::catalog::Column {
+            name: "a".to_owned(),
+            declared: "int".to_owned(),
+            nullable: false,
+            default: kurabe_copy::catalog::DefaultValue::Null,
+            identity: false,
+            collation: kurabe_copy::catalog::Collation::Bytes,
+            generated: None,
+            next: None,
+            has_binary: false,
+        };
+        let full = Table { name: "full".to_owned(), columns: vec![column], ..Table::default() };
+        let mut tables = vec![empty, full];
+        let issues = without_columns(&mut tables, of_scheme("postgres").unwrap(), same);
+        assert!(
+            tables.len() == 1 && tables[0].name == "full" && issues.len() == 1 && issues[0].object == "empty"
+        );
+        issues[0].text.clone().unwrap()
+    };
+    assert_eq!(
+        listed(Some("CREATE TABLE empty ()"), true),
+        Entry::Statement("CREATE TABLE empty ();".to_owned())
+    );
+    assert_eq!(
+        listed(Some("CREATE TABLE empty ()"), false),
+        Entry::Comment("-- CREATE TABLE empty ()".to_owned())
+    );
+    assert_eq!(listed(None, true), Entry::Comment("-- empty has no text of its own".to_owned()));
 }

@@ -2,11 +2,18 @@
 
 use kurabe_copy::engines::{Engine, of_scheme};
 use kurabe_copy::script::{
-    check, comment, executed, literal, mask, push_bytes, quoted, statement, without_bytes,
+    self, Entry, check, comment, executed, literal, mask, push_bytes, quoted, unquoted, without_bytes,
 };
 
 fn engine(scheme: &str) -> &'static Engine {
     of_scheme(scheme).unwrap()
+}
+
+/// The text of a statement, which says by its kind whether it is a comment.
+fn statement(engine: &Engine, sql: &str) -> String {
+    let entry = script::statement(engine, sql);
+    assert_eq!(matches!(entry, Entry::Comment(_)), entry.text().starts_with("--"), "{entry:?}");
+    entry.text().to_owned()
 }
 
 #[test]
@@ -27,6 +34,22 @@ fn quotes_of_names_and_texts_are_doubled_by_the_rules_of_their_reader() {
         assert!(error.to_string().contains("'a\u{fffd}b' is not UTF-8, or has a zero character"), "{error}");
     }
     assert!(check("a\u{fffd}\n").is_ok() && check("\0").is_err());
+}
+
+#[test]
+fn name_in_quotes_of_any_engine_is_read_without_them() {
+    for (word, name) in [
+        ("\"a\"\"b`\"", "a\"b`"),
+        ("`a``b`", "a`b"),
+        ("'it''s'", "it's"),
+        ("[a]", "a"),
+        ("a", "a"),
+        ("\"a'", "\"a'"),
+        ("[a", "[a"),
+        ("", ""),
+    ] {
+        assert_eq!(unquoted(word), name);
+    }
 }
 
 /// A text with a byte that is not UTF-8.
@@ -124,6 +147,64 @@ fn statement_in_which_a_client_may_find_a_command_is_a_comment() {
     for sql in ["SELECT 6 /\n2", "SELECT '\ngo\n'", "SELECT 6\n//2"] {
         assert_eq!(statement(sqlite, sql), format!("{sql};"));
     }
+}
+
+/// What is outside of quotes for a client of MySQL may be a command.
+#[test]
+fn statement_whose_quotes_end_elsewhere_for_a_client_is_a_comment() {
+    let mysql = engine("mysql");
+    let of_mode = |mode: &str| Engine { syntax: mysql.syntax.under("sql_mode", mode), ..*mysql };
+    for (mode, sql, is_made) in [
+        ("", "SELECT \\N", true),
+        ("", "SELECT \\N'a'", true),
+        ("", "SELECT \\n", false),
+        ("", "SELECT \\", false),
+        ("", "SELECT 1 --\u{1}'\n, '\\! ls'", false),
+        ("", "SELECT 1 --\u{1f}\n, 2", false),
+        ("", "SELECT 1 --\t'\n, 2", true),
+        ("", "SELECT 1 -- '\n, 2", true),
+        ("", "SELECT 1 #\u{1}'\n, 2", true),
+        ("", "SELECT 1 /*\u{1}'*/, 2", true),
+        ("", "SELECT \"a\\\"b\", `\\`", true),
+        ("ANSI_QUOTES", "SELECT \"a\\\" + \" \\! ls \"", false),
+        ("ANSI_QUOTES", "SELECT \"a\"", true),
+        ("MSSQL", "SELECT [a b_1]", true),
+        ("MSSQL", "SELECT ['], ' \\! ls '", false),
+        ("MSSQL", "SELECT [a;b]", false),
+    ] {
+        let entry = script::statement(&of_mode(mode), sql);
+        assert_eq!(matches!(entry, Entry::Statement(_)), is_made, "{mode}: {entry:?}");
+    }
+    assert_eq!(statement(engine("postgres"), "SELECT 1 \\g"), "-- SELECT 1 \\g");
+    assert_eq!(statement(engine("postgres"), "SELECT 1 --\u{1}\n, 2"), "SELECT 1 --\u{1}\n, 2;");
+    assert_eq!(statement(engine("sqlite"), "SELECT \\"), "SELECT \\;");
+}
+
+/// What would be a variable, and the words by which its functions begin and end.
+#[test]
+fn psql_reads_slices_and_names_as_its_server_does() {
+    let [sqlite, postgres] = ["sqlite", "postgres"].map(engine);
+    for (sql, expected) in [
+        ("SELECT a[1:\"DBNAME\"], a[1:b], a[:2]", "SELECT a[1: \"DBNAME\"], a[1: b], a[: 2];"),
+        ("SELECT a[1:'2'], a[1:E'2'], a[b::int:c]", "SELECT a[1: '2'], a[1: E'2'], a[b::int: c];"),
+        ("SELECT a[:], a[1:(b)], a[1:-b], a[1: b]", "SELECT a[:], a[1:(b)], a[1:-b], a[1: b];"),
+        ("SELECT a::int, f(x := 1), ':b', \":b\"", "SELECT a::int, f(x := 1), ':b', \":b\";"),
+        ("SELECT $$:b begin$$ /* :b begin */, 1", "SELECT $$:b begin$$ /* :b begin */, 1;"),
+        ("CREATE FUNCTION public.begin() BEGIN ATOMIC", "CREATE FUNCTION public.\"begin\"() BEGIN ATOMIC;"),
+        ("SELECT 'begin', \"begin\", begin_, t.begin", "SELECT 'begin', \"begin\", begin_, t.\"begin\";"),
+    ] {
+        assert_eq!(statement(postgres, sql), expected);
+    }
+    assert_eq!(statement(sqlite, "SELECT :a, begin"), "SELECT :a, begin;");
+}
+
+/// A reason is a part of the comment, and a comment stays one.
+#[test]
+fn entry_that_is_no_statement_says_why() {
+    let entry = Entry::Statement("SELECT 1\n;".to_owned());
+    assert_eq!(entry.commented("it's\nso"), Entry::Comment("-- it's\n-- so\n-- SELECT 1\n-- ;".to_owned()));
+    assert_eq!(entry.map(Entry::Last), Entry::Last("SELECT 1\n;".to_owned()));
+    assert_eq!(Entry::comment("a").map(Entry::Last), Entry::Comment("-- a".to_owned()));
 }
 
 #[test]

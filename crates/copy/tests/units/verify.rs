@@ -268,6 +268,43 @@ fn row_that_is_named_is_of_the_first_part_that_differs() {
     assert!(first > 10 && error.contains(&format!("row {first}, column n:")), "{first}: {error}");
 }
 
+#[test]
+fn row_that_one_side_lacks_is_named() {
+    let (places, table) = files();
+    let error = || verified(&places, &table, [200, 0], None).0.unwrap_err().to_string();
+    places[1].ask("DELETE FROM t WHERE id = 77");
+    let text = error();
+    let counts = "200 rows were copied, and the target's server counts 199";
+    assert!(text.contains(&format!("{counts}; row 77 of t is not on the target")), "{text}");
+    places[0].ask("DELETE FROM t WHERE id = 77");
+    places[1].ask("INSERT INTO t VALUES (777, 1)");
+    let text = error();
+    assert!(text.contains("row 777 of t is on the target only"), "{text}");
+}
+
+/// It may be one that was not kept.
+#[test]
+fn row_is_not_told_as_missing_where_not_all_rows_of_its_part_were_kept() {
+    let (places, table) = files();
+    let [mut source, _] = sides(&places);
+    let checks = Checks::new(source.engine, &table, Of::Source).unwrap();
+    let (mut reply, mut forms) = (Reply::new(), Forms::default());
+    let numbers = "WITH RECURSIVE g (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM g WHERE g < 4000) SELECT g AS id, 0 AS n FROM g";
+    let sql = format!("SELECT {} FROM ({numbers}) t ORDER BY id", checks.list.join(", "));
+    source.execute(&sql, &[], &mut reply).unwrap();
+    let parts: Vec<usize> =
+        (0..4000).map(|row| checks.digests(&reply, row, 0, &mut forms).unwrap().0).collect();
+    let of_first = (0..4000).filter(|row| parts[*row] == parts[0]).map(|row| row + 1);
+    let [a, b, c] = of_first.take(3).collect::<Vec<_>>().try_into().unwrap();
+    // In hexadecimal digits, two are more than the 64 MiB that are kept.
+    let long = "zeroblob(17825792)";
+    places[0].ask(&format!("DELETE FROM t; INSERT INTO t VALUES ({a}, {long}), ({b}, {long}), ({c}, 1)"));
+    places[1].ask(&format!("DELETE FROM t; INSERT INTO t VALUES ({a}, {long}), ({c}, 1)"));
+    let table = TablePlan { rows: 3, ..table };
+    let text = verified(&places, &table, [3, 0], None).0.unwrap_err().to_string();
+    assert!(text.contains("counts 2; the rows of t do not have the same digest"), "{text}");
+}
+
 /// The rows that are missing are exactly those.
 #[test]
 fn rows_that_the_target_refused_are_taken_off_the_sources_sums() {

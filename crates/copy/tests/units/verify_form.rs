@@ -20,6 +20,8 @@ fn texts_of_one_value_have_one_form() {
         (Class::Decimal, &["1.5", "1.50", "01.5", "+1.5", "15e-1"][..]),
         (Class::Decimal, &["0", "-0.00", "0e5", ".0"]),
         (Class::Decimal, &["-Infinity", "-Inf", "-inf"]),
+        (Class::Decimal, &["Infinity", "Inf", "inf"]),
+        (Class::Decimal, &["NaN", "nan"]),
         (Class::Decimal, &["-12000", "-12000.0", "-1.2e4"]),
         (Class::Float64, &["0.1", "0.10000000000000001", "1e-1"]),
         (Class::Float64, &["0", "-0.0"]),
@@ -33,6 +35,7 @@ fn texts_of_one_value_have_one_form() {
         (Class::Json, &["{\"a\":1,\"b\":[]}", "{ \"b\": [], \"a\": 1 }", "{\"a\":2,\"b\":[],\"a\":1.0}"]),
         (Class::Json, &["[\"\\u00e9,}\", 1e2, null]", "[\"é,}\",100.0,null ]"]),
         (Class::Bool, &["t", "true", "1"]),
+        (Class::Bool, &["f", "false", "0"]),
         (Class::UInt64, &["18446744073709551615", "18446744073709551615.0"]),
         (Class::Uuid, &["A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "a0eebc999c0b4ef8bb6d6bb9bd380a11"]),
     ] {

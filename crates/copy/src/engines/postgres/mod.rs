@@ -158,7 +158,8 @@ impl Dialect for Postgres {
             // Of one that is not UTF-8, there is no statement.
             _ => {
                 let role = row.get(4).and_then(Option::as_deref).map(|role| quoted(&POSTGRES, role));
-                (Text::Statement(own), role.into_iter().collect())
+                let text = if text(row, 5) == "last" { Text::Last(own) } else { Text::Statement(own) };
+                (text, role.into_iter().collect())
             }
         })
     }

@@ -32,7 +32,6 @@ pub(super) static SQLITE: Engine = Engine {
     octets: |column| format!("length(CAST({column} AS BLOB))"),
     characters: |column| format!("length({column})"),
     insert_limits: (250, 30_000),
-    stores_times_as_text: true,
     foreign_keys_inline: true,
     identity_of: Some(|literal| {
         format!(
