@@ -98,7 +98,6 @@ impl<'p> Work<'p> {
 /// What a thread does next.
 pub enum Item<'p> {
     Rows {
-        /// The table's position.
         at: usize,
         table: &'p TablePlan,
         range: usize,
@@ -106,18 +105,10 @@ pub enum Item<'p> {
         bounds: Range,
         /// How far the table was when this process began.
         whole: OfTable,
-        /// How far it is.
         now: OfTable,
     },
     /// Verifies a table and makes its indexes.
-    Finish {
-        /// The table's position.
-        at: usize,
-        table: &'p TablePlan,
-        /// How far it is.
-        now: OfTable,
-        done: TableDone,
-    },
+    Finish { at: usize, table: &'p TablePlan, now: OfTable, done: TableDone },
 }
 
 /// The tables of a copy, for all threads.

@@ -302,7 +302,6 @@ impl Dialect for Mysql {
         let by_bytes = (*found.unwrap_or(&BY_BYTES[2])).to_owned();
         let edition = if catalog::is_mariadb(side)? { "MariaDB" } else { "MySQL" }.to_owned();
         let folds_tables = side.number("SELECT @@lower_case_table_names")? != 0;
-        let folds_columns = true;
         // MySQL's setting and MariaDB's.
         let mut requires_keys = None;
         for setting in ["sql_require_primary_key", "innodb_force_primary_key"] {
@@ -316,7 +315,7 @@ impl Dialect for Mysql {
             // Of values that are elsewhere, MariaDB counts what a row has.
             longest_in_page: Some((8_126, edition == "MariaDB")),
             folds_tables,
-            folds_columns,
+            folds_columns: true,
             edition,
             without_transactions: self.without_transactions(side)?,
             requires_keys,
