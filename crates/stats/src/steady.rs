@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn trend_is_a_drift_if_it_is_significant_and_large() {
-        let line = |change: f64| -> Vec<f64> { (0..11).map(|n| 1_000.0 + change * f64::from(n - 5)).collect() };
+        let line =
+            |change: f64| -> Vec<f64> { (0..11).map(|n| 1_000.0 + change * f64::from(n - 5)).collect() };
         // From 950 to 1,050 around 1,000 is DRIFTS, and must be exceeded.
         assert_eq!([9.0, 10.0, 11.0].map(|change| drifts(&line(change))), [false, false, true]);
         assert!(!drifts(&[100.0, 200.0, 300.0]), "three windows in order are chance");
@@ -160,7 +161,10 @@ mod tests {
         assert!(!drifts(&[100.0, 200.0, 300.0, 400.0, 500.0]));
         assert!(!drifts(&[100.0, 200.0, 300.0, 500.0, 400.0]));
         assert!(drifts(&[100.0, 200.0, 300.0, 400.0, 500.0, 600.0]));
-        assert!(differs(1.0, 1.6, 0.5) && !differs(1.0, 1.5, 0.5), "what differs by the limit does not differ by more");
+        assert!(
+            differs(1.0, 1.6, 0.5) && !differs(1.0, 1.5, 0.5),
+            "what differs by the limit does not differ by more"
+        );
     }
 
     #[test]

@@ -59,7 +59,8 @@ pub(super) fn selftest(options: &SelftestOptions, output: &Output) -> Result<Exi
                 .map(|text| Ok(units::parse_count(text).map_err(|error| error.context("--clients"))?.max(1)))
                 .collect::<Result<_>>()?,
             separate,
-            budget: parsed("budget", options.budget.as_ref(), units::parse_duration)?.unwrap_or(suite::BUDGET * 2),
+            budget: parsed("budget", options.budget.as_ref(), units::parse_duration)?
+                .unwrap_or(suite::BUDGET * 2),
             records: parsed("records", options.records.as_ref(), units::parse_count)?,
             slice: suite::DEFAULT_SLICE,
             cpu_partition: CpuPartition::of_this_machine(),

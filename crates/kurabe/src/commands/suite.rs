@@ -13,7 +13,7 @@ use crate::suite::{Several, SuiteRun};
 use crate::{places, signals, standard_input, time};
 use anyhow::Result;
 use kurabe_core::target::TargetUrl;
-use kurabe_core::units::{self, counted};
+use kurabe_core::units::counted;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_engine::plan::Plan;
 use kurabe_experiments::registry;

@@ -74,7 +74,8 @@ fn quotient_of_two_rates_lies_within_the_interval_of_their_ratio() {
     let (mut compared, mut of_slices) = (0, 0);
     for seed in 0..200 {
         let mut run = random(seed);
-        let is_interleaved = run.header.spec.rounds > 2 && run.header.spec.axes.get(RATE.name).is_none() && seed % 2 == 0;
+        let is_interleaved =
+            run.header.spec.rounds > 2 && !run.header.spec.axes.contains_key(RATE.name) && seed % 2 == 0;
         if is_interleaved {
             interleave(&mut run, 1 + seed % 5);
         }
