@@ -104,8 +104,5 @@ fn failed_trial_is_named_although_another_target_is_interleaved_with_it() {
     let answer = place.run(&[&["run", "point-read", honest, &lying], &brief[..]].concat());
     let failed: Vec<&str> = answer.err.lines().filter(|line| line.contains("failed: round")).collect();
     assert!(failed.len() >= 2, "{answer:?}");
-    assert!(
-        failed.iter().all(|line| line.contains(&format!("redis :{} read ", relay.port()))),
-        "{failed:#?}"
-    );
+    assert!(failed.iter().all(|line| line.contains(&format!("redis :{} read", relay.port()))), "{failed:#?}");
 }

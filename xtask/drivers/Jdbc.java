@@ -14,7 +14,7 @@ class Jdbc {
         var url = "jdbc:%s://%s:%s/%s?%s".formatted(
             args[0], env.get("KURABE_HOST"), env.get("KURABE_PORT"), env.get("KURABE_DATABASE"), args[1]);
         for (int n = 0; n < 2; n++) {
-            try (Connection connection = DriverManager.getConnection(url, user, "");
+            try (Connection connection = DriverManager.getConnection(url, user, env.getOrDefault("KURABE_PASSWORD", ""));
                     Statement statement = connection.createStatement();
                     ResultSet rows = statement.executeQuery(args[2])) {
                 if (!rows.next() || rows.getInt(1) != 42) {

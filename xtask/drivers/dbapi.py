@@ -8,7 +8,8 @@ module = importlib.import_module(sys.argv[1])
 host, port, user, database = (os.environ["KURABE_" + name] for name in ("HOST", "PORT", "USER", "DATABASE"))
 name = "dbname" if sys.argv[1].startswith("psycopg") else "database"
 for _ in range(2):
-    connection = module.connect(host=host, port=int(port), user=user, **{name: database})
+    password = os.environ.get("KURABE_PASSWORD", "")
+    connection = module.connect(host=host, port=int(port), user=user, password=password, **{name: database})
     cursor = connection.cursor()
     cursor.execute(sys.argv[2])
     if cursor.fetchone() != (42,):

@@ -8,7 +8,7 @@ my ($host, $port, $database) = @ENV{qw(KURABE_HOST KURABE_PORT KURABE_DATABASE)}
 my $name = $driver eq 'Pg' ? 'dbname' : 'database';
 for (1 .. 2) {
     my $source = "dbi:$driver:$name=$database;host=$host;port=$port";
-    my $connection = DBI->connect($source, $ENV{KURABE_USER}, '', { RaiseError => 1 });
+    my $connection = DBI->connect($source, $ENV{KURABE_USER}, $ENV{KURABE_PASSWORD} // '', { RaiseError => 1 });
     my ($answer) = $connection->selectrow_array($statement);
     die "the answer is wrong\n" unless $answer == 42;
     $connection->disconnect;

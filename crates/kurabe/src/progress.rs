@@ -126,7 +126,7 @@ impl Progress {
 
     fn words(&self, cell: &CellRecord) -> String {
         let text = words(&self.axes, &cell.axes);
-        if cell.aa_control { format!("{text} (A/A control)") } else { text }
+        if cell.aa_control { format!("{text} (A/A control)").trim_start().to_owned() } else { text }
     }
 
     fn line(&mut self, text: &str) {

@@ -248,8 +248,23 @@ impl Supervisor {
         result
     }
 
+    /// Removes the locks of sockets that a killed server left: each names its process, whose number another one may have by now,
+    /// and MySQL then refuses to start. PostgreSQL asks for its own user's processes only.
+    fn remove_locks(&self) -> io::Result<()> {
+        let folder = OpenFolder::open(&self.instance.run())?;
+        for (name, kind) in folder.entries()? {
+            if name.as_encoded_bytes().ends_with(b".lock") {
+                folder.remove(&name, kind)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Starts the server and waits until it answers.
     fn start(&mut self, first: bool, deadline: Instant) -> Result<(), TestbedError> {
+        if !first {
+            self.remove_locks().map_err(TestbedError::io("removing the locks of its sockets".to_owned()))?;
+        }
         let mut launch = (self.engine.command)(&self.instance, first);
         launch.link = self.instance.link();
         let mut running = ChildProcess::start(
