@@ -412,3 +412,15 @@ fn members<S: Serializer>(name: &str, of: Option<Estimate>, to: S) -> Result<S::
     map.serialize_entry("high", &of.and_then(|of| of.high))?;
     map.end()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interval_says_nothing_if_its_ends_are_a_hundred_times_apart() {
+        let vast = |low, high| is_vast(&Estimate { value: low, low: Some(low), high: Some(high) });
+        assert!(vast(0.01, 1.0) && vast(2.0, 200.0));
+        assert!(!vast(0.01, 0.99) && !vast(2.0, 199.0) && !is_vast(&Estimate::new(1.0, None)));
+    }
+}

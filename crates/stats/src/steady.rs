@@ -142,10 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn step_after_the_half_is_never_steady() {
-        // The smallest error lies beyond the half, and what is left of it there is too short for a trend.
-        let step: Vec<f64> = (0..20).map(|n| if n < 12 { 500.0 } else { 1_000.0 }).collect();
-        assert_eq!(steadiness(&step), Some(Steadiness::Never(2.0)));
+    fn step_at_the_half_or_later_is_never_steady() {
+        // At the half the error is smallest, and what is left has no trend; or it lies beyond, and the whole has one.
+        for (from, change) in [(10, 10.0), (12, 10.0)] {
+            let step: Vec<f64> = (0..20).map(|n| if n < from { 100.0 } else { 1_000.0 }).collect();
+            assert_eq!(steadiness(&step), Some(Steadiness::Never(change)), "{from}");
+        }
         let from_nothing: Vec<f64> = (0..20).map(|n| if n < 5 { 0.0 } else { f64::from(n) }).collect();
         assert_eq!(steadiness(&from_nothing), Some(Steadiness::Never(f64::MAX)));
     }
@@ -157,9 +159,10 @@ mod tests {
         // From 950 to 1,050 around 1,000 is DRIFTS, and must be exceeded.
         assert_eq!([9.0, 10.0, 11.0].map(|change| drifts(&line(change))), [false, false, true]);
         assert!(!drifts(&[100.0, 200.0, 300.0]), "three windows in order are chance");
-        // Kendall's S less 1, in standard deviations: 9 ÷ 4.08, 7 ÷ 4.08 and 14 ÷ 5.32; 2.58 are needed.
+        // Kendall's S less 1, in standard deviations: 9 ÷ 4.08, 7 ÷ 4.08, 13 ÷ 5.32 and 14 ÷ 5.32; 2.58 are needed.
         assert!(!drifts(&[100.0, 200.0, 300.0, 400.0, 500.0]));
         assert!(!drifts(&[100.0, 200.0, 300.0, 500.0, 400.0]));
+        assert!(!drifts(&[100.0, 200.0, 300.0, 400.0, 500.0, 500.0]));
         assert!(drifts(&[100.0, 200.0, 300.0, 400.0, 500.0, 600.0]));
         assert!(
             differs(1.0, 1.6, 0.5) && !differs(1.0, 1.5, 0.5),

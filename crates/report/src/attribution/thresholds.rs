@@ -2,7 +2,7 @@
 
 use super::facts::{Disk, Facts, Reported, Side, Wire};
 use super::rules::{SHORT, disturbed, judge};
-use super::{Bottleneck, Confidence, client_busy};
+use super::{Bottleneck, Confidence, client_busy, split};
 use Bottleneck::{ClientCpu, Disk as Storage, Latency, Load, Locks, Network, ProcessCpu, ServerCpu, Unknown};
 use Confidence::{High, Low};
 
@@ -331,4 +331,17 @@ fn client_is_busy_by_the_part_of_its_processors_or_threads_that_it_used() {
     assert!((busy(|_| ()) - 0.4 / 2.0).abs() < 1e-12);
     assert!((busy(|f| f.threads = 1.0) - 0.4).abs() < 1e-12);
     assert!((busy(|f| f.client.cpu = 2.2) - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn time_of_a_client_is_divided_among_what_it_was_spent_on() {
+    let mut facts = quiet();
+    (facts.client.queue, facts.turn, facts.server.as_mut().unwrap().queue) = (0.1, 0.2, 0.5);
+    let parts = split(&facts).unwrap();
+    let shares = [parts.client_cpu, parts.server_cpu, parts.queue, parts.rest];
+    for (share, wanted) in shares.into_iter().zip([0.1, 0.1, 0.2, 0.6]) {
+        assert!((share - wanted).abs() < 1e-12, "{parts:?}");
+    }
+    facts.unseen = Some("hidden".into());
+    assert_eq!(split(&facts), None);
 }
