@@ -176,5 +176,6 @@ mod tests {
         assert_eq!(steadiness(&[0.0; 20]), None);
         assert_eq!(steadiness(&[f64::NAN; 20]), None);
         assert_eq!(steadiness(&[7.0; 20]), Some(Steadiness::Throughout));
+        assert_eq!(steadiness(&[7.0; MIN]), Some(Steadiness::Throughout));
     }
 }
