@@ -161,6 +161,7 @@ fn shared_processors_are_attributed_to_who_used_more_of_them() {
         "shared",
         &[
             (|f| busy(f, 0.95, 0.9, 0.9), ServerCpu, Low),
+            (|f| busy(f, 0.95, 0.7, 0.7), ServerCpu, Low),
             (|f| busy(f, 0.95, 1.0, 0.9), ClientCpu, Low),
             (|f| busy(f, 0.95, 1.3, 0.5), ClientCpu, High),
             (|f| busy(f, 0.95, 0.5, 1.3), ServerCpu, High),
