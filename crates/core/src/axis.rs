@@ -215,6 +215,13 @@ pub enum AxisValue {
     Word(String),
 }
 
+impl AxisValue {
+    /// Whether it says nothing without the name of its axis.
+    pub fn is_yes_or_no(&self) -> bool {
+        matches!(self, Self::Word(word) if word == "yes" || word == "no")
+    }
+}
+
 impl fmt::Display for AxisValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

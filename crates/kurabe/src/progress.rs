@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use kurabe_core::axis::{AxisInfo, Cell, NumberUnit};
+use kurabe_core::axis::{AxisInfo, AxisValue, Cell, NumberUnit};
 use kurabe_core::observation::Sample;
 use kurabe_core::run::{CellRecord, Outcome, TrialRecord};
 use kurabe_core::units;
@@ -150,12 +150,14 @@ impl Progress {
 /// The axis values of a cell in short form: `10 kB blob zstd`. Counts have their axis's name, and so have words that two axes have or that
 /// say nothing alone.
 pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
-    let is_shared = |axis: &AxisInfo, text: &str| {
-        let has_word = |other: &AxisInfo| other.kind.words.iter().any(|(word, _)| *word == text);
+    let is_shared = |axis: &AxisInfo, value: &AxisValue| {
+        let AxisValue::Word(of_axis) = value else { return false };
+        let has_word = |other: &AxisInfo| other.kind.words.iter().any(|(word, _)| word == of_axis);
         axes.iter().any(|other| other.name != axis.name && has_word(other))
     };
     let word = |axis: &AxisInfo| {
-        let text = axis.show(cell.get(axis.name)?);
+        let value = cell.get(axis.name)?;
+        let text = axis.show(value);
         let (kind, has_one) = (&axis.kind, axis.default.len() == 1);
         match kind.numbers.filter(|_| kind.words.is_empty()).map(|numbers| numbers.unit) {
             Some(NumberUnit::Size) => Some(text),
@@ -167,9 +169,7 @@ pub(crate) fn words(axes: &[AxisInfo], cell: &Cell) -> String {
             }
             _ if !kind.is_choice() => Some(format!("{} {text}", axis.name)),
             _ if has_one => Some(format!("{}={text}", axis.name)),
-            _ if ["no", "yes"].contains(&&*text) || is_shared(axis, &text) => {
-                Some(format!("{} {text}", axis.name))
-            }
+            _ if value.is_yes_or_no() || is_shared(axis, value) => Some(format!("{} {text}", axis.name)),
             _ => Some(text),
         }
     };
@@ -268,7 +268,7 @@ fn resources_event(sample: &Sample) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kurabe_core::axis::{AxisKind, AxisValue};
+    use kurabe_core::axis::AxisKind;
 
     #[test]
     fn word_that_two_axes_have_or_that_says_nothing_alone_stands_with_its_axis() {

@@ -265,8 +265,7 @@ fn on_target(labels: &Labels, target: &str) -> String {
 
 /// A value of an axis: words stand alone, if they say something alone.
 fn short(axis: &Axis, value: &AxisValue) -> String {
-    let shown = axis.show(value);
-    if axis.kind == Kind::Word && !["no", "yes"].contains(&&*shown) { shown } else { axis.name_value(value) }
+    if axis.kind == Kind::Word && !value.is_yes_or_no() { axis.show(value) } else { axis.name_value(value) }
 }
 
 /// A cell's metric of speed, so that more is better; the least if it has none.

@@ -95,8 +95,13 @@ fn stack(name: &str) -> Option<&'static Stack> {
     STACKS.iter().copied().find(|stack| stack.engine.name == name)
 }
 
-#[test]
-fn what_is_missing_is_installed_without_a_task_of_the_source() {
-    let stacks = STACKS.iter().map(|stack| &stack.engine);
-    assert!(ENGINES.iter().copied().chain(stacks).all(|engine| !engine.how.contains("cargo")));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_installed_without_a_task_of_the_source() {
+        let stacks = STACKS.iter().map(|stack| &stack.engine);
+        assert!(ENGINES.iter().copied().chain(stacks).all(|engine| !engine.how.contains("cargo")));
+    }
 }
