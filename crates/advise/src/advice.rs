@@ -10,7 +10,7 @@ use kurabe_copy::script::comment;
 use kurabe_core::Error;
 use kurabe_protocol::sql::Dialect;
 use kurabe_protocol::sql::Statement;
-use kurabe_stats::{Estimate, IntervalSettings, PairedRatio, mean};
+use kurabe_stats::{Estimate, IntervalSettings, Mean, PairedRatio, mean};
 use serde::Serialize;
 
 /// The answer.
@@ -259,7 +259,7 @@ impl Replays<'_> {
             .zip(laps)
             .filter_map(|(base, lap)| Some((time(base.as_ref()?), time(lap.as_ref()?))));
         let (before, after): (Vec<f64>, Vec<f64>) = pairs.unzip();
-        let ratio = PairedRatio::from_rounds(&after, &before, &IntervalSettings::default())?;
+        let ratio = PairedRatio::from_rounds(&after, &before, Mean::Geometric, &IntervalSettings::default())?;
         let differs = ratio.estimate.ends().is_some_and(|(low, high)| low > 1.0 || high < 1.0);
         differs.then_some(ratio.estimate)
     }

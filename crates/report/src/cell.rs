@@ -74,7 +74,7 @@ pub struct CellResult {
     pub status: Status,
     /// Why there are none.
     pub reason: Option<String>,
-    /// Throughput: the geometric mean of the rounds with its interval. Rates, times and the client's CPU time are of the
+    /// Throughput: the mean of the rounds with its interval. Rates, times and the client's CPU time are of the
     /// trials that are compared: the quotient of two cells is their ratio. Only a trial that has the machine to itself can be
     /// observed by itself: bottleneck, counters, sessions and the server's CPU time are of continuous trials.
     #[serde(serialize_with = "as_mean")]

@@ -22,8 +22,8 @@ use kurabe_core::run::{RunSpec, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::interim::further_rounds;
 use kurabe_stats::{
-    Decision, Estimate, IntervalSettings, PairedRatio, SharedVariance, judge, log_ratios,
-    minimum_detectable_ratio, noise_floor,
+    Decision, Estimate, IntervalSettings, PairedRatio, SharedVariance, judge, minimum_detectable_ratio,
+    noise_floor,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -150,8 +150,7 @@ impl Family {
             })
             .filter(|pair| pair.rounds > 0)
             .collect();
-        let ratios: Vec<Vec<f64>> =
-            comparable.iter().filter_map(|pair| log_ratios(&pair.a, &pair.b)).collect();
+        let ratios: Vec<Vec<f64>> = comparable.iter().filter_map(Paired::log_ratios).collect();
         Self { comparisons: comparable.len() as u32, shared: SharedVariance::from_family(&ratios) }
     }
 
@@ -303,17 +302,18 @@ fn judge_pair(
         ..Verdict::new(metric, (operation, axis), sides, cells)
     };
     let pair = match cells.map(ok) {
-        [Some(a), Some(b)] => paired(a, b, metric, spec),
-        _ => Paired::default(),
+        [Some(a), Some(b)] => Some(paired(a, b, metric, spec)),
+        _ => None,
     };
-    verdict.rounds = pair.rounds as u32;
+    let rounds = pair.as_ref().map_or(0, |pair| pair.rounds);
+    verdict.rounds = rounds as u32;
     let Some(both) = comparable(&mut verdict, cells) else { return Some(verdict) };
     let once = family.settings();
-    let ratio = log_ratios(&pair.a, &pair.b).and_then(|ratios| {
+    let ratio = pair.and_then(|pair| pair.log_ratios()).and_then(|ratios| {
         PairedRatio::from_logarithms(&ratios, family.shared.as_ref(), &rule.settings(once))
     });
     let Some(ratio) = ratio else {
-        verdict.why = Some(if pair.rounds == 0 { Why::NoCommonRound } else { Why::NotPositive });
+        verdict.why = Some(if rounds == 0 { Why::NoCommonRound } else { Why::NotPositive });
         return Some(verdict);
     };
     verdict.noise_floor = variance.map(|variance| noise_floor(variance, ratio.quantile));

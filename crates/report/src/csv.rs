@@ -1,7 +1,7 @@
 //! CSV output (RFC 4180): one row per cell and operation. The columns are the same for all runs of an experiment
 //! whose cells have the same metrics.
 //!
-//! `ops_per_second` is the geometric mean of the rounds; `ops_per_second_pooled` is over all rounds together.
+//! `ops_per_second` is the mean of the rounds; `ops_per_second_pooled` is over all rounds together.
 
 use crate::attribution::Attribution;
 use crate::cell::{CellResult, MetricInfo};

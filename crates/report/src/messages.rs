@@ -206,8 +206,8 @@ messages! {
     FurtherMetrics: "Further metrics", "その他の指標";
     InDetail: "In detail", "詳細";
     Results: "Results", "結果";
-    ResultsLegend: "Operations per second: the geometric mean of the rounds with its 95 % interval. Latencies: over all of them. CPU: of the client.",
-        "毎秒の操作数は、ラウンドの幾何平均と 95 % 区間です。時間はその全体、CPU はクライアントのものです。";
+    ResultsLegend: "Operations per second: the mean of the rounds with its 95 % interval. Latencies: over all of them. CPU: of the client.",
+        "毎秒の操作数は、ラウンドの平均と 95 % 区間です。時間はその全体、CPU はクライアントのものです。";
     Constant: " Constant: {values}.", " 固定: {values}。";
     FromServer: "Reported by the server", "サーバー自身の統計";
     ReportedOn: "Reported by the server on {operations}", "サーバー自身の統計: {operations}";
@@ -223,8 +223,8 @@ messages! {
     NoResults: "No results", "結果なし";
     Basis: "Basis", "根拠";
     HowToRead: "How to read a verdict", "判定の読み方";
-    HowIntervals: "Each round measures everything once, in random order. A ratio is the geometric mean of the rounds' ratios. A target or a value is called faster if the ratio's interval excludes 1. The interval is corrected for few rounds and for all comparisons. It holds for what was sampled: these servers as they ran, or any start of them.",
-        "1 ラウンドごとに、すべてを 1 回ずつ無作為な順に測ります。倍率は、ラウンドごとの倍率の幾何平均です。区間が 1 を含まなければ「速い」と判定します。区間は、少ないラウンド数とすべての比較について補正しています。成り立つ範囲は、測ったもの、つまりそのとき動いていたサーバー、または任意の起動です。";
+    HowIntervals: "Each round measures everything once, in random order. A ratio is the quotient of two means over the same rounds. A target or a value is called faster if the ratio's interval excludes 1. The interval is corrected for few rounds and for all comparisons. It holds for what was sampled: these servers as they ran, or any start of them.",
+        "1 ラウンドごとに、すべてを 1 回ずつ無作為な順に測ります。倍率は、同じラウンドの平均どうしの商です。区間が 1 を含まなければ「速い」と判定します。区間は、少ないラウンド数とすべての比較について補正しています。成り立つ範囲は、測ったもの、つまりそのとき動いていたサーバー、または任意の起動です。";
     HowUndecided: "“Undecided” means that the interval includes 1 and reaches beyond the margin: either side may be better, by as much as the interval says. “Differ by less than” means that the whole interval lies within the margin. A ratio is valid for the tested values on this machine. A verdict on writes mentions different durability.",
         "「未決」は、区間が 1 を含み、許容差を超えていることを表します。どちらが良い可能性もあり、その大きさは区間のとおりです。「差は…未満」は、区間全体が許容差に収まることを表します。倍率は、このマシンで測った値についてのものです。書き込みの判定では、耐久性の違いも述べます。";
     FindingCount: "{count} findings", "{count} 件";

@@ -13,7 +13,9 @@ use kurabe_core::metric::{
 use kurabe_core::run::{Measurement, Run, RunSpec, Sampled};
 use kurabe_core::sort;
 use kurabe_stats::nested::means_of_blocks;
-use kurabe_stats::{Estimate, Interval, IntervalSettings, Usl, interval_of_mean, mean};
+use kurabe_stats::{
+    Estimate, Interval, IntervalSettings, Mean, PairedRatio, Usl, interval_of_mean, log_ratios, mean,
+};
 use std::collections::BTreeMap;
 
 /// The metrics of speed, by which loops are compared.
@@ -84,23 +86,44 @@ pub(crate) fn of_run(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo
     metrics
 }
 
+/// The mean of values with this unit.
+pub(crate) fn mean_of(unit: Unit) -> Mean {
+    if unit == Unit::PerSecond { Mean::Arithmetic } else { Mean::Geometric }
+}
+
 /// The samples for means, ratios and intervals: one per round, or, if verdicts are of any start, the mean of each block of
 /// rounds.
-pub(crate) fn samples(by_round: impl IntoIterator<Item = (u32, f64)>, spec: &RunSpec) -> Vec<f64> {
+pub(crate) fn samples(
+    by_round: impl IntoIterator<Item = (u32, f64)>,
+    unit: Unit,
+    spec: &RunSpec,
+) -> Vec<f64> {
     if spec.sampled() == Sampled::TheseServers {
         return by_round.into_iter().map(|(_, value)| value).collect();
     }
-    means_of_blocks(by_round, |round| spec.block(round))
+    means_of_blocks(by_round, mean_of(unit), |round| spec.block(round))
 }
 
 /// A metric of two cells in the rounds in which both were measured; higher is better.
-#[derive(Default)]
 pub(crate) struct Paired {
     /// The samples of each, in the order of the rounds.
     pub a: Vec<f64>,
     pub b: Vec<f64>,
+    mean: Mean,
     /// The number of rounds that they are made of: one or several per sample.
     pub rounds: usize,
+}
+
+impl Paired {
+    /// The logarithms of their ratios; `None` without a round, or with a value that has none.
+    pub(crate) fn log_ratios(&self) -> Option<Vec<f64>> {
+        log_ratios(&self.a, &self.b, self.mean)
+    }
+
+    /// Their ratio, by what they say alone.
+    pub(crate) fn ratio(&self, settings: &IntervalSettings) -> Option<PairedRatio> {
+        PairedRatio::from_logarithms(&self.log_ratios()?, None, settings)
+    }
 }
 
 /// Pairs a metric of two cells of a run.
@@ -109,10 +132,10 @@ pub(crate) fn paired(a: &CellResult, b: &CellResult, metric: &MetricInfo, spec: 
     let (a, b): (Rounds, Rounds) = (rounds(a).unwrap_or_default(), rounds(b).unwrap_or_default());
     let good = |(round, value): (&u32, &f64)| (*round, metric.higher_is_better(*value));
     let of = |one: &Rounds, other: &Rounds| {
-        samples(one.iter().filter(|(round, _)| other.contains_key(round)).map(good), spec)
+        samples(one.iter().filter(|(round, _)| other.contains_key(round)).map(good), metric.unit, spec)
     };
     let rounds = a.keys().filter(|round| b.contains_key(round)).count();
-    Paired { a: of(&a, &b), b: of(&b, &a), rounds }
+    Paired { a: of(&a, &b), b: of(&b, &a), mean: mean_of(metric.unit), rounds }
 }
 
 /// The value of a metric in one trial.
@@ -149,9 +172,8 @@ pub(crate) fn of_cell(
 impl MetricResult {
     /// The mean over the rounds with its interval; `None` without any.
     fn of(metric: &MetricInfo, by_round: Rounds, spec: &RunSpec) -> Option<Self> {
-        let values = samples(by_round.iter().map(|(round, value)| (*round, *value)), spec);
-        let mean = if metric.unit == Unit::Share { arithmetic } else { interval };
-        let mut figure = mean(&values, &IntervalSettings::default())?;
+        let values = samples(by_round.iter().map(|(round, value)| (*round, *value)), metric.unit, spec);
+        let mut figure = interval(&values, metric.unit, &IntervalSettings::default())?;
         // A share needs no rounds to be a share of the whole.
         let within = |end: f64| if metric.unit == Unit::Share { end.clamp(0.0, 1.0) } else { end };
         (figure.low, figure.high) = (figure.low.map(within), figure.high.map(within));
@@ -159,17 +181,23 @@ impl MetricResult {
     }
 }
 
-/// The mean and its interval: on logarithms if all values have the same sign, otherwise as they are.
-pub(crate) fn interval(values: &[f64], settings: &IntervalSettings) -> Option<Estimate> {
+/// The mean and its interval: on logarithms if all values have the same sign and are no shares, otherwise as they are.
+pub(crate) fn interval(values: &[f64], unit: Unit, settings: &IntervalSettings) -> Option<Estimate> {
+    // The sum of shares is that of their means.
+    if unit == Unit::Share {
+        return arithmetic(values, settings);
+    }
     let sign = if *values.first()? < 0.0 { -1.0 } else { 1.0 };
     let sizes: Vec<f64> = values.iter().map(|value| value * sign).collect();
-    let Some(found) = interval_of_mean(&sizes, settings) else { return arithmetic(values, settings) };
+    let Some(found) = interval_of_mean(&sizes, mean_of(unit), settings) else {
+        return arithmetic(values, settings);
+    };
     let Estimate { value, low, high } = found.map(|value| value * sign);
     Some(if sign < 0.0 { Estimate { value, low: high, high: low } } else { found })
 }
 
-/// The arithmetic mean and its interval: of shares, whose sum is that of their means.
-pub(crate) fn arithmetic(values: &[f64], settings: &IntervalSettings) -> Option<Estimate> {
+/// The arithmetic mean and its interval.
+fn arithmetic(values: &[f64], settings: &IntervalSettings) -> Option<Estimate> {
     let (mean, count) = (mean(values)?, values.len() as f64);
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     let reach = || settings.student(count - 1.0) * (squares / (count - 1.0) / count).sqrt();
@@ -317,15 +345,16 @@ mod tests {
 
     #[test]
     fn interval_holds_its_mean_whatever_the_signs() {
-        let of = |values: &[f64]| interval(values, &IntervalSettings::default()).unwrap();
+        let of = |values: &[f64]| interval(values, Unit::Nanoseconds, &IntervalSettings::default()).unwrap();
         for values in [&[1.0, 2.0, 3.0][..], &[-1.0, -2.0, -3.0], &[-1.0, 0.0, 5.0], &[0.0, 0.0, 0.0]] {
             let Estimate { value, low, high } = of(values);
             assert!(low.unwrap() <= value && value <= high.unwrap(), "{values:?}: {low:?} {value} {high:?}");
         }
         assert!((of(&[-300.0]).value + 300.0).abs() < 1e-9 && of(&[-300.0]).low.is_none());
-        assert!(interval(&[], &IntervalSettings::default()).is_none());
+        assert!(interval(&[], Unit::PerSecond, &IntervalSettings::default()).is_none());
         // Shares of a whole stay shares of a whole.
-        let share = |values: &[f64]| arithmetic(values, &IntervalSettings::default()).unwrap().value;
+        let share =
+            |values: &[f64]| interval(values, Unit::Share, &IntervalSettings::default()).unwrap().value;
         assert!((share(&[0.1, 0.5]) + share(&[0.9, 0.5]) - 1.0).abs() < 1e-12);
         // A slope that is never significant spans zero.
         assert!(of(&[-300.0, 200.0]).low.unwrap() < 0.0);

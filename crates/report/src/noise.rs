@@ -53,7 +53,7 @@ impl Noise {
                 let settings = IntervalSettings::default();
                 let pair = paired(control, original, metric, spec);
                 let compared = paired(original, original, metric, spec).a.len() as f64;
-                let ratio = PairedRatio::from_rounds(&pair.a, &pair.b, &settings);
+                let ratio = pair.ratio(&settings);
                 pairs.extend(ratio.map(|ratio| AaPair {
                     target: control.target.clone(),
                     operation: control.operation.clone(),

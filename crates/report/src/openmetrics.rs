@@ -1,7 +1,7 @@
 //! Runs as gauges in the text format of `OpenMetrics` 1.0, which Prometheus and Grafana read
 //! (<https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>).
 //!
-//! The samples of a cell are of its compared trials so far: the geometric mean of their rates, and percentiles over all of
+//! The samples of a cell are of its compared trials so far: the mean of their rates, and percentiles over all of
 //! their times.
 
 use kurabe_core::run::{Measurement, Outcome, Run};
@@ -36,7 +36,7 @@ const FAILED: Family =
 const RATE: Family = Family {
     name: "kurabe_operations_per_second",
     unit: "",
-    help: "Throughput: the geometric mean of the compared trials",
+    help: "Throughput: the mean of the compared trials",
 };
 const TIMES: Family = Family {
     name: "kurabe_operation_duration_seconds",
@@ -101,9 +101,7 @@ struct Sampled {
 
 impl Sampled {
     fn rate(&self) -> Option<f64> {
-        let logarithms: Vec<f64> =
-            self.rates.iter().filter(|rate| **rate > 0.0).map(|rate| rate.ln()).collect();
-        mean(&logarithms).map(f64::exp)
+        mean(&self.rates)
     }
 
     fn per_operation(&self, all: f64) -> Option<f64> {

@@ -10,7 +10,7 @@ use crate::{attribution, detail, metrics, proof};
 use kurabe_core::axis::Cell;
 use kurabe_core::error::ErrorKind;
 use kurabe_core::load::Load;
-use kurabe_core::metric::speed;
+use kurabe_core::metric::{Unit, speed};
 use kurabe_core::observation::Observation;
 use kurabe_core::run::{CellRecord, Measurement, Outcome, OverheadRecord, Run, RunSpec, TrialRecord};
 use kurabe_core::sort;
@@ -86,7 +86,7 @@ fn of_cell(
         fill(&mut figures, &compared, &run.header.spec);
         let alone: Vec<f64> =
             measured.values().filter(|m| m.slices == 0).map(|m| m.ops_per_second()).collect();
-        let alone = metrics::interval(&alone, &IntervalSettings::default());
+        let alone = metrics::interval(&alone, Unit::PerSecond, &IntervalSettings::default());
         figures.alone_per_second = alone.filter(|_| figures.interleaved.is_some()).map(|alone| alone.value);
         figures.detail = Some(Box::new(detail::of_cell(&measured, &compared)));
         figures.server_cpu_us_per_op = server_cpu(&measured);
@@ -155,8 +155,9 @@ fn failure(
 
 fn fill(figures: &mut CellResult, measured: &BTreeMap<u32, &Measurement>, spec: &RunSpec) {
     figures.rounds = measured.len() as u32;
-    let rates = metrics::samples(measured.iter().map(|(round, m)| (*round, m.ops_per_second())), spec);
-    figures.ops_per_second = metrics::interval(&rates, &IntervalSettings::default());
+    let by_round = measured.iter().map(|(round, m)| (*round, m.ops_per_second()));
+    let rates = metrics::samples(by_round, Unit::PerSecond, spec);
+    figures.ops_per_second = metrics::interval(&rates, Unit::PerSecond, &IntervalSettings::default());
     let mut service = Histogram::new();
     for measurement in measured.values() {
         service.merge(&measurement.service);

@@ -175,7 +175,7 @@ pub struct Verdict {
     pub result: Decision,
     /// Why they are not compared.
     pub why: Option<Why>,
-    /// `a` ÷ `b`, above 1 if `a` is better; the geometric mean of the rounds. If lower values are better: `b` ÷ `a`.
+    /// `a` ÷ `b`, above 1 if `a` is better; the quotient of the means of the rounds. If lower values are better: `b` ÷ `a`.
     #[serde(flatten, serialize_with = "as_ratio")]
     pub ratio: Option<Estimate>,
     /// The number of rounds in which both were measured.

@@ -1,7 +1,7 @@
 //! How far the mean of a few rounds may be off: Student's t interval on logarithms.
 //!
-//! Rounds are few (5 to 20) and rates differ by factors, so the mean is the geometric one and everything happens on
-//! logarithms. If m intervals must hold at once, each uses the tail probability α ÷ 2m (Bonferroni). Holm's step-down
+//! Rounds are few (5 to 20) and values differ by factors, so everything happens on logarithms. The [`Mean`] says which
+//! ones. If m intervals must hold at once, each uses the tail probability α ÷ 2m (Bonferroni). Holm's step-down
 //! procedure rejects more, but it orders tests and yields no intervals; a chart with forty bars shows intervals, and a
 //! reader picks the one that stands out, so that each must hold with the others.
 //!
@@ -9,6 +9,36 @@
 
 use crate::distribution::student_t_quantile;
 use serde::Serialize;
+
+/// The mean of the values of rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mean {
+    /// Of rates over equal times: the rate over all of them. A machine bounds a rate from above, and nothing bounds it from
+    /// below: the logarithm of one round in which a server stalled can outweigh all others, its share of the mean cannot.
+    Arithmetic,
+    /// Of other values.
+    Geometric,
+}
+
+impl Mean {
+    /// The logarithms of positive values, whose mean is the logarithm of the values' mean. For the arithmetic mean m that is
+    /// ln m + (x ÷ m − 1), the tangent of the logarithm at m: its variance is what the delta method gives for ln m (G. Casella and
+    /// R. L. Berger, "Statistical Inference", 2002, section 5.5.4). `None` if there is no value, or one is not positive and
+    /// finite.
+    pub(crate) fn logarithms(self, values: &[f64]) -> Option<Vec<f64>> {
+        let is_good = |value: &f64| *value > 0.0 && value.is_finite();
+        if values.is_empty() || !values.iter().all(is_good) {
+            return None;
+        }
+        // Each is divided first: a sum of large values may not be finite.
+        let mean = values.iter().map(|value| value / values.len() as f64).sum::<f64>();
+        let logarithm = |value: &f64| match self {
+            Self::Arithmetic => mean.ln() + (value / mean - 1.0),
+            Self::Geometric => value.ln(),
+        };
+        Some(values.iter().map(logarithm).collect())
+    }
+}
 
 /// How an interval is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,22 +127,16 @@ impl Estimate {
     }
 }
 
-/// The geometric mean of one cell's positive values, such as operations per second, with its interval.
+/// The mean of one cell's positive values, such as operations per second, with its interval.
 ///
 /// The quotient of two such means over the same rounds is the [`PairedRatio`](crate::PairedRatio) of the two cells, so
 /// that the results of cells agree with their comparison. `None` without a round, or with a value that is not positive
 /// and finite.
-pub fn interval_of_mean(values: &[f64], settings: &IntervalSettings) -> Option<Estimate> {
-    let logs = logarithms(values)?;
+pub fn interval_of_mean(values: &[f64], mean: Mean, settings: &IntervalSettings) -> Option<Estimate> {
+    let logs = mean.logarithms(values)?;
     let (centre, error) = mean_and_error(&logs);
     let half = error.map(|error| settings.student((logs.len() - 1) as f64) * error);
     Some(Estimate::new(exp_finite(centre), half.map(|half| Interval::around(centre, half))))
-}
-
-/// The natural logarithms of values; `None` if there is no value, or one is not positive and finite.
-pub(crate) fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
-    let logarithm = |value: &f64| (*value > 0.0 && value.is_finite()).then(|| value.ln());
-    values.iter().map(logarithm).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
 }
 
 /// The exponential, kept positive and finite so that it has a logarithm again and can be written as JSON.
@@ -142,7 +166,8 @@ mod tests {
     #[test]
     fn interval_of_a_mean_is_that_of_the_textbook() {
         // Logarithms with mean and standard deviation ln 2; Student's quantile of two degrees of freedom at 97.5 % is 4.302 653.
-        let estimate = interval_of_mean(&[1.0, 2.0, 4.0], &IntervalSettings::default()).unwrap();
+        let estimate =
+            interval_of_mean(&[1.0, 2.0, 4.0], Mean::Geometric, &IntervalSettings::default()).unwrap();
         let half = 4.302_653 * 2.0_f64.ln() / 3.0_f64.sqrt();
         let (low, high) = estimate.ends().unwrap();
         assert!((estimate.value - 2.0).abs() < 1e-12);
@@ -150,5 +175,20 @@ mod tests {
             (low.ln() - (2.0_f64.ln() - half)).abs() < 1e-6
                 && (high.ln() - (2.0_f64.ln() + half)).abs() < 1e-6
         );
+    }
+
+    #[test]
+    fn mean_of_rates_is_the_rate_over_all_rounds_and_one_stalled_round_has_its_share_of_it() {
+        let rates = [100.0, 100.0, 100.0, 1.0];
+        let of = |mean| interval_of_mean(&rates, mean, &IntervalSettings::default()).unwrap();
+        let arithmetic = of(Mean::Arithmetic);
+        assert!((arithmetic.value - 75.25).abs() < 1e-9);
+        // Deviations of ⅓ three times and 1 once, of the mean: a standard error of 0.3289; Student's quantile 3.1824.
+        let half = 3.182_446 * (99.0_f64 / 75.25) / 4.0;
+        let (low, high) = arithmetic.ends().unwrap();
+        assert!(((high / low).ln() / 2.0 - half).abs() < 1e-6, "{arithmetic:?}");
+        let (low, high) = of(Mean::Geometric).ends().unwrap();
+        assert!((high / low).ln() / 2.0 > 3.0 * half);
+        assert!(interval_of_mean(&[f64::MAX; 4], Mean::Arithmetic, &IntervalSettings::default()).is_some());
     }
 }

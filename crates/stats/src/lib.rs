@@ -21,13 +21,13 @@
 //! | [`rng`] | the one pseudo-random generator, also of the generated workloads |
 //!
 //! ```
-//! use kurabe_stats::{IntervalSettings, Decision, PairedRatio, judge};
+//! use kurabe_stats::{Decision, IntervalSettings, Mean, PairedRatio, judge};
 //!
 //! let settings = IntervalSettings::default();
 //! let baseline = [1000.0, 1015.0, 990.0, 1007.0, 1001.0];
 //! let subject = [1302.0, 1317.0, 1290.0, 1311.0, 1299.0];
 //!
-//! let ratio = PairedRatio::from_rounds(&subject, &baseline, &settings).unwrap();
+//! let ratio = PairedRatio::from_rounds(&subject, &baseline, Mean::Arithmetic, &settings).unwrap();
 //! assert_eq!(judge(ratio.estimate, 0.05), Decision::Above);
 //! ```
 
@@ -47,7 +47,7 @@ pub mod usl;
 pub mod verdict;
 
 pub use histogram::{Histogram, HistogramError};
-pub use interval::{Estimate, Interval, IntervalSettings, interval_of_mean};
+pub use interval::{Estimate, Interval, IntervalSettings, Mean, interval_of_mean};
 pub use paired::{PairedRatio, log_ratios};
 pub use permutation::Permutation;
 pub use rng::{Rng, mix};

@@ -1,18 +1,18 @@
 //! By what factor A differs from B, round against round.
 //!
 //! Within a round both cells met the same state of the machine, so the ratio of one round is free of the drift
-//! between rounds. Ratios multiply, so their centre is the geometric mean: the mean of the logarithms, which
-//! also makes B against A the exact inverse of A against B (Fleming and Wallace, "How not to lie with
-//! statistics", CACM 29(3), 1986). The interval is that of [`crate::interval`].
+//! between rounds. The ratio is the quotient of the [means](crate::Mean) of both, which makes B against A the exact
+//! inverse of A against B (Fleming and Wallace, "How not to lie with statistics", CACM 29(3), 1986). The interval is that of
+//! [`crate::interval`].
 
-use crate::interval::{Estimate, Interval, IntervalSettings, exp_finite, logarithms, mean_and_error};
+use crate::interval::{Estimate, Interval, IntervalSettings, Mean, exp_finite, mean_and_error};
 use crate::shared::SharedVariance;
 
 /// A factor between two cells, with the interval within which it lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedRatio {
-    /// The geometric mean over the rounds of subject ÷ baseline, positive and without unit, with the factors that the rounds
-    /// do not rule out. Fewer than two rounds rule out nothing.
+    /// The mean of the subject ÷ that of the baseline, positive and without unit, with the factors that the rounds do not
+    /// rule out. Fewer than two rounds rule out nothing.
     pub estimate: Estimate,
     /// The standard error of the ratio's logarithm, from the rounds; `None` for fewer than two rounds.
     pub error: Option<f64>,
@@ -30,8 +30,13 @@ impl PairedRatio {
     /// Compares two cells: `subject[i]` and `baseline[i]` are the values of round i, in the same unit, for
     /// example operations per second. `None` for slices of different length or without a round, or with a value that is
     /// not positive and finite.
-    pub fn from_rounds(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Option<Self> {
-        Self::from_logarithms(&log_ratios(subject, baseline)?, None, settings)
+    pub fn from_rounds(
+        subject: &[f64],
+        baseline: &[f64],
+        mean: Mean,
+        settings: &IntervalSettings,
+    ) -> Option<Self> {
+        Self::from_logarithms(&log_ratios(subject, baseline, mean)?, None, settings)
     }
 
     /// The mean of [logarithms of ratios](log_ratios), with the noise that a family of comparisons shares, if it does.
@@ -80,13 +85,13 @@ impl PairedRatio {
     }
 }
 
-/// The logarithms of the ratios of two cells, round by round. `None` for slices of different length or without a round,
+/// The logarithms of the ratios of two cells, round by round; their mean is the logarithm of the means' quotient. `None` for slices of different length or without a round,
 /// or with a value that is not positive and finite.
-pub fn log_ratios(subject: &[f64], baseline: &[f64]) -> Option<Vec<f64>> {
+pub fn log_ratios(subject: &[f64], baseline: &[f64], mean: Mean) -> Option<Vec<f64>> {
     if subject.len() != baseline.len() {
         return None;
     }
-    let (subject, baseline) = (logarithms(subject)?, logarithms(baseline)?);
+    let (subject, baseline) = (mean.logarithms(subject)?, mean.logarithms(baseline)?);
     // A difference of logarithms, not the logarithm of a quotient: it is exactly negated by a swap.
     Some(subject.iter().zip(&baseline).map(|(a, b)| a - b).collect())
 }

@@ -10,7 +10,7 @@
 //!
 //! `tests/families.rs` simulates all three.
 
-use crate::interval::{IntervalSettings, logarithms, mean_and_error};
+use crate::interval::{IntervalSettings, Mean, mean_and_error};
 use crate::paired::PairedRatio;
 
 /// The smallest number of earlier runs from which the variance between runs is estimated.
@@ -31,8 +31,13 @@ impl PairedRatio {
     /// it changes between two samples of one too (Welch, "The generalization of 'Student's' problem when several different
     /// population variances are involved", Biometrika 34, 1947). `None` for a side without a sample, or with a value that
     /// is not positive and finite.
-    pub fn from_separate(subject: &[f64], baseline: &[f64], settings: &IntervalSettings) -> Option<Self> {
-        let (subject, baseline) = (logarithms(subject)?, logarithms(baseline)?);
+    pub fn from_separate(
+        subject: &[f64],
+        baseline: &[f64],
+        mean: Mean,
+        settings: &IntervalSettings,
+    ) -> Option<Self> {
+        let (subject, baseline) = (mean.logarithms(subject)?, mean.logarithms(baseline)?);
         let ((a, a_error), (b, b_error)) = (mean_and_error(&subject), mean_and_error(&baseline));
         let squares = a_error.zip(b_error).map(|(a, b)| [a * a, b * b]);
         let freedom = squares.map_or(0.0, |[va, vb]| {
@@ -52,9 +57,9 @@ impl PairedRatio {
         earlier: &[f64],
         settings: &IntervalSettings,
     ) -> Option<Self> {
-        let sides = logarithms(&[subject, baseline])?;
+        let sides = Mean::Geometric.logarithms(&[subject, baseline])?;
         let error = match earlier {
-            [_, _, ..] => mean_and_error(&logarithms(earlier)?).1,
+            [_, _, ..] => mean_and_error(&Mean::Geometric.logarithms(earlier)?).1,
             _ => None,
         };
         // Of the difference of two runs, from that of the mean of all.
@@ -74,12 +79,20 @@ mod tests {
         let once = IntervalSettings::default();
         let reach = |ratio: &PairedRatio| ratio.estimate.ends().map(|(low, high)| (high / low).ln() / 2.0);
         // Logarithms 1, 2, 3 against 4, 6, 8: difference −4, error √(1/3 + 4/3), 2.941 degrees of freedom, t = 3.2215.
-        let welch = PairedRatio::from_separate(&e([1.0, 2.0, 3.0]), &e([4.0, 6.0, 8.0]), &once).unwrap();
+        let welch =
+            PairedRatio::from_separate(&e([1.0, 2.0, 3.0]), &e([4.0, 6.0, 8.0]), Mean::Geometric, &once)
+                .unwrap();
         assert!((welch.estimate.value.ln() + 4.0).abs() < 1e-12);
         let t = reach(&welch).unwrap() / (5.0_f64 / 3.0).sqrt();
         assert!((t - 3.2215).abs() < 0.01, "{t}");
-        assert!(PairedRatio::from_separate(&[1.0], &[2.0, 3.0], &once).unwrap().estimate.ends().is_none());
-        assert!(PairedRatio::from_separate(&[], &[1.0], &once).is_none());
+        assert!(
+            PairedRatio::from_separate(&[1.0], &[2.0, 3.0], Mean::Geometric, &once)
+                .unwrap()
+                .estimate
+                .ends()
+                .is_none()
+        );
+        assert!(PairedRatio::from_separate(&[], &[1.0], Mean::Geometric, &once).is_none());
         // Runs whose logarithms are 1, 2, 3 have a variance of 1; two degrees of freedom, t = 4.3027.
         let runs = PairedRatio::from_runs(2.0, 4.0, &e([1.0, 2.0, 3.0]), &once).unwrap();
         assert!((runs.estimate.value - 0.5).abs() < 1e-12 && runs.rounds == 3);

@@ -1,7 +1,7 @@
 //! Properties of every interval and verdict, for any values.
 
 use kurabe_stats::{
-    Decision, Estimate, IntervalSettings, PairedRatio, instance_variance, interval_of_mean, judge,
+    Decision, Estimate, IntervalSettings, Mean, PairedRatio, instance_variance, interval_of_mean, judge,
     minimum_detectable_ratio, noise_floor,
 };
 use proptest::prelude::*;
@@ -10,6 +10,10 @@ const ONE: IntervalSettings = IntervalSettings { confidence: 0.95, comparisons: 
 
 fn rounds() -> impl Strategy<Value = (Vec<f64>, Vec<f64>)> {
     prop::collection::vec((1e-3..1e9_f64, 1e-3..1e9_f64), 1..12).prop_map(|pairs| pairs.into_iter().unzip())
+}
+
+fn means() -> impl Strategy<Value = Mean> {
+    prop::sample::select(vec![Mean::Arithmetic, Mean::Geometric])
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -27,8 +31,8 @@ fn close_pairs(a: &PairedRatio, b: &PairedRatio) -> bool {
 
 proptest! {
     #[test]
-    fn the_interval_contains_the_ratio((a, b) in rounds(), comparisons in 1..100_u32) {
-        let pair = PairedRatio::from_rounds(&a, &b, &ONE.for_comparisons(comparisons)).unwrap();
+    fn the_interval_contains_the_ratio((a, b) in rounds(), mean in means(), comparisons in 1..100_u32) {
+        let pair = PairedRatio::from_rounds(&a, &b, mean, &ONE.for_comparisons(comparisons)).unwrap();
         prop_assert_eq!(pair.estimate.ends().is_some(), a.len() >= 2);
         if let Some((low, high)) = pair.estimate.ends() {
             prop_assert!(low <= pair.estimate.value && pair.estimate.value <= high, "{:?}", pair);
@@ -37,19 +41,19 @@ proptest! {
     }
 
     #[test]
-    fn the_unit_does_not_matter((a, b) in rounds(), scale in 1e-3..1e3_f64) {
+    fn the_unit_does_not_matter((a, b) in rounds(), mean in means(), scale in 1e-3..1e3_f64) {
         let scaled = |figures: &[f64]| figures.iter().map(|x| x * scale).collect::<Vec<_>>();
-        let pair = PairedRatio::from_rounds(&a, &b, &ONE).unwrap();
-        prop_assert!(close_pairs(&pair, &PairedRatio::from_rounds(&scaled(&a), &scaled(&b), &ONE).unwrap()));
-        let cell = interval_of_mean(&a, &ONE).unwrap();
-        let other = interval_of_mean(&scaled(&a), &ONE).unwrap();
+        let pair = PairedRatio::from_rounds(&a, &b, mean, &ONE).unwrap();
+        prop_assert!(close_pairs(&pair, &PairedRatio::from_rounds(&scaled(&a), &scaled(&b), mean, &ONE).unwrap()));
+        let cell = interval_of_mean(&a, mean, &ONE).unwrap();
+        let other = interval_of_mean(&scaled(&a), mean, &ONE).unwrap();
         prop_assert!(close(cell.value * scale, other.value), "{:?} {:?}", cell, other);
     }
 
     #[test]
-    fn swapping_the_sides_inverts_ratio_and_interval((a, b) in rounds()) {
-        let forth = PairedRatio::from_rounds(&a, &b, &ONE).unwrap();
-        let back = PairedRatio::from_rounds(&b, &a, &ONE).unwrap();
+    fn swapping_the_sides_inverts_ratio_and_interval((a, b) in rounds(), mean in means()) {
+        let forth = PairedRatio::from_rounds(&a, &b, mean, &ONE).unwrap();
+        let back = PairedRatio::from_rounds(&b, &a, mean, &ONE).unwrap();
         let inverse = PairedRatio { estimate: forth.estimate.inverse(), ..forth };
         prop_assert!(close_pairs(&inverse, &back), "{:?} {:?}", forth, back);
         let swapped = match judge(back.estimate, 0.05) {
@@ -61,28 +65,28 @@ proptest! {
     }
 
     #[test]
-    fn more_comparisons_never_narrow_an_interval((a, b) in rounds()) {
-        let one = PairedRatio::from_rounds(&a, &b, &ONE).unwrap();
-        let many = PairedRatio::from_rounds(&a, &b, &ONE.for_comparisons(40)).unwrap();
+    fn more_comparisons_never_narrow_an_interval((a, b) in rounds(), mean in means()) {
+        let one = PairedRatio::from_rounds(&a, &b, mean, &ONE).unwrap();
+        let many = PairedRatio::from_rounds(&a, &b, mean, &ONE.for_comparisons(40)).unwrap();
         if let (Some(one), Some(many)) = (one.estimate.ends(), many.estimate.ends()) {
             prop_assert!(many.0 <= one.0 && many.1 >= one.1);
         }
     }
 
     #[test]
-    fn a_cell_lies_within_its_interval_and_two_cells_have_the_ratio_of_their_pair((a, b) in rounds()) {
-        let [subject, baseline] = [&a, &b].map(|values| interval_of_mean(values, &ONE).unwrap());
+    fn a_cell_lies_within_its_interval_and_two_cells_have_the_ratio_of_their_pair((a, b) in rounds(), mean in means()) {
+        let [subject, baseline] = [&a, &b].map(|values| interval_of_mean(values, mean, &ONE).unwrap());
         let ends = subject.ends();
         prop_assert_eq!(ends.is_some(), a.len() > 1);
         let holds = |(low, high)| low <= subject.value && subject.value <= high;
         prop_assert!(ends.is_none_or(holds), "{:?}", subject);
-        let pair = PairedRatio::from_rounds(&a, &b, &ONE).unwrap();
+        let pair = PairedRatio::from_rounds(&a, &b, mean, &ONE).unwrap();
         prop_assert!(close(subject.value / baseline.value, pair.estimate.value), "{:?} {:?}", subject, baseline);
     }
 
     #[test]
-    fn a_called_difference_was_detectable((a, b) in rounds()) {
-        let pair = PairedRatio::from_rounds(&a, &b, &ONE).unwrap();
+    fn a_called_difference_was_detectable((a, b) in rounds(), mean in means()) {
+        let pair = PairedRatio::from_rounds(&a, &b, mean, &ONE).unwrap();
         let far = pair.estimate.value.ln().abs();
         match (judge(pair.estimate, 0.0), minimum_detectable_ratio(pair.estimate)) {
             (Decision::Undecided, None) => prop_assert_eq!(pair.rounds, 1),
@@ -142,12 +146,12 @@ fn noise_floor_is_what_two_instances_may_differ_by() {
 
 #[test]
 fn one_round_is_inconclusive() {
-    let pair = PairedRatio::from_rounds(&[200.0], &[100.0], &ONE).unwrap();
+    let pair = PairedRatio::from_rounds(&[200.0], &[100.0], Mean::Geometric, &ONE).unwrap();
     assert!((pair.estimate.value - 2.0).abs() < 1e-12);
     assert_eq!(pair.estimate.ends(), None);
     assert_eq!(judge(pair.estimate, 0.0), Decision::Undecided);
     assert_eq!(minimum_detectable_ratio(pair.estimate), None);
-    let cell = interval_of_mean(&[200.0], &ONE).unwrap();
+    let cell = interval_of_mean(&[200.0], Mean::Geometric, &ONE).unwrap();
     assert!(close(cell.value, 200.0) && cell.ends().is_none());
 }
 
@@ -168,15 +172,17 @@ fn figures_without_logarithm_and_sides_without_partner_are_refused() {
     let pairs: [(&[f64], &[f64]); 4] =
         [(&[], &[]), (&[1.0, 2.0], &[1.0]), (&[1.0, 0.0], &[1.0, 1.0]), (&[1.0], &[f64::NAN])];
     for (a, b) in pairs {
-        assert_eq!(PairedRatio::from_rounds(a, b, &ONE), None, "{a:?} {b:?}");
+        for mean in [Mean::Arithmetic, Mean::Geometric] {
+            assert_eq!(PairedRatio::from_rounds(a, b, mean, &ONE), None, "{a:?} {b:?}");
+        }
     }
-    assert_eq!(interval_of_mean(&[f64::INFINITY], &ONE), None);
+    assert_eq!(interval_of_mean(&[f64::INFINITY], Mean::Geometric, &ONE), None);
 }
 
 #[test]
 fn a_huge_widening_stays_finite() {
     let settings = ONE.for_comparisons(10_000);
-    let pair = PairedRatio::from_rounds(&[1.0, 1e9], &[1e9, 1.0], &settings).unwrap();
+    let pair = PairedRatio::from_rounds(&[1.0, 1e9], &[1e9, 1.0], Mean::Geometric, &settings).unwrap();
     let (low, high) = pair.estimate.ends().unwrap();
     assert!(low > 0.0 && high.is_finite());
 }

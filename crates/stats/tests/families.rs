@@ -8,7 +8,9 @@ use crate::normal;
 use kurabe_stats::interim::{Analyses, at_analysis};
 use kurabe_stats::nested::means_of_blocks;
 use kurabe_stats::separate::{MAX_RUNS, MIN_RUNS, is_enough};
-use kurabe_stats::{IntervalSettings, PairedRatio, Rng, SharedVariance, interval_of_mean, median, mix};
+use kurabe_stats::{
+    IntervalSettings, Mean, PairedRatio, Rng, SharedVariance, interval_of_mean, log_ratios, mean, median, mix,
+};
 
 /// Whether the interval of a ratio excludes a value.
 fn excludes(ratio: &PairedRatio, value: f64) -> bool {
@@ -16,6 +18,8 @@ fn excludes(ratio: &PairedRatio, value: f64) -> bool {
     value < low || high < value
 }
 
+/// What is simulated are rates.
+const RATES: Mean = Mean::Arithmetic;
 const RUNS: u64 = 240;
 /// 5 % of the runs, and two and a half standard deviations of that number.
 const FIVE_PERCENT: u64 = 20;
@@ -70,9 +74,9 @@ impl Family {
                 analyses.iter().any(|(made, settings)| {
                     let block = |round: u32| if self.blocks > 1 { round / self.rounds } else { round };
                     let samples = |target: usize| {
-                        means_of_blocks(rates[target][..*made as usize].iter().copied(), block)
+                        means_of_blocks(rates[target][..*made as usize].iter().copied(), RATES, block)
                     };
-                    let ratio = PairedRatio::from_rounds(&samples(a), &samples(b), settings).unwrap();
+                    let ratio = PairedRatio::from_rounds(&samples(a), &samples(b), RATES, settings).unwrap();
                     excludes(&ratio, truth)
                 })
             };
@@ -123,7 +127,7 @@ fn rounds_of_one_start_say_nothing_of_another() {
             let start = TWO.starts * normal(&mut rng);
             (0..TWO.rounds).map(|_| (start + TWO.trials * normal(&mut rng)).exp()).collect::<Vec<_>>()
         });
-        let ratio = PairedRatio::from_rounds(&a, &b, &IntervalSettings::default()).unwrap();
+        let ratio = PairedRatio::from_rounds(&a, &b, RATES, &IntervalSettings::default()).unwrap();
         excludes(&ratio, 1.0)
     };
     let errors = (0..RUNS).filter(of_any_start).count();
@@ -167,10 +171,10 @@ impl History {
             };
             let earlier: Vec<Vec<f64>> = shared[..self.runs].iter().map(|of| rounds(*of)).collect();
             let (a, b) = (rounds(shared[self.runs]), rounds(shared[self.runs + self.apart] + change));
-            let mean = |rounds: &Vec<f64>| interval_of_mean(rounds, &settings).unwrap().value;
+            let mean = |rounds: &Vec<f64>| interval_of_mean(rounds, RATES, &settings).unwrap().value;
             let earlier: Vec<f64> = earlier.iter().map(mean).collect();
             let between = PairedRatio::from_runs(mean(&b), mean(&a), &earlier, &settings);
-            [between.unwrap(), PairedRatio::from_separate(&b, &a, &settings).unwrap()]
+            [between.unwrap(), PairedRatio::from_separate(&b, &a, RATES, &settings).unwrap()]
         };
         (0..self.cells).map(|_| cell(rng)).collect()
     }
@@ -240,6 +244,8 @@ enum Cause {
     Steps,
     /// In a third of the rounds other processes make everything vary four times as much.
     BusyRounds,
+    /// One target stalls in two of five rounds: it has a tenth of its rate.
+    Stalls,
 }
 
 const CAUSES: [Cause; 8] = [
@@ -253,6 +259,15 @@ const CAUSES: [Cause; 8] = [
     Cause::BusyRounds,
 ];
 
+/// The rates of a side, by round, and what they are without noise.
+type Rates = (Vec<f64>, Vec<f64>);
+
+/// The logarithms of the ratios of the first rounds, and the ratio without noise.
+fn until(rounds: usize, [(a, true_a), (b, true_b)]: &[Rates; 2], of: Mean) -> (Vec<f64>, f64) {
+    let truth = |rates: &[f64]| mean(&rates[..rounds]).unwrap();
+    (log_ratios(&a[..rounds], &b[..rounds], of).unwrap(), truth(true_a) / truth(true_b))
+}
+
 /// A run whose comparisons share their noise.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
@@ -263,8 +278,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// For each comparison, by round: the logarithms of its ratios, and what they are without noise.
-    fn draw(&self, rng: &mut Rng) -> Vec<(Vec<f64>, Vec<f64>)> {
+    /// The two sides of each comparison.
+    fn draw(&self, rng: &mut Rng) -> Vec<[Rates; 2]> {
         let Self { cause, targets, cells, rounds } = *self;
         let busy: Vec<bool> = (0..rounds).map(|_| rng.below(3) == 0).collect();
         let size: Vec<f64> = (0..cells)
@@ -274,7 +289,7 @@ impl Shared {
             })
             .collect();
         // By target: what each round does to all of its cells, then by cell what each trial is.
-        let sides: Vec<Vec<(Vec<f64>, Vec<f64>)>> = (0..targets)
+        let sides: Vec<Vec<Rates>> = (0..targets)
             .map(|target| {
                 let common: Vec<f64> = (0..rounds).map(|_| normal(rng)).collect();
                 let slope = 0.1 * (2.0 * rng.unit_f64() - 1.0);
@@ -282,8 +297,10 @@ impl Shared {
                 let course = |round: usize| match cause {
                     Cause::Drift => slope * (round as f64 / rounds as f64),
                     Cause::Steps if round >= step => 0.05,
-                    _ => 0.0,
+                    _ => 0.0_f64,
                 };
+                let stalls = cause == Cause::Stalls && target == 0;
+                let usual = if stalls { 0.6 + 0.4 * 0.1 } else { 1.0 };
                 let noisy = if cause == Cause::NoisyTarget && target == 0 { 5.0 } else { 1.0 };
                 let of_cell = |size: &f64, rng: &mut Rng| {
                     let trial = |round: usize, rng: &mut Rng| {
@@ -295,9 +312,13 @@ impl Shared {
                         };
                         let draw =
                             if cause == Cause::Correlated { 0.95 * common[round] + 0.3 * own } else { own };
-                        course(round) + size * noisy * times * draw
+                        let stalled = if stalls && rng.below(5) < 2 { 0.1 } else { 1.0 };
+                        let deviation = size * noisy * times;
+                        // The mean of a lognormal is above its median.
+                        stalled * (course(round) + deviation * draw - deviation.powi(2) / 2.0).exp()
                     };
-                    ((0..rounds).map(|round| trial(round, rng)).collect(), (0..rounds).map(course).collect())
+                    let truth = (0..rounds).map(|round| usual * course(round).exp()).collect();
+                    ((0..rounds).map(|round| trial(round, rng)).collect(), truth)
                 };
                 size.iter().map(|size| of_cell(size, rng)).collect()
             })
@@ -305,10 +326,7 @@ impl Shared {
         let mut family = Vec::new();
         for a in 0..targets {
             for b in a + 1..targets {
-                for ((a, a_truth), (b, b_truth)) in sides[a].iter().zip(&sides[b]) {
-                    let minus = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect();
-                    family.push((minus(a, b), minus(a_truth, b_truth)));
-                }
+                family.extend(sides[a].iter().zip(&sides[b]).map(|(a, b)| [a.clone(), b.clone()]));
             }
         }
         family
@@ -325,14 +343,13 @@ impl Shared {
             let family = self.draw(&mut Rng::new(mix(self.seed(), *run)));
             let once = IntervalSettings::default().for_comparisons(family.len() as u32);
             analyses.rounds().take_while(|made| *made as usize <= self.rounds).any(|rounds| {
-                let made = rounds as usize;
-                let until: Vec<Vec<f64>> = family.iter().map(|(all, _)| all[..made].into()).collect();
-                let shared = SharedVariance::from_family(&until);
+                let (ratios, truths): (Vec<Vec<f64>>, Vec<f64>) =
+                    family.iter().map(|pair| until(rounds as usize, pair, RATES)).unzip();
+                let shared = SharedVariance::from_family(&ratios);
                 let settings = at_analysis(once, analyses.number(rounds));
-                until.iter().zip(&family).any(|(ratios, (_, truth))| {
+                ratios.iter().zip(truths).any(|(ratios, truth)| {
                     let ratio = PairedRatio::from_logarithms(ratios, shared.as_ref(), &settings).unwrap();
-                    let truth = truth[..made].iter().sum::<f64>() / made as f64;
-                    excludes(&ratio, truth.exp())
+                    excludes(&ratio, truth)
                 })
             })
         };
@@ -342,19 +359,23 @@ impl Shared {
     /// In how many of `RUNS` runs some interval excludes what is true, and the median half width of intervals; with
     /// the noise shared, and without.
     fn measure(&self) -> [(u64, f64); 2] {
+        self.measure_by(RATES)
+    }
+
+    fn measure_by(&self, of: Mean) -> [(u64, f64); 2] {
         let (mut errors, mut widths) = ([0; 2], [Vec::new(), Vec::new()]);
         for run in 0..RUNS {
             let family = self.draw(&mut Rng::new(mix(self.seed(), run)));
             let settings = IntervalSettings::default().for_comparisons(family.len() as u32);
-            let logarithms: Vec<Vec<f64>> = family.iter().map(|(ratios, _)| ratios.clone()).collect();
+            let (logarithms, truths): (Vec<Vec<f64>>, Vec<f64>) =
+                family.iter().map(|pair| until(self.rounds, pair, of)).unzip();
             let shared = SharedVariance::from_family(&logarithms);
             for (at, shared) in [shared.as_ref(), None].into_iter().enumerate() {
                 let mut errs = false;
-                for (ratios, truth) in &family {
+                for (ratios, truth) in logarithms.iter().zip(&truths) {
                     let ratio = PairedRatio::from_logarithms(ratios, shared, &settings).unwrap();
                     let (low, high) = ratio.estimate.ends().unwrap();
-                    let truth = truth.iter().sum::<f64>() / truth.len() as f64;
-                    errs |= excludes(&ratio, truth.exp());
+                    errs |= excludes(&ratio, *truth);
                     widths[at].push((high / low).ln() / 2.0);
                 }
                 errors[at] += u64::from(errs);
@@ -406,6 +427,18 @@ fn shared_noise_makes_intervals_of_few_rounds_narrower() {
     assert!(gain(Cause::Unequal, 3, 12, 12) > 0.98);
 }
 
+/// Why rates have the arithmetic mean: what is rare and slow outweighs nothing.
+#[test]
+fn stalls_of_a_server_widen_the_intervals_of_its_rates_by_their_share() {
+    for rounds in [12, 16, 24] {
+        let family = Shared { cause: Cause::Stalls, targets: 2, cells: 3, rounds };
+        let [(errors, width), _] = family.measure();
+        assert!(errors <= FIVE_PERCENT, "{family:?}: {errors} of {RUNS}");
+        let [(_, geometric), _] = family.measure_by(Mean::Geometric);
+        assert!(width < 0.7 * geometric, "{family:?}: {width} {geometric}");
+    }
+}
+
 /// Why correlated comparisons are counted as fewer.
 #[test]
 fn what_correlated_comparisons_share_is_worth_less() {
@@ -413,7 +446,7 @@ fn what_correlated_comparisons_share_is_worth_less() {
     let freedom = |cause| {
         let of = |run: u64| {
             let drawn = family(cause).draw(&mut Rng::new(run));
-            let ratios: Vec<Vec<f64>> = drawn.into_iter().map(|(ratios, _)| ratios).collect();
+            let ratios: Vec<Vec<f64>> = drawn.iter().map(|pair| until(6, pair, RATES).0).collect();
             let shared = SharedVariance::from_family(&ratios);
             let once = IntervalSettings::default();
             PairedRatio::from_logarithms(&ratios[0], shared.as_ref(), &once).unwrap().freedom

@@ -5,7 +5,7 @@
 
 use crate::normal;
 use kurabe_stats::interim::{Analyses, at_analysis, further_rounds};
-use kurabe_stats::{Decision, IntervalSettings, PairedRatio, Rng, judge, mix};
+use kurabe_stats::{Decision, IntervalSettings, Mean, PairedRatio, Rng, judge, mix};
 
 /// Rounds at the analyses of a run.
 const PLANNED: [u32; 6] = [6, 9, 14, 21, 32, 48];
@@ -52,7 +52,10 @@ fn runs_that(
             let settings = if spending { at_analysis(once, analyses.number(rounds)) } else { once };
             let rounds = rounds as usize;
             pairs.iter().any(|(a, b)| {
-                found(&PairedRatio::from_rounds(&a[..rounds], &b[..rounds], &settings).unwrap())
+                found(
+                    &PairedRatio::from_rounds(&a[..rounds], &b[..rounds], Mean::Arithmetic, &settings)
+                        .unwrap(),
+                )
             })
         });
         runs += u64::from(any);
@@ -119,7 +122,9 @@ fn predicted_rounds_decide_most_comparisons() {
         let (a, b) =
             (cell(&mut rng, Noise::Normal, 400, 1_000.0), cell(&mut rng, Noise::Normal, 400, 1_000.0));
         let settings = IntervalSettings::default();
-        let of = |rounds: usize| PairedRatio::from_rounds(&a[..rounds], &b[..rounds], &settings).unwrap();
+        let of = |rounds: usize| {
+            PairedRatio::from_rounds(&a[..rounds], &b[..rounds], Mean::Arithmetic, &settings).unwrap()
+        };
         let ratio = of(6);
         if judge(ratio.estimate, 0.03) != Decision::Undecided {
             continue;

@@ -4,7 +4,7 @@
 
 use crate::normal;
 use kurabe_stats::nested::means_of_blocks;
-use kurabe_stats::{Decision, IntervalSettings, PairedRatio, Rng, judge, mix};
+use kurabe_stats::{Decision, IntervalSettings, Mean, PairedRatio, Rng, judge, mix};
 
 const RUNS: u64 = 500;
 /// 5 % of the runs, and two standard deviations of that number.
@@ -30,10 +30,14 @@ fn called_different(blocks: u32, length: u32, between: f64, within: f64) -> [u64
         let sides = [(); 2].map(|()| side(&mut rng, blocks, length, between, within));
         for (nested, called) in [true, false].into_iter().zip(&mut called) {
             let block = |round: u32| if nested { round / length } else { round };
-            let samples = |at: usize| means_of_blocks(sides[at].iter().copied(), block);
+            let samples = |at: usize| means_of_blocks(sides[at].iter().copied(), Mean::Arithmetic, block);
             let settings = IntervalSettings::default();
-            let verdict =
-                judge(PairedRatio::from_rounds(&samples(0), &samples(1), &settings).unwrap().estimate, 0.0);
+            let verdict = judge(
+                PairedRatio::from_rounds(&samples(0), &samples(1), Mean::Arithmetic, &settings)
+                    .unwrap()
+                    .estimate,
+                0.0,
+            );
             *called += u64::from(verdict != Decision::Undecided);
         }
     }
@@ -68,8 +72,9 @@ fn nine_blocks_find_five_percent_in_nine_of_ten_runs() {
             let mut rng = Rng::new(mix(95, *run));
             let [a, b] = [(); 2].map(|()| side(&mut rng, 9, 2, 0.011, 0.028));
             let b = b.into_iter().map(|(round, value)| (round, value * effect));
-            let means = [a, b.collect()].map(|side| means_of_blocks(side, |round| round / 2));
-            let ratio = PairedRatio::from_rounds(&means[0], &means[1], &settings).unwrap();
+            let means =
+                [a, b.collect()].map(|side| means_of_blocks(side, Mean::Arithmetic, |round| round / 2));
+            let ratio = PairedRatio::from_rounds(&means[0], &means[1], Mean::Arithmetic, &settings).unwrap();
             judge(ratio.estimate, 0.0) != Decision::Undecided
         };
         (0..RUNS).filter(one).count() as u64

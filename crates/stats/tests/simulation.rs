@@ -3,7 +3,7 @@
 //! Seeds are fixed, so a failure is a change of the rule.
 
 use crate::normal;
-use kurabe_stats::{Decision, IntervalSettings, PairedRatio, Rng, judge, mix};
+use kurabe_stats::{Decision, IntervalSettings, Mean, PairedRatio, Rng, judge, mix};
 
 const COMPARISONS: u32 = 40;
 
@@ -34,8 +34,13 @@ fn cell(rng: &mut Rng, noise: Noise, rounds: usize, true_rate: f64) -> Vec<f64> 
 
 fn compare(rng: &mut Rng, noise: Noise, rounds: usize, factor: f64, comparisons: u32) -> PairedRatio {
     let (subject, baseline) = (cell(rng, noise, rounds, 1000.0 * factor), cell(rng, noise, rounds, 1000.0));
-    PairedRatio::from_rounds(&subject, &baseline, &IntervalSettings::default().for_comparisons(comparisons))
-        .unwrap()
+    PairedRatio::from_rounds(
+        &subject,
+        &baseline,
+        Mean::Arithmetic,
+        &IntervalSettings::default().for_comparisons(comparisons),
+    )
+    .unwrap()
 }
 
 #[test]
@@ -92,7 +97,7 @@ fn power(rounds: usize, factor: f64, ratio_noise: f64) -> f64 {
         };
         let (subject, baseline) = (side(1000.0 * factor), side(1000.0));
         let settings = IntervalSettings::default().for_comparisons(COMPARISONS);
-        let pair = PairedRatio::from_rounds(&subject, &baseline, &settings).unwrap();
+        let pair = PairedRatio::from_rounds(&subject, &baseline, Mean::Arithmetic, &settings).unwrap();
         let wanted = if factor > 1.0 { Decision::Above } else { Decision::Below };
         found += u64::from(judge(pair.estimate, 0.0) == wanted);
     }

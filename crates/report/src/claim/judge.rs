@@ -2,7 +2,7 @@
 
 use crate::cell::{CellResult, Status};
 use crate::claim::{Part, Reason, Side, Test};
-use crate::metrics::{Rounds, arithmetic, interval, samples};
+use crate::metrics::{Rounds, interval, mean_of, samples};
 use crate::results::latest;
 use crate::rule::Rule;
 use crate::summary::Summary;
@@ -166,9 +166,11 @@ impl Judge<'_> {
             return;
         }
         let spec = &self.summary.spec;
-        let [a, b] = [&a, &b].map(|all| samples(common.iter().map(|round| (*round, all[round])), spec));
+        let samples =
+            |all: &Rounds| samples(common.iter().map(|round| (*round, all[round])), test.unit, spec);
+        let [a, b] = [&a, &b].map(samples);
         part.rounds = common.len() as u32;
-        let Some(ratio) = PairedRatio::from_rounds(&a, &b, settings) else {
+        let Some(ratio) = PairedRatio::from_rounds(&a, &b, mean_of(test.unit), settings) else {
             part.why = Some(Reason::NotPositive);
             return;
         };
@@ -182,10 +184,8 @@ impl Judge<'_> {
         let found = cell.metric(&test.metric).map(|found| found.by_round.clone());
         let rounds = found.unwrap_or_else(|| rounds(self.run, cell, &test.metric));
         part.rounds = rounds.len() as u32;
-        let values = samples(rounds, &self.summary.spec);
-        // As the report's own values are: shares have an arithmetic mean.
-        let mean = if test.unit == Unit::Share { arithmetic } else { interval };
-        part.found = mean(&values, settings);
+        let values = samples(rounds, test.unit, &self.summary.spec);
+        part.found = interval(&values, test.unit, settings);
         // Other load makes nothing faster. Paired trials share it.
         let disturbed = cell.disturbed.is_some() && depends_on_load(test);
         let no_low = disturbed && test.unit != Unit::PerSecond && test.metric != DATA_RATE.name;

@@ -14,7 +14,7 @@ use crate::comparison::{TARGET, bound, comparable};
 use crate::finding::{Comparison, Finding, Note, Runs, Section, Statement};
 use crate::labels::{Labels, Scope};
 use crate::messages::Language;
-use crate::metrics::{paired, samples};
+use crate::metrics::{mean_of, paired, samples};
 use crate::rule::Rule;
 use crate::summary::Summary;
 use crate::target::TargetSummary;
@@ -267,14 +267,15 @@ impl Between {
         let figures = |(summary, cell): (&Summary, &CellResult)| {
             let rounds = cell.metric(&metric.name).map(|found| &found.by_round);
             let good = |(round, value): (&u32, &f64)| (*round, metric.higher_is_better(*value));
-            samples(rounds.into_iter().flatten().map(good), &summary.spec)
+            samples(rounds.into_iter().flatten().map(good), metric.unit, &summary.spec)
         };
-        let separate = PairedRatio::from_separate(&figures(b), &figures(a), settings)?;
+        let kind = mean_of(metric.unit);
+        let separate = PairedRatio::from_separate(&figures(b), &figures(a), kind, settings)?;
         match self {
             Self::Starts => Some(separate.estimate),
             Self::Nothing { .. } => Some(Estimate::new(separate.estimate.value, None)),
             Self::Runs { .. } => {
-                let mean = |of| Some(kurabe_stats::interval_of_mean(&figures(of), settings)?.value);
+                let mean = |of| Some(kurabe_stats::interval_of_mean(&figures(of), kind, settings)?.value);
                 let same = |cell: &&CellResult| {
                     cell.target.at() == a.1.target.at() && cell.is_like(a.1) && cell.status == Status::Ok
                 };
@@ -372,7 +373,7 @@ fn row(
     row.ratio = match by {
         By::Pairs(rule) => {
             let pair = paired(b, a, metric, &first.spec);
-            PairedRatio::from_rounds(&pair.a, &pair.b, &rule.settings(once)).map(|ratio| ratio.estimate)
+            pair.ratio(&rule.settings(once)).map(|ratio| ratio.estimate)
         }
         By::Between(between, earlier) => between.ratio(metric, [(second, b), (first, a)], earlier, &once),
     };

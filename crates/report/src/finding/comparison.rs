@@ -25,7 +25,7 @@ use serde::Serialize;
 pub struct Measured {
     /// The value of the chart axis; `None` if the experiment has none.
     pub at: Option<AxisValue>,
-    /// `a` ÷ `b`: the geometric mean of the rounds.
+    /// `a` ÷ `b`: the quotient of the means of the rounds.
     #[serde(flatten, serialize_with = "as_ratio")]
     pub ratio: Estimate,
 }

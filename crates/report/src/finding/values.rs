@@ -159,13 +159,14 @@ fn cost(context: &Context<'_>, verdict: &Verdict, metric: &str) -> Option<Values
     let [a, b] = verdict.cells(context.cells)?;
     let clients = |cell: &CellResult| cell.totals.as_ref().map(|totals| totals.clients as f64);
     let (clients_a, clients_b) = (clients(a)?, clients(b)?);
-    let rounds = samples(a.metric(metric)?.by_round.clone(), &context.run.header.spec);
+    let found = a.metric(metric)?;
+    let rounds = samples(found.by_round.clone(), found.unit, &context.run.header.spec);
     // If some round had the opposite sign, the cost's interval is unusable; the ratio has one.
     if rounds.iter().any(|cost| cost.signum() * rounds[0].signum() < 0.0) {
         return None;
     }
     let settings = IntervalSettings::default().for_comparisons(context.comparisons[0].max(1));
-    let cost = interval(&rounds, &context.rule.settings(settings))?;
+    let cost = interval(&rounds, found.unit, &context.rule.settings(settings))?;
     Some(Values::Cost {
         scope: Scope {
             operations: vec![verdict.operation.clone()],
