@@ -396,3 +396,323 @@ fn fullest(facts: &Facts) -> Option<&'static str> {
     let whole: f64 = sums.iter().map(|(_, cpu)| cpu).sum();
     sums.into_iter().find(|(_, cpu)| *cpu >= MAX * whole).map(|(name, _)| name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attribution::facts::{AgentFacts, Reported};
+    use crate::attribution::thresholds::quiet;
+    use Bottleneck::{ClientCpu, Disk, Latency, Load, Locks, Network, ProcessCpu, ServerCpu, Unknown};
+    use Sides::{Client, Server};
+
+    /// The line of a trial with these facts, in both languages.
+    fn lines(bottleneck: Bottleneck, rule: Option<Rule>, change: impl FnOnce(&mut Facts)) -> [String; 2] {
+        let mut facts = Box::new(quiet());
+        change(&mut facts);
+        let ground = rule.map(|rule| Ground { rule, share: 0.8, threshold: 0.5 });
+        let evidence = Evidence { facts, bottleneck, ground };
+        [Language::English, Language::Japanese].map(|language| evidence.line(language))
+    }
+
+    fn unchanged(_: &mut Facts) {}
+
+    fn with_agent(facts: &mut Facts) {
+        facts.agent = Some(AgentFacts { name: "b".to_owned(), side: Side::default(), thread: 0.5 });
+    }
+
+    fn in_process(facts: &mut Facts) {
+        (facts.in_process, facts.server, facts.own_share) = (true, None, Some(0.25));
+        (facts.client.cpu, facts.client.queue) = (1.0, 0.8);
+    }
+
+    /// A client whose two threads ran for 30 % of the time each, and a server's busiest thread for 40 %.
+    fn queued(facts: &mut Facts) {
+        (facts.threads, facts.client.cpu, facts.client.queue, facts.client.thread) = (2.0, 0.6, 0.9, 0.5);
+        let server = facts.server.as_mut().unwrap();
+        (server.thread, server.thread_queue) = (0.4, 0.35);
+    }
+
+    fn said(facts: &mut Facts) {
+        facts.reported = Some(Reported {
+            samples: 40,
+            locks: 0.0,
+            logs: 0.0,
+            lock: Some("tuple".to_owned()),
+            other: Some(("WALSync".to_owned(), 0.3)),
+        });
+    }
+
+    #[test]
+    fn each_rule_is_told_by_what_it_measured() {
+        type Case = (Bottleneck, Rule, fn(&mut Facts), &'static str, &'static str);
+        let both = "the client at 40 % of a CPU, the server at 40 % of a CPU";
+        let japanese = "クライアントは CPU の 40 %、サーバーは CPU の 40 %";
+        let cases: &[Case] = &[
+            (
+                ServerCpu,
+                Rule::Thread(Server),
+                unchanged,
+                "one thread of the server used 80 % of a CPU; the client at 40 % of a CPU",
+                "サーバーの 1 スレッドが CPU の 80 % を使用。クライアントは CPU の 40 %",
+            ),
+            (
+                ClientCpu,
+                Rule::Thread(Client),
+                unchanged,
+                "the clients' threads were running for 80 % of the time; the server used 0.40 CPUs",
+                "クライアントのスレッドが時間の 80 % で実行中。サーバーは 0.40 CPU を使用",
+            ),
+            (
+                ClientCpu,
+                Rule::Thread(Client),
+                |facts| facts.threads = 1.0,
+                "the client's thread was running for 80 % of the time; the server used 0.40 CPUs",
+                "クライアントのスレッドが時間の 80 % で実行中。サーバーは 0.40 CPU を使用",
+            ),
+            (
+                ClientCpu,
+                Rule::Thread(Client),
+                with_agent,
+                "the clients' threads of agent b were running for 80 % of the time; the server used 0.40 CPUs",
+                "エージェント b のクライアントのスレッドが時間の 80 % で実行中。サーバーは 0.40 CPU を使用",
+            ),
+            (
+                ClientCpu,
+                Rule::Capacity(Client),
+                with_agent,
+                "the client of agent b used 80 % of its processors; the server used 0.40 CPUs",
+                "エージェント b のクライアントがプロセッサーの 80 % を使用。サーバーは 0.40 CPU を使用",
+            ),
+            (
+                ProcessCpu,
+                Rule::Thread(Client),
+                in_process,
+                "the process with client and database used 1 CPUs, 25 % of that by the tool itself",
+                "クライアントとデータベースのプロセスが 1 CPU を使用、うち 25 % は道具自身",
+            ),
+            (
+                ProcessCpu,
+                Rule::SharedCpus,
+                in_process,
+                "the process with client and database used 1 CPUs, 25 % of that by the tool itself",
+                "クライアントとデータベースのプロセスが 1 CPU を使用、うち 25 % は道具自身",
+            ),
+            (
+                ClientCpu,
+                Rule::Thread(Client),
+                |facts| facts.server = None,
+                "the clients' threads were running for 80 % of the time",
+                "クライアントのスレッドが時間の 80 % で実行中",
+            ),
+            (
+                ServerCpu,
+                Rule::PerClient,
+                unchanged,
+                "the server was busy with each client's requests for 80 % of the time; the client at 40 % of a CPU",
+                "サーバーが各クライアントの要求を時間の 80 % で処理中。クライアントは CPU の 40 %",
+            ),
+            (
+                ServerCpu,
+                Rule::Capacity(Server),
+                unchanged,
+                "the server used 0.40 of its 2 CPUs; the client at 40 % of a CPU",
+                "サーバーは 2 CPU のうち 0.40 を使用。クライアントは CPU の 40 %",
+            ),
+            (
+                ClientCpu,
+                Rule::Capacity(Client),
+                |facts| (facts.client.cpu, facts.client.capacity) = (0.98, 1.0),
+                "the client used 0.98 of its 1 CPU; the server used 0.40 CPUs",
+                "クライアントは 1 CPU のうち 0.98 を使用。サーバーは 0.40 CPU を使用",
+            ),
+            (
+                ClientCpu,
+                Rule::Capacity(Client),
+                |facts| facts.client.quota = Some(0.5),
+                "the client used 0.40 of the 0.50 CPUs allowed by its control group; the server used 0.40 CPUs",
+                "クライアントはコントロールグループで許された 0.50 CPU のうち 0.40 を使用。サーバーは 0.40 CPU を使用",
+            ),
+            (
+                ServerCpu,
+                Rule::SharedCpus,
+                |facts| facts.others = 0.8,
+                "the 2 CPUs shared by client and server were 80 % busy: server 20 %, client 20 %, others 20 %; the client \
+                 at 40 % of a CPU",
+                "クライアントとサーバーが共有する 2 CPU は 80 % が使用中: サーバー 20 %、クライアント 20 %、ほか 20 %。クライアントは CPU の 40 %",
+            ),
+            (
+                ClientCpu,
+                Rule::Ready(Client),
+                queued,
+                "the client was running for 30 % of the time, and runnable but waiting for a processor for 45 %; the \
+                 server used 0.40 CPUs",
+                "クライアントは時間の 30 % で実行中、45 % でプロセッサーを待機。サーバーは 0.40 CPU を使用",
+            ),
+            (
+                ServerCpu,
+                Rule::Ready(Server),
+                queued,
+                "a thread of the server was running for 40 % of the time, and runnable but waiting for a processor for \
+                 35 %; the client at 60 % of a CPU",
+                "サーバーの 1 スレッドは時間の 40 % で実行中、35 % でプロセッサーを待機。クライアントは CPU の 60 %",
+            ),
+            (
+                Network,
+                Rule::Interface,
+                unchanged,
+                "the network interface used 80 % of its capacity",
+                "ネットワークインターフェイスが容量の 80 % を使用",
+            ),
+            (
+                Network,
+                Rule::WireTime,
+                unchanged,
+                "of a round trip of 1 ms, the network takes 10 µs",
+                "往復 1 ms のうちネットワークが 10 µs",
+            ),
+            (
+                Network,
+                Rule::InTransit,
+                unchanged,
+                "in a round trip of 1 ms, the server had a request in 50 % of 100 samples",
+                "往復 1 ms の間、サーバーに要求があったのは標本 100 件の 50 %",
+            ),
+            (
+                Locks,
+                Rule::LocksReported,
+                said,
+                "the server reports waits for locks in 80 % of 40 session samples (tuple)",
+                "サーバーの報告では、セッションの標本 40 件の 80 % がロックを待機 (tuple)",
+            ),
+            (
+                Locks,
+                Rule::HeldRequests,
+                unchanged,
+                "the server had unanswered requests in 80 % of 100 samples, and used little CPU and no storage",
+                "標本 100 件の 80 % でサーバーに未応答の要求があり、CPU はわずか、ストレージは使わず",
+            ),
+            (
+                Locks,
+                Rule::Slept,
+                unchanged,
+                "clients slept for 80 % of the time, but not for storage",
+                "クライアントは時間の 80 % で休止(ストレージのためではない)",
+            ),
+            (
+                Disk,
+                Rule::LogReported,
+                said,
+                "the server reports waits for the log in 80 % of 40 session samples (“WALSync”)",
+                "サーバーの報告では、セッションの標本 40 件の 80 % がログを待機 (“WALSync”)",
+            ),
+            (
+                Disk,
+                Rule::StorageSamples,
+                said,
+                "the server waited for storage in 80 % of 20 samples; the server reports waits for “WALSync” in 30 % of \
+                 the session samples",
+                "標本 20 件の 80 % でサーバーがストレージを待機。サーバーの報告では、セッションの標本の 30 % が「WALSync」を待機",
+            ),
+            (
+                Disk,
+                Rule::StorageSamples,
+                |facts| facts.in_process = true,
+                "a client waited for storage in 80 % of 20 samples",
+                "標本 20 件の 80 % でクライアントがストレージを待機",
+            ),
+            (
+                Disk,
+                Rule::DiskBusy,
+                unchanged,
+                "the disk was busy for 80 % of the time",
+                "ディスクは時間の 80 % で動作中",
+            ),
+        ];
+        for (bottleneck, rule, change, wanted, wanted_in_japanese) in cases {
+            let wait = matches!(bottleneck, Network | Locks | Disk);
+            let [english, found] = lines(*bottleneck, Some(*rule), change);
+            let (after, after_in_japanese) =
+                if wait { (format!("; {both}"), format!("。{japanese}")) } else { Default::default() };
+            assert_eq!(english, format!("{wanted}{after}"), "{rule:?}");
+            assert_eq!(found, format!("{wanted_in_japanese}{after_in_japanese}"), "{rule:?}");
+        }
+        let embedded = lines(Disk, Some(Rule::DiskBusy), |facts| facts.server = None);
+        assert_eq!(embedded[0], "the disk was busy for 80 % of the time; the client at 40 % of a CPU");
+        assert_eq!(embedded[1], "ディスクは時間の 80 % で動作中。クライアントは CPU の 40 %");
+    }
+
+    #[test]
+    fn trial_without_a_saturated_resource_is_told_by_the_parts_of_its_time() {
+        let [english, japanese] = lines(Load, None, unchanged);
+        assert_eq!(
+            english,
+            "the rate was served without delay; the client at 40 % of a CPU, the server at 40 % of a CPU"
+        );
+        assert_eq!(japanese, "この速さを遅れなく処理。クライアントは CPU の 40 %、サーバーは CPU の 40 %");
+        let [english, japanese] = lines(Load, None, |facts| facts.server = None);
+        assert_eq!(english, "the rate was served without delay; the client at 40 % of a CPU");
+        assert_eq!(japanese, "この速さを遅れなく処理。クライアントは CPU の 40 %");
+        let [english, japanese] = lines(Latency, None, in_process);
+        assert_eq!(
+            english,
+            "of an operation of 1 ms, CPU took 25 % and waiting for a processor 20 %; the rest is wake-ups and other waits"
+        );
+        assert_eq!(japanese, "操作 1 ms のうち CPU が 25 %、プロセッサー待ちが 20 %。残りは起床とほかの待ち");
+        // Of four clients: queues of 0.4, 0.2 and 0.6 of a processor.
+        let [english, japanese] = lines(Latency, None, |facts| {
+            said(facts);
+            (facts.client.queue, facts.turn, facts.server.as_mut().unwrap().queue) = (0.4, 0.2, 0.6);
+            facts.server.as_mut().unwrap().cpu = 0.8;
+        });
+        assert_eq!(
+            english,
+            "of a round trip of 1 ms, the client's CPU took 10 %, the server's 20 %, and waiting for a processor 30 %; \
+             the rest is wake-ups, network and other waits; the server reports waits for “WALSync” in 30 % of the \
+             session samples"
+        );
+        assert!(japanese.starts_with(
+            "往復 1 ms のうちクライアントの CPU が 10 %、サーバーの CPU が 20 %、プロセッサー待ちが 30 %。残りは起床"
+        ));
+        let seldom = |facts: &mut Facts| {
+            said(facts);
+            facts.reported.as_mut().unwrap().other.as_mut().unwrap().1 = 0.29;
+        };
+        assert!(!lines(Latency, None, seldom)[0].contains("WALSync"));
+        let [english, japanese] =
+            lines(Unknown, None, |facts| facts.unseen = Some("it is elsewhere".to_owned()));
+        assert_eq!(english, "the server was not observed: it is elsewhere; the client at 40 % of a CPU");
+        assert!(japanese.ends_with("。クライアントは CPU の 40 %"));
+        // Of a machine of four processors, and of four clients.
+        let unknown = |facts: &mut Facts| (facts.others, facts.client.queue) = (1.0, 3.0);
+        let [english, japanese] = lines(Unknown, None, unknown);
+        assert_eq!(
+            english,
+            "the processors were 40 % busy, 25 % with other processes; the client waited for a processor for 75 % of the time"
+        );
+        assert_eq!(
+            japanese,
+            "プロセッサーは 40 % が使用中、うち 25 % はほかのプロセス。クライアントは時間の 75 % でプロセッサーを待機"
+        );
+        assert!(lines(Unknown, None, |facts| facts.client.queue = 9.0)[0].ends_with("for 100 % of the time"));
+    }
+
+    #[test]
+    fn tier_is_named_from_three_fifths_of_the_servers_cpu_on() {
+        let tiers = |cpu: [Option<f64>; 2]| {
+            let set = |facts: &mut Facts| {
+                let names = [TierUse::APPLICATION, TierUse::DATABASE].map(str::to_owned);
+                facts.tiers = names.into_iter().zip(cpu).collect();
+            };
+            lines(ServerCpu, Some(Rule::Thread(Server)), set)
+        };
+        let [english, japanese] = tiers([Some(0.6), Some(0.4)]);
+        let end = "; behind the client, application 0.60 CPUs and database 0.40 CPUs; the application is the bottleneck";
+        assert!(english.ends_with(end), "{english}");
+        assert!(japanese.ends_with("。ボトルネックは application"), "{japanese}");
+        assert!(!tiers([Some(0.59), Some(0.41)])[0].contains("bottleneck"));
+        assert!(tiers([Some(0.1), Some(0.9)])[0].ends_with("the database is the bottleneck"));
+        let [english, japanese] = tiers([None, Some(0.9)]);
+        assert!(english.ends_with("application not observed and database 0.90 CPUs"), "{english}");
+        assert!(japanese.contains("application は観測なし"), "{japanese}");
+    }
+}

@@ -388,3 +388,175 @@ fn side(process: &ProcessUse, wall: f64) -> Side {
         stopped: process.stopped.unwrap_or(0.0),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::metric::MetricValue;
+    use kurabe_core::observation::{CpuUse, DiskUse, HostUse, InterfaceUse, ThreadUse, WireUse};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn process(cpu: f64, queue: f64, cpus: &[u32]) -> ProcessUse {
+        let ns = |seconds: f64| (seconds * SECOND as f64) as u64;
+        ProcessUse {
+            cpu_ns: ns(cpu),
+            queue_ns: Some(ns(queue)),
+            busiest: vec![ThreadUse {
+                cpu_ns: ns(cpu / 2.0),
+                queue_ns: ns(queue / 4.0),
+                ..ThreadUse::default()
+            }],
+            cpus: cpus.to_vec(),
+            ..ProcessUse::default()
+        }
+    }
+
+    fn processors(busy: &[u64], steal: u64) -> Vec<CpuUse> {
+        let of =
+            |(cpu, percent): (u32, &u64)| CpuUse { cpu, busy_ns: SECOND / 50 * percent, steal_ns: steal };
+        (0..).zip(busy).map(of).collect()
+    }
+
+    /// Two seconds of eight clients on four threads, which did 1,000 transactions. Client and server have a processor each of four.
+    fn trial() -> (Observation, Measurement) {
+        let observed = Observation {
+            wall_ns: 2 * SECOND,
+            client: process(0.8, 0.4, &[0]),
+            server: ServerUse::Seen(Box::new(ProcessUse {
+                disk_wait: Some(0.25),
+                read_bytes: Some(0),
+                written_bytes: Some(1),
+                ..process(1.2, 0.2, &[1])
+            })),
+            host: HostUse {
+                cpus: processors(&[50, 70, 10, 30], 0),
+                disks: [200, 500].map(|ms| DiskUse { busy_ns: ms * 1_000_000, ..DiskUse::default() }).into(),
+                interfaces: vec![InterfaceUse {
+                    received_bytes: 1_000_000,
+                    sent_bytes: 50_000_000,
+                    speed: Some(1_000_000_000),
+                    ..InterfaceUse::default()
+                }],
+                io_stall_ns: None,
+            },
+            wire: Some(WireUse { rtt_us: 12.0, classified: 80, at_server: 20, ..WireUse::default() }),
+            samples_taken: 40,
+            ..Observation::default()
+        };
+        let queue = MetricValue { name: QUEUE.name.to_owned(), unit: QUEUE.unit, value: 400_000.0 };
+        let measured = Measurement {
+            clients: 8,
+            threads: 4,
+            completed: 1_000,
+            elapsed_ns: 2 * SECOND,
+            metrics: vec![queue],
+            ..Measurement::default()
+        };
+        (observed, measured)
+    }
+
+    fn close(found: f64, wanted: f64) -> bool {
+        (found - wanted).abs() < 1e-6
+    }
+
+    fn assert_close(found: &[f64], wanted: &[f64]) {
+        assert!(
+            found.len() == wanted.len() && found.iter().zip(wanted).all(|(a, b)| close(*a, *b)),
+            "{found:?}, not {wanted:?}"
+        );
+    }
+
+    #[test]
+    fn counters_of_a_trial_become_shares_of_its_time() {
+        let (observed, measured) = trial();
+        let facts = Facts::of(&observed, &measured, Some(1e6));
+        let server = facts.server.unwrap();
+        assert_close(
+            &[facts.seconds, facts.clients, facts.threads, facts.cores, facts.machine],
+            &[2.0, 8.0, 4.0, 2.0, 4.0],
+        );
+        // 1,000 transactions waited for 0.4 ms each; eight clients did 1,000 in two seconds.
+        assert_close(&[facts.turn, facts.round_trip_us], &[0.2, 16_000.0]);
+        assert_close(
+            &[
+                facts.client.cpu, facts.client.queue, facts.client.thread, facts.client.thread_queue,
+                facts.client.capacity,
+            ],
+            &[0.4, 0.2, 0.2, 0.05, 1.0],
+        );
+        assert_close(
+            &[server.cpu, server.queue, server.thread, server.thread_queue],
+            &[0.6, 0.1, 0.3, 0.025],
+        );
+        // Processors 0 and 1 were busy for 50 and 70 %; of all four 1.6, of which client and server used one.
+        assert_close(&[facts.cores_busy, facts.others, facts.steal], &[0.6, 0.6, 0.0]);
+        assert!(!facts.shared && !facts.in_process && facts.kept_rate.is_none() && facts.unseen.is_none());
+        assert_close(&[facts.disk.waiting, facts.disk.busy, facts.interface], &[0.25, 0.25, 0.2]);
+        assert_eq!((facts.disk.samples, facts.disk.touched), (40, Some(true)));
+        assert_eq!(facts.wire, Some(Wire { rtt_us: 12.0, classified: 80, at_server: 0.25 }));
+        assert!(facts.own_share.is_none() && facts.apart_ns.is_none() && facts.agent.is_none());
+    }
+
+    #[test]
+    fn stolen_time_is_not_given_and_shared_processors_are_known() {
+        let (mut observed, measured) = trial();
+        observed.host.cpus = processors(&[50, 70, 0, 0], SECOND / 2);
+        let facts = Facts::of(&observed, &measured, None);
+        // 2.4 of 3 seconds that the hypervisor left them.
+        assert_close(&[facts.cores_busy, facts.steal], &[0.8, 0.25]);
+        let ServerUse::Seen(server) = &mut observed.server else { unreachable!() };
+        server.cpus = vec![1, 0];
+        assert!(Facts::of(&observed, &measured, None).shared);
+    }
+
+    #[test]
+    fn processors_of_the_servers_machine_are_its_own() {
+        let (mut observed, measured) = trial();
+        let host = |busy: &[u64]| HostUse { cpus: processors(busy, 0), ..HostUse::default() };
+        // The server used 1.2 of 2.8 seconds of two processors: others 0.8 of two. Here: 0.6 and 0.8 of four seconds.
+        observed.server_host = Some(host(&[80, 60]));
+        observed.host = host(&[60, 0]);
+        let facts = Facts::of(&observed, &measured, None);
+        assert_close(&[facts.others, facts.machine, facts.cores_busy], &[0.8, 2.0, 0.0]);
+        assert!(!facts.shared);
+        observed.host = host(&[100, 60, 20]);
+        let facts = Facts::of(&observed, &measured, None);
+        assert_close(&[facts.others, facts.machine], &[1.4, 3.0]);
+    }
+
+    #[test]
+    fn embedded_database_is_the_client_and_its_own_cost_is_a_share_of_the_clients() {
+        let (mut observed, measured) = trial();
+        observed.server = ServerUse::InClient;
+        (observed.client.disk_wait, observed.client.cpu_ns) = (Some(0.5), SECOND);
+        let facts = Facts::of(&observed, &measured, Some(250_000.0));
+        assert!(facts.in_process && facts.server.is_none() && facts.unseen.is_none());
+        assert_close(&[facts.own_share.unwrap(), facts.disk.waiting], &[0.25, 0.5]);
+        assert!(close(Facts::of(&observed, &measured, Some(5e6)).own_share.unwrap(), 1.0));
+    }
+
+    #[test]
+    fn agent_nearest_to_its_limit_is_told() {
+        use kurabe_core::fleet::{AgentUse, FleetUse};
+        let agent = |name: &str, cpu: f64, threads: u64, cpus: &[u32]| AgentUse {
+            name: name.to_owned(),
+            threads,
+            wall_ns: 2 * SECOND,
+            client: Some(process(cpu, 0.0, cpus)),
+            ..AgentUse::default()
+        };
+        let (observed, mut measured) = trial();
+        let mut of = |agents: Vec<AgentUse>| {
+            measured.fleet = Some(Box::new(FleetUse { agents, ..FleetUse::default() }));
+            Facts::of(&observed, &measured, None).agent.unwrap()
+        };
+        // 0.5 of one processor; 0.8 of four, on two threads of which the busiest ran for 40 % of the time.
+        let found = of(vec![agent("a", 1.0, 8, &[0]), agent("b", 1.6, 2, &[0, 1, 2, 3])]);
+        assert_eq!(found.name, "a");
+        assert_close(&[found.side.cpu, found.thread], &[0.5, 0.0625]);
+        let found = of(vec![agent("a", 1.0, 8, &[0, 1, 2, 3]), agent("b", 1.6, 2, &[0, 1, 2, 3])]);
+        assert_eq!(found.name, "b");
+        assert_close(&[found.side.cpu, found.thread], &[0.8, 0.4]);
+    }
+}

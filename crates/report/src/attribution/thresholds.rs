@@ -7,7 +7,7 @@ use Bottleneck::{ClientCpu, Disk as Storage, Latency, Load, Locks, Network, Proc
 use Confidence::{High, Low};
 
 /// A trial in which nothing is saturated, and the clients wait for four fifths of their time.
-fn quiet() -> Facts {
+pub(super) fn quiet() -> Facts {
     let side = Side { cpu: 0.4, capacity: 2.0, thread: 0.1, ..Side::default() };
     Facts {
         seconds: 10.0,
