@@ -118,7 +118,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
     let unjudged =
         of(Decision::NotTestable).find_map(|row| row.why.as_ref()).filter(|_| obstacles.is_empty());
     let next = if decided.decision == Decision::Undecided {
-        next(&open, &criteria, first, unjudged)
+        next(&open, &criteria, first.rounds, unjudged)
     } else {
         Vec::new()
     };
@@ -153,7 +153,7 @@ fn worst(compared: &Compared) -> Option<Gates> {
 }
 
 /// What to do about a gate that is undecided, from the results that hold it up.
-fn next(open: &[&Verdict], criteria: &Criteria, first: &Summary, unjudged: Option<&Why>) -> Vec<Gates> {
+fn next(open: &[&Verdict], criteria: &Criteria, rounds: u32, unjudged: Option<&Why>) -> Vec<Gates> {
     let mut next = Vec::new();
     let disturbed = open.iter().filter(|row| matches!(row.why, Some(Why::Disturbed { .. }))).count();
     if disturbed > 0 {
@@ -169,7 +169,6 @@ fn next(open: &[&Verdict], criteria: &Criteria, first: &Summary, unjudged: Optio
     let undisturbed = open.iter().filter(|row| row.why.is_none());
     let found = undisturbed.filter_map(|row| Some((*row, factor(row)?)));
     if let Some((row, (factor, low, margin))) = found.max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0)) {
-        let rounds = first.rounds;
         next.push(if factor < FORESEEN {
             Gates::MoreRounds { rounds, needed: (f64::from(rounds) * factor).ceil() as u32 + 1 }
         } else {
@@ -321,4 +320,142 @@ fn locks(a: &CellResult, b: &CellResult) -> Option<Gates> {
     sort::by_key(&mut waiting, |one| one.statement.is_empty());
     let text = waiting.first().map(|one| one.statement.clone()).unwrap_or_default();
     (second > first + WAITS).then_some(Gates::MoreLocks { first, second, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{CounterResult, MetricInfo, SessionShare};
+    use crate::verdict::Side;
+    use kurabe_core::metric::{Better, Source, Unit};
+    use kurabe_core::observation::Observation;
+    use kurabe_core::stats_probe::{CounterScope, EngineUse};
+
+    fn counters(values: &[(Counter, f64)]) -> CellResult {
+        let of = |(what, per_operation): &(Counter, f64)| CounterResult {
+            what: *what,
+            total: 1,
+            per_operation: *per_operation,
+            from: String::new(),
+            scope: CounterScope::Server,
+        };
+        let counters = values.iter().map(of).collect();
+        CellResult { operation: "read".to_owned(), counters, ..CellResult::default() }
+    }
+
+    #[test]
+    fn work_is_told_from_half_as_much_again_on_and_what_grew_most_first() {
+        use Counter::{LockWaits, LogBytes, PagesMissed, RowsExamined, Temporary};
+        let grew = |first: &[(Counter, f64)], second: &[(Counter, f64)]| -> Vec<(Counter, f64, f64)> {
+            let told = |one: Gates| match one {
+                Gates::MoreWork { counter, operation, first, second } if operation == "read" => {
+                    (counter, first, second)
+                }
+                other => panic!("{other:?}"),
+            };
+            work(&counters(first), &counters(second)).into_iter().map(told).collect()
+        };
+        assert!(grew(&[(RowsExamined, 2.0)], &[(RowsExamined, 3.0)]).is_empty());
+        assert_eq!(grew(&[(RowsExamined, 2.0)], &[(RowsExamined, 3.01)]), [(RowsExamined, 2.0, 3.01)]);
+        // Twice as much of nearly nothing is nothing.
+        assert!(grew(&[(LockWaits, 0.04)], &[(LockWaits, 0.08)]).is_empty());
+        assert_eq!(grew(&[(LockWaits, 0.0)], &[(LockWaits, 0.06)]), [(LockWaits, 0.0, 0.06)]);
+        assert!(grew(&[], &[(RowsExamined, 9.0)]).is_empty() && grew(&[(RowsExamined, 9.0)], &[]).is_empty());
+        // By factors of 4, 2, 0.2 ÷ 0.05 = 4 times nearly nothing, and 20; two are told.
+        let first = [(RowsExamined, 1.0), (LogBytes, 100.0), (Temporary, 0.0), (PagesMissed, 0.1)];
+        let second = [(RowsExamined, 3.0), (LogBytes, 200.0), (Temporary, 0.2), (PagesMissed, 2.0)];
+        assert_eq!(grew(&first, &second), [(PagesMissed, 0.1, 2.0), (Temporary, 0.0, 0.2)]);
+    }
+
+    #[test]
+    fn statement_whose_time_grew_most_in_all_is_told() {
+        let cell = |statements: &[(&str, u64, u64)]| {
+            let of = |(text, calls, time_ns): &(&str, u64, u64)| StatementUse {
+                text: (*text).to_owned(),
+                calls: *calls,
+                time_ns: *time_ns,
+                cpu_ns: None,
+                rows_examined: None,
+                rows: 0,
+            };
+            let engine =
+                EngineUse { statements: statements.iter().map(of).collect(), ..EngineUse::default() };
+            CellResult {
+                observed: vec![Observation { engine: Some(engine), ..Observation::default() }],
+                ..CellResult::default()
+            }
+        };
+        let told = |first: &[(&str, u64, u64)], second: &[(&str, u64, u64)]| match statement(
+            &cell(first),
+            &cell(second),
+        ) {
+            Some(Gates::SlowerStatement { text, first_ns, second_ns }) => Some((text, first_ns, second_ns)),
+            None => None,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told(&[("a", 10, 1_000)], &[("a", 10, 1_500)]), None);
+        assert_eq!(told(&[("a", 10, 1_000)], &[("a", 20, 3_100)]), Some(("a".to_owned(), 100.0, 155.0)));
+        // `b` is 3 times as slow and took 400 ns more in all, `a` twice and 1,000 ns; `c` is new.
+        let first = [("a", 10, 1_000), ("b", 2, 400)];
+        let second = [("a", 10, 2_000), ("b", 1, 600), ("c", 1, 9_000)];
+        assert_eq!(told(&first, &second), Some(("a".to_owned(), 100.0, 200.0)));
+    }
+
+    #[test]
+    fn waits_for_locks_are_told_from_a_tenth_of_the_time_more_on() {
+        let cell = |shares: &[(WaitState, f64, &str)]| {
+            let of = |(wait_state, share, statement): &(WaitState, f64, &str)| SessionShare {
+                share: *share,
+                wait_state: *wait_state,
+                state: String::new(),
+                event: String::new(),
+                statement: (*statement).to_owned(),
+            };
+            CellResult { sessions: shares.iter().map(of).collect(), ..CellResult::default() }
+        };
+        use WaitState::{Lock, Log};
+        let before = cell(&[(Lock, 0.125, ""), (Lock, 0.125, "x"), (Log, 0.5, "y")]);
+        assert_eq!(locks(&before, &cell(&[(Lock, 0.25, "x"), (Log, 0.75, "y")])), None);
+        assert_eq!(locks(&before, &cell(&[(Lock, 0.34, "x")])), None);
+        let told = locks(&before, &cell(&[(Log, 0.2, "y"), (Lock, 0.25, ""), (Lock, 0.25, "z")]));
+        assert_eq!(told, Some(Gates::MoreLocks { first: 0.25, second: 0.5, text: "z".to_owned() }));
+    }
+
+    #[test]
+    fn undecided_gate_advises_rounds_if_few_decide_it_and_else_the_margin_that_its_interval_lies_within() {
+        let metric = |name: &str| MetricInfo {
+            name: name.to_owned(),
+            unit: Unit::PerSecond,
+            better: Better::Higher,
+            primary: true,
+            about: String::new(),
+            source: Source::Trial,
+        };
+        let row = |name: &str, value: f64, low: f64, high: f64| Verdict {
+            ratio: Some(Estimate { value, low: Some(low), high: Some(high) }),
+            ..Verdict::new(&metric(name), ("read", "target"), [Side::Run, Side::Run], [None, None])
+        };
+        let criteria = Criteria { slower: Some(0.05), p99: Some(0.2) };
+        let advice = |row: &Verdict| next(&[row], &criteria, 12, None);
+        // Half an interval of ln 1.1, twice the distance of 1 from 1 ÷ 1.05: four times the rounds decide it, and one more.
+        let half = 2.0 * 1.05_f64.ln();
+        let found = advice(&row("throughput", 1.0, (-half).exp(), half.exp()));
+        assert!(matches!(found[..], [Gates::MoreRounds { rounds: 12, needed: 49 | 50 }]), "{found:?}");
+        // At the margin nothing decides it; the interval lies within 12 %.
+        let found = advice(&row("throughput", 0.95, 0.9, 1.0));
+        let [Gates::AtMargin { of_tail: false, margin, wider: Some(wider), .. }] = &found[..] else {
+            panic!("{found:?}")
+        };
+        assert!((margin - 0.05).abs() < 1e-12 && (wider - 0.12).abs() < 1e-9, "{found:?}");
+        // A margin that wide is not advised, …
+        let found = advice(&row("throughput", 0.95, 0.6, 1.5));
+        assert!(matches!(found[..], [Gates::AtMargin { wider: None, .. }]), "{found:?}");
+        // … nor one of a tail that is narrower than its own.
+        let found = advice(&row("read p99", 0.8333, 0.82, 0.84));
+        assert!(matches!(found[..], [Gates::AtMargin { of_tail: true, wider: Some(_), .. }]), "{found:?}");
+        let disturbed =
+            Verdict { why: Some(Why::Disturbed { sides: Vec::new() }), ..row("throughput", 1.0, 0.9, 1.1) };
+        let found = next(&[&disturbed], &criteria, 12, Some(&Why::NoCommonRound));
+        assert_eq!(found, [Gates::OtherLoad { results: 1 }, Gates::NotJudged { why: Why::NoCommonRound }]);
+    }
 }
