@@ -79,3 +79,93 @@ impl Rule {
         self.blocks.map(|[rounds, each]| (rounds + further) / each.max(1) - 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kurabe_core::run::{MachineFacts, Outcome, RunEnd, RunHeader, RunSpec, TrialRecord, Until};
+
+    /// A run that began its first trial after two seconds, and ended as planned if `ended` says when.
+    fn run(spec: RunSpec, rounds: u32, ended: Option<u64>) -> Run {
+        let mut run = Run::new(RunHeader {
+            run: String::new(),
+            began: 0,
+            kurabe: String::new(),
+            command: Vec::new(),
+            spec,
+            machine: MachineFacts::default(),
+            targets: Vec::new(),
+            cells: Vec::new(),
+            overhead: Vec::new(),
+            warnings: Vec::new(),
+            origin: kurabe_core::origin::Origin::default(),
+            agents: Vec::new(),
+        });
+        let trial = |round: u32| TrialRecord {
+            round,
+            cell: 0,
+            operation: "read".to_owned(),
+            at_ms: 2_000 + 1_000 * u64::from(round),
+            outcome: Outcome::Failed {
+                kind: kurabe_core::ErrorKind::Usage,
+                reason: String::new(),
+                mismatches: 0,
+            },
+            rerun_reason: None,
+        };
+        run.trials = (0..rounds).map(trial).collect();
+        run.end = ended.map(|at_ms| RunEnd { at_ms, complete: true });
+        run
+    }
+
+    #[test]
+    fn further_rounds_take_as_long_as_those_that_were_made() {
+        // Four rounds in ten seconds.
+        let rule = Rule::of(&run(RunSpec { rounds: 4, ..RunSpec::default() }, 4, Some(12_000)));
+        assert_eq!([1, 2, 10].map(|rounds| rule.seconds(rounds)), [Some(3), Some(5), Some(25)]);
+        assert_eq!((rule.next(), rule.analysed_after().len(), rule.restarts(3)), (None, 0, None));
+        assert!((rule.margin - DEFAULT_MARGIN).abs() < 1e-12 && !rule.until && rule.slices_help);
+        let once = IntervalSettings::default().for_comparisons(3);
+        assert_eq!(rule.settings(once), once);
+        assert_eq!(Rule::of(&run(RunSpec::default(), 0, None)).seconds(1), None);
+    }
+
+    #[test]
+    fn run_that_has_not_ended_is_analysed_after_its_planned_rounds() {
+        let rule = Rule::of(&run(RunSpec { rounds: 9, ..RunSpec::default() }, 4, None));
+        assert_eq!((rule.next(), rule.seconds(5)), (Some(9), None));
+        let until = Some(Until { margin: 0.02, max_rounds: 30, budget_ns: None });
+        let spec = RunSpec { rounds: 6, until, ..RunSpec::default() };
+        // After 6, 9, 14, … rounds: the third analysis is the next one.
+        let rule = Rule::of(&run(spec.clone(), 10, None));
+        assert_eq!((rule.next(), rule.analysed_after()), (Some(14), vec![6, 9, 14]));
+        assert!((rule.margin - 0.02).abs() < 1e-12 && rule.until);
+        let once = IntervalSettings::default();
+        assert_eq!(rule.settings(once), at_analysis(once, 3));
+        assert_eq!(Rule::of(&run(spec.clone(), 9, None)).next(), Some(9), "the ninth may not be over");
+        assert_eq!(Rule::of(&run(spec, 9, Some(12_000))).next(), None);
+    }
+
+    #[test]
+    fn slices_help_only_a_run_without_them_and_without_a_given_rate() {
+        let spec = RunSpec { rounds: 4, slice_ns: Some(10_000_000), ..RunSpec::default() };
+        assert!(!Rule::of(&run(spec, 4, None)).slices_help);
+    }
+
+    #[test]
+    fn restarts_come_between_blocks_of_all_rounds() {
+        let rule = |blocks| Rule {
+            margin: DEFAULT_MARGIN,
+            analyses: None,
+            next: None,
+            until: false,
+            slices_help: true,
+            blocks,
+            round_seconds: None,
+        };
+        // Four blocks of two rounds have three restarts; ten rounds more make nine blocks.
+        let of = |further| rule(Some([8, 2])).restarts(further);
+        assert_eq!([0, 2, 3, 10].map(of), [Some(3), Some(4), Some(4), Some(8)]);
+        assert_eq!(rule(None).restarts(2), None);
+    }
+}

@@ -423,4 +423,65 @@ mod tests {
         assert!(vast(0.01, 1.0) && vast(2.0, 200.0));
         assert!(!vast(0.01, 0.99) && !vast(2.0, 199.0) && !is_vast(&Estimate::new(1.0, None)));
     }
+
+    fn verdict(metric: &str, better: Better) -> Verdict {
+        let metric = MetricInfo {
+            name: metric.to_owned(),
+            unit: Unit::PerSecond,
+            better,
+            primary: true,
+            about: String::new(),
+            source: kurabe_core::metric::Source::Trial,
+        };
+        Verdict::new(&metric, ("read", "target"), [Side::Target(0), Side::Target(1)], [None, None])
+    }
+
+    #[test]
+    fn ratio_of_values_is_above_1_where_the_first_value_is_greater() {
+        let ratio = Some(Estimate { value: 2.0, low: Some(1.6), high: Some(2.5) });
+        let of = |better| Verdict { ratio, ..verdict("throughput", better) }.of_values();
+        assert_eq!(of(Better::Higher), ratio);
+        assert_eq!(of(Better::Lower), Some(Estimate { value: 0.5, low: Some(0.4), high: Some(0.625) }));
+        assert!(verdict("throughput", Better::Higher).of_values().is_none());
+    }
+
+    #[test]
+    fn kind_of_transaction_is_called_by_its_own_name_and_others_by_operation_and_metric() {
+        let name = |metric: &str, of_kind| Verdict { of_kind, ..verdict(metric, Better::Lower) }.name();
+        assert_eq!(name("throughput", false), "read throughput");
+        assert_eq!(name("browse mean", true), "browse mean");
+        assert_eq!(name("service p99", true), "read service p99");
+        assert_eq!(name("response p99", true), "read response p99");
+    }
+
+    #[test]
+    fn interval_that_says_nothing_names_its_rounds_and_other_load() {
+        let of = |low, high, disturbed: &[Side]| {
+            let ratio = Some(Estimate { value: 1.0, low: Some(low), high: Some(high) });
+            let disturbed = disturbed.to_vec();
+            Verdict { ratio, rounds: 3, disturbed, ..verdict("throughput", Better::Higher) }
+        };
+        let said = |one: Verdict| [Language::English, Language::Japanese].map(|it| one.says_nothing(it));
+        assert_eq!(said(of(0.5, 2.0, &[])), [None, None]);
+        let wanted = ["undecided: 3 rounds", "未決: 3 ラウンド"].map(|it| Some(it.to_owned()));
+        assert_eq!(said(of(0.01, 100.0, &[])), wanted);
+        let wanted = ["undecided: 3 rounds, other load", "未決: 3 ラウンド、他の負荷"];
+        assert_eq!(said(of(0.01, 100.0, &[Side::Target(1)])), wanted.map(|it| Some(it.to_owned())));
+        assert!(of(0.5, 2.0, &[]).has_interval() && !verdict("throughput", Better::Higher).has_interval());
+    }
+
+    #[test]
+    fn sides_that_are_so_are_named_in_their_order() {
+        let one = verdict("throughput", Better::Higher);
+        let cell = |retries| CellResult { retries, ..CellResult::default() };
+        let retried = |a, b| one.sides_where([&cell(a), &cell(b)], |cell| cell.retries > 0);
+        assert_eq!(retried(0, 0), None);
+        assert_eq!(retried(0, 1), Some(vec![Side::Target(1)]));
+        assert_eq!(retried(1, 1), Some(vec![Side::Target(0), Side::Target(1)]));
+        assert!(one.cells(&[]).is_none());
+        let cells = [cell(1), cell(2)];
+        let of = Verdict { cells: [Some(1), Some(0)], ..one };
+        let [a, b] = of.cells(&cells).unwrap();
+        assert_eq!((a.retries, b.retries), (2, 1));
+    }
 }
