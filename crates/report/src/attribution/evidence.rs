@@ -372,17 +372,33 @@ fn tiers(facts: &Facts, bottleneck: Bottleneck, language: Language) -> String {
     let tiers: Vec<String> = facts
         .tiers
         .iter()
-        .map(|(name, cpu)| match cpu {
-            Some(cpu) => say!(language, "{name} {cpu:.2} CPUs", "{name} {cpu:.2} CPU"),
-            None => say!(language, "{name} not observed", "{name} は観測なし"),
+        .map(|(name, cpu)| {
+            let name = tier(name, language);
+            match cpu {
+                Some(cpu) => say!(language, "{name} {cpu:.2} CPUs", "{name} {cpu:.2} CPU"),
+                None => say!(language, "{name} not observed", "{name}は観測なし"),
+            }
         })
         .collect();
     let full = if bottleneck == Bottleneck::ServerCpu { fullest(facts) } else { None };
-    let full = full.map_or_else(String::new, |tier| {
-        say!(language, "; the {tier} is the bottleneck", "。ボトルネックは {tier}")
+    let full = full.map_or_else(String::new, |name| {
+        let tier = tier(name, language);
+        say!(language, "; the {tier} is the bottleneck", "。ボトルネックは{tier}")
     });
     let tiers = listed(&tiers, language);
     say!(language, "; behind the client, {tiers}{full}", "。クライアントの背後は {tiers}{full}")
+}
+
+/// The name of a tier; applications may be numbered.
+fn tier(name: &str, language: Language) -> String {
+    let (kind, number) =
+        name.split_once(' ').map_or((name, String::new()), |(kind, n)| (kind, format!(" {n}")));
+    match (language, kind) {
+        (Language::Japanese, TierUse::APPLICATION) => format!("アプリケーション{number}"),
+        (Language::Japanese, TierUse::DATABASE) => "データベース".to_owned(),
+        (Language::Japanese, TierUse::REMOTE) => "リモート".to_owned(),
+        _ => name.to_owned(),
+    }
 }
 
 /// The tier with most of the server side's CPU, if there is one and all were observed.
@@ -708,11 +724,13 @@ mod tests {
         let [english, japanese] = tiers([Some(0.6), Some(0.4)]);
         let end = "; behind the client, application 0.60 CPUs and database 0.40 CPUs; the application is the bottleneck";
         assert!(english.ends_with(end), "{english}");
-        assert!(japanese.ends_with("。ボトルネックは application"), "{japanese}");
+        assert!(japanese.ends_with("。ボトルネックはアプリケーション"), "{japanese}");
         assert!(!tiers([Some(0.59), Some(0.41)])[0].contains("bottleneck"));
+        let names = ["application 2", "database", "remote"].map(|name| tier(name, Language::Japanese));
+        assert_eq!(names, ["アプリケーション 2", "データベース", "リモート"]);
         assert!(tiers([Some(0.1), Some(0.9)])[0].ends_with("the database is the bottleneck"));
         let [english, japanese] = tiers([None, Some(0.9)]);
         assert!(english.ends_with("application not observed and database 0.90 CPUs"), "{english}");
-        assert!(japanese.contains("application は観測なし"), "{japanese}");
+        assert!(japanese.contains("アプリケーションは観測なし"), "{japanese}");
     }
 }
