@@ -4,7 +4,7 @@ use crate::common::{Pattern, Scenario, observed};
 use kurabe_core::observation::{Observation, ProcessUse, ServerUse, TierUse, WireUse};
 use kurabe_core::run::{Measurement, Outcome};
 use kurabe_core::stats_probe::{EngineWaits, WaitGroup, WaitState};
-use kurabe_report::attribution::{Attribution, Bottleneck, Confidence, of_trial};
+use kurabe_report::attribution::{Attribution, Bottleneck, Confidence, disturbed, of_trial};
 
 fn measured() -> Measurement {
     let run = Scenario::default().run();
@@ -319,6 +319,21 @@ fn work_of_other_processes_marks_trial_disturbed() {
     assert!(found.disturbed.unwrap().contains("other processes"));
     let found = attributed(Pattern::ServerThreadFull, |seen, _| seen.host.cpus[0].steal_ns = 300_000_000);
     assert!(found.disturbed.unwrap().contains("hypervisor"));
+}
+
+#[test]
+fn other_load_is_known_of_trials_that_are_long_enough_for_counters() {
+    let trial = |wall_ns: u64| {
+        let mut measured = measured();
+        let mut seen = observed(Pattern::ServerThreadFull, &measured);
+        seen.host.cpus[0].busy_ns += 600_000_000;
+        seen.wall_ns = wall_ns;
+        measured.observed_group = Some(Box::new(seen));
+        measured
+    };
+    assert!(disturbed(&trial(1_000_000_000)).unwrap().contains("other processes"));
+    assert_eq!(disturbed(&trial(10_000_000)), None, "counters have steps of 10 ms");
+    assert_eq!(disturbed(&measured()), None);
 }
 
 /// The server's report if the sessions of three clients were in this state in `seen` of ten samples.

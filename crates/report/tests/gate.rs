@@ -7,6 +7,7 @@ use kurabe_core::observation::{CpuUse, HostUse, Observation, ServerUse};
 use kurabe_core::query_plan::QueryPlan;
 use kurabe_core::run::{Outcome, Run};
 use kurabe_report::compare::{self, Between, Compared, Criteria, gate};
+use kurabe_report::finding::{Finding, Gates};
 use kurabe_report::summary::Decision;
 use kurabe_report::{Summary, analyse, terminal};
 
@@ -52,6 +53,13 @@ fn slowdown_beyond_margin_fails_gate_and_one_within_does_not() {
     let worse = compared.rows.iter().filter(|row| row.result == Decision::Below).count();
     assert!(worse > 0 && text.contains(&format!("0 are better in the second and {worse} worse")), "{text}");
     assert!(found.slower > 0 && found.passed > 0 && found.undecided == found.tails, "{found:?}");
+    let worst = compared.rows.iter().filter(|row| row.gate == Some(Decision::Below));
+    let worst = worst.min_by(|a, b| a.ratio.unwrap().value.total_cmp(&b.ratio.unwrap().value)).unwrap();
+    let told = compared.findings.iter().find_map(|one| match &one.finding {
+        Finding::Gates(Gates::Worst { ratio, disturbed, .. }) => Some((*ratio, *disturbed)),
+        _ => None,
+    });
+    assert_eq!(told, Some((worst.ratio.unwrap().inverse(), false)));
     // A margin of 30 % allows 20 % less throughput.
     assert_eq!(judged(&base, &slower, 0.3).gate.unwrap().decided.decision, Decision::Within);
     // What is faster passes.

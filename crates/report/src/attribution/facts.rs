@@ -559,4 +559,122 @@ mod tests {
         assert_eq!(found.name, "b");
         assert_close(&[found.side.cpu, found.thread], &[0.8, 0.4]);
     }
+
+    #[test]
+    fn agent_without_a_busiest_thread_is_judged_by_the_mean_of_its_threads() {
+        let mut process = process(1.0, 0.0, &[0]);
+        process.busiest.clear();
+        let agent = kurabe_core::fleet::AgentUse {
+            threads: 2,
+            wall_ns: 2 * SECOND,
+            client: Some(process),
+            ..Default::default()
+        };
+        let fleet = kurabe_core::fleet::FleetUse { agents: vec![agent], ..Default::default() };
+        let measured = Measurement { fleet: Some(Box::new(fleet)), ..Measurement::default() };
+        assert_close(&[AgentFacts::fullest(&measured).unwrap().thread], &[0.25]);
+    }
+
+    #[test]
+    fn limit_of_a_control_group_counts_where_it_is_below_the_processors() {
+        let of =
+            |quota: f64| side(&ProcessUse { quota_cpus: Some(quota), ..process(1.0, 0.0, &[0, 1]) }, 2e9);
+        assert_eq!((of(0.5).quota, of(2.0).quota, of(3.0).quota), (Some(0.5), None, None));
+        assert_close(&[of(0.5).capacity, of(3.0).capacity], &[0.5, 2.0]);
+        // Nothing runs for longer than the trial on the processors that it has; without their number nothing is known.
+        assert_close(
+            &[side(&process(5.0, 0.0, &[0, 1]), 2e9).cpu, side(&process(5.0, 0.0, &[]), 2e9).cpu],
+            &[2.0, 2.5],
+        );
+    }
+
+    #[test]
+    fn group_that_was_throttled_and_used_most_of_its_limit_has_exhausted_it() {
+        let of = |quota, throttled, cpu| {
+            Side { cpu, capacity: 1.0, quota, throttled, ..Side::default() }.utilisation()
+        };
+        assert_close(&[of(Some(1.0), 0.2, 0.7), of(Some(1.0), 0.2, 0.98)], &[0.97, 0.98]);
+        assert_close(
+            &[of(Some(1.0), 0.19, 0.7), of(Some(1.0), 0.2, 0.69), of(None, 0.2, 0.7)],
+            &[0.7, 0.69, 0.7],
+        );
+    }
+
+    #[test]
+    fn most_frequent_waits_that_a_server_reports_are_named() {
+        use kurabe_core::stats_probe::WaitGroup;
+        let group = |wait_state, event: &str, statement: &str, seen| WaitGroup {
+            wait_state,
+            state: String::new(),
+            event: event.to_owned(),
+            statement: statement.to_owned(),
+            seen,
+        };
+        let waits = |groups: Vec<WaitGroup>| EngineWaits {
+            active: 30,
+            locks: 10,
+            logs: 5,
+            samples: 10,
+            sessions: 40,
+            groups,
+            course: Vec::new(),
+            cost_ns: 1,
+        };
+        let long = "x".repeat(61);
+        let found = Reported::of(&waits(vec![
+            group(WaitState::Lock, "", "unnamed", 9),
+            group(WaitState::Log, "WALSync", "", 8),
+            group(WaitState::Lock, "tuple", &long, 7),
+            group(WaitState::Other, "later", "", 1),
+        ]));
+        let found = found.unwrap();
+        assert_eq!((found.samples, found.lock), (40, Some(format!("tuple, at “{}…”", "x".repeat(60)))));
+        assert_close(&[found.locks, found.logs], &[0.25, 0.125]);
+        assert_eq!(found.other, Some(("WALSync".to_owned(), 0.2)));
+        let short = Reported::of(&waits(vec![group(WaitState::Lock, "row", &"y".repeat(60), 1)])).unwrap();
+        assert_eq!(short.lock, Some(format!("row, at “{}”", "y".repeat(60))));
+        let bare = Reported::of(&waits(vec![group(WaitState::Lock, "row", "", 1)])).unwrap();
+        assert_eq!((bare.lock.as_deref(), bare.other), (Some("row"), None));
+        // A server that does not say whether its active sessions wait says nothing.
+        assert_eq!(Reported::of(&waits(vec![group(WaitState::Active, "", "", 1)])), None);
+        assert_eq!(Reported::of(&EngineWaits { active: 0, sessions: 0, ..waits(Vec::new()) }), None);
+    }
+
+    #[test]
+    fn load_generator_is_on_time_up_to_a_tenth_of_the_response_time() {
+        let open = |times: &[[u64; 2]]| {
+            let of = |at: usize| {
+                let mut all = kurabe_stats::Histogram::new();
+                times.iter().for_each(|one| all.record(one[at]));
+                all
+            };
+            in_time(&OpenLoop { rate: 1.0, lag: of(0), response: of(1), due_ns: 0, backlog: 0, probes: 0 })
+        };
+        assert!(open(&[[100, 1_000]]) && !open(&[[120, 1_000]]) && open(&[]));
+    }
+
+    #[test]
+    fn means_of_several_trials_are_those_of_each_value() {
+        let (observed, measured) = trial();
+        let mut tiers = observed.clone();
+        let tier = |cpu: f64| TierUse {
+            name: TierUse::DATABASE.to_owned(),
+            used: ServerUse::Seen(Box::new(process(cpu, 0.0, &[1]))),
+        };
+        tiers.tiers = vec![tier(1.0)];
+        let one = Facts::of(&tiers, &measured, None);
+        tiers.tiers = vec![tier(0.4)];
+        (tiers.client, tiers.samples_taken) = (process(0.4, 0.8, &[0]), 20);
+        let other = Facts::of(&tiers, &Measurement { completed: 2_000, ..measured }, None);
+        assert_eq!(one.tiers, [(TierUse::DATABASE.to_owned(), Some(0.5))]);
+        let mean = Facts::mean(&[&one, &other]).unwrap();
+        assert_close(&[mean.client.cpu, mean.client.queue, mean.server.unwrap().cpu], &[0.3, 0.3, 0.6]);
+        assert_close(&[mean.round_trip_us, mean.turn], &[12_000.0, 0.3]);
+        assert_close(&[mean.tiers[0].1.unwrap()], &[0.35]);
+        assert_eq!((mean.disk.samples, mean.wire.unwrap().classified), (60, 160));
+        tiers.tiers[0].used = ServerUse::InClient;
+        let unseen = Facts::of(&tiers, &Measurement::default(), None);
+        assert_eq!(Facts::mean(&[&one, &unseen]).unwrap().tiers, [(TierUse::DATABASE.to_owned(), None)]);
+        assert_eq!(Facts::mean(&[]), None);
+    }
 }
