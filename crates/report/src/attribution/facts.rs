@@ -520,6 +520,10 @@ mod tests {
         let facts = Facts::of(&observed, &measured, None);
         assert_close(&[facts.others, facts.machine, facts.cores_busy], &[0.8, 2.0, 0.0]);
         assert!(!facts.shared);
+        // A quarter of a larger machine is less than two fifths of a smaller one.
+        observed.host = host(&[90, 50, 0, 0]);
+        let facts = Facts::of(&observed, &measured, None);
+        assert_close(&[facts.others, facts.machine], &[0.8, 2.0]);
         observed.host = host(&[100, 60, 20]);
         let facts = Facts::of(&observed, &measured, None);
         assert_close(&[facts.others, facts.machine], &[1.4, 3.0]);
@@ -651,6 +655,28 @@ mod tests {
             in_time(&OpenLoop { rate: 1.0, lag: of(0), response: of(1), due_ns: 0, backlog: 0, probes: 0 })
         };
         assert!(open(&[[100, 1_000]]) && !open(&[[120, 1_000]]) && open(&[]));
+    }
+
+    #[test]
+    fn trial_at_a_given_rate_has_the_time_of_its_requests_and_was_served_if_it_kept_up_and_was_on_time() {
+        let (observed, mut measured) = trial();
+        let mut of = |lag: u64, dropped: u64| {
+            let one = |value: u64| {
+                let mut times = kurabe_stats::Histogram::new();
+                times.record(value);
+                times
+            };
+            measured.service = one(3_000_000);
+            let (lag, response) = (one(lag), one(4_000_000));
+            measured.open =
+                Some(OpenLoop { rate: 500.0, lag, response, due_ns: 2 * SECOND, backlog: 0, probes: 0 });
+            measured.dropped = dropped;
+            Facts::of(&observed, &measured, None)
+        };
+        let facts = of(1_000, 0);
+        assert!((facts.round_trip_us - 3_000.0).abs() < 60.0 && facts.served(), "{facts:?}");
+        assert_eq!(of(2_000_000, 0).kept_rate, Some(false), "the load generator was late");
+        assert_eq!(of(1_000, 1).kept_rate, Some(false), "it did not keep up");
     }
 
     #[test]

@@ -395,10 +395,10 @@ mod tests {
         };
         assert_eq!(told(&[("a", 10, 1_000)], &[("a", 10, 1_500)]), None);
         assert_eq!(told(&[("a", 10, 1_000)], &[("a", 20, 3_100)]), Some(("a".to_owned(), 100.0, 155.0)));
-        // `b` is 3 times as slow and took 400 ns more in all, `a` twice and 1,000 ns; `c` is new.
-        let first = [("a", 10, 1_000), ("b", 2, 400)];
-        let second = [("a", 10, 2_000), ("b", 1, 600), ("c", 1, 9_000)];
-        assert_eq!(told(&first, &second), Some(("a".to_owned(), 100.0, 200.0)));
+        // `a` took 900 ns more in all, `b` 500 in ten executions; `c` is new.
+        let first = [("a", 10, 1_000), ("b", 2, 180)];
+        let second = [("a", 1, 1_000), ("b", 10, 1_400), ("c", 1, 9_000)];
+        assert_eq!(told(&first, &second), Some(("a".to_owned(), 100.0, 1_000.0)));
     }
 
     #[test]
