@@ -283,6 +283,48 @@ mod tests {
     }
 
     #[test]
+    fn records_suffice_for_what_is_due_after_a_warm_up_even_if_one_client_makes_more_than_another() {
+        // Thirteen tenths, and thirteen more; twice as many of what is due for several clients.
+        assert_eq!(
+            [(100, 1), (101, 1), (100, 2)].map(|(due, clients)| requests(due, clients)),
+            [143, 156, 273]
+        );
+        let of = |records, requests_per_record, clients| {
+            capacity(&Capacity { records, requests_per_record, of_memory: false }, clients)
+        };
+        assert_eq!([of(143, 1, 1), of(273, 1, 2), of(13, 3, 1)], [110, 105, 30]);
+        for due in [1, 9, 10, 11, 999, 123_456] {
+            assert!(
+                [1, 2, 64].into_iter().all(|clients| of(requests(due, clients), 1, clients) >= due),
+                "{due}"
+            );
+        }
+    }
+
+    #[test]
+    fn transactions_begin_until_half_as_long_again_within_bounds() {
+        let last =
+            |seconds| Duration::from_nanos(schedule(Arrivals::Even, 10.0, seconds, u64::MAX).last_begin());
+        let time = Duration::from_secs;
+        let within = time(4).clamp(MIN_GRACE, MAX_GRACE);
+        assert_eq!(last(8), time(8) + within);
+        assert_eq!((last(0), last(10_000)), (MIN_GRACE, time(10_000) + MAX_GRACE));
+    }
+
+    #[test]
+    fn thread_that_sleeps_sharply_has_the_least_slack_and_work_counts_as_processor_time() {
+        std::thread::spawn(|| {
+            sleep_sharply();
+            assert_eq!(rustix::thread::current_timer_slack().unwrap(), 1);
+        })
+        .join()
+        .unwrap();
+        let before = process_cpu();
+        while process_cpu() < before + Duration::from_millis(5) {}
+        assert!(process_cpu() < before + Duration::from_secs(60));
+    }
+
+    #[test]
     fn even_arrivals_have_requested_number_and_equal_gaps() {
         let due = all(&schedule(Arrivals::Even, 5_000.0, 2, u64::MAX));
         assert_eq!(due.len(), 10_000);

@@ -133,6 +133,28 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
+    fn waits_for_a_processor_are_the_second_number_that_the_kernel_counts() {
+        let waited = |text: &str| {
+            let file = tempfile::tempfile().unwrap();
+            file.write_all_at(text.as_bytes(), 0).unwrap();
+            waited_for_processor(&file)
+        };
+        assert_eq!(
+            ["81234 4567 12\n", "81234", "a b c"].map(waited),
+            [Some(Duration::from_nanos(4_567)), None, None]
+        );
+    }
+
+    #[test]
+    fn thread_that_slept_for_long_stood_still() {
+        let mut sleeps = Sleeps::begin();
+        std::thread::sleep(MS(300));
+        let found = sleeps.stood_still();
+        assert!((MS(200)..MS(60_000)).contains(&found), "{found:?}");
+        assert!(sleeps.stood_still() < MS(200), "each sleep counts for itself");
+    }
+
+    #[test]
     fn only_a_delay_that_the_scheduler_does_not_explain_counts() {
         assert_eq!(standstill(MS(5_050), Some(MS(0))), MS(5_000));
         assert_eq!(standstill(MS(5_050), Some(MS(4_990))), MS(0));

@@ -368,6 +368,34 @@ mod tests {
     }
 
     #[test]
+    fn plans_of_one_statement_are_compared_whatever_values_it_has() {
+        let plan = |statement: &str, text: &str, step: &str| QueryPlan {
+            statement: statement.to_owned(),
+            text: text.to_owned(),
+            lines: vec![format!("-> {step}  (cost=1)")],
+        };
+        let cell = |plans: Vec<QueryPlan>| CellResult { plans, ..CellResult::default() };
+        let changed = |before: QueryPlan, after: Vec<QueryPlan>| plans(&cell(vec![before]), &cell(after));
+        let before = || plan("a", "SELECT 1 FROM t", "Index Scan");
+        let other = || plan("a", "SELECT 1 FROM u", "Seq Scan on u");
+        let found = changed(
+            before(),
+            vec![other(), plan("b", "SELECT 1 FROM t", "b"), plan("a", "SELECT 22 FROM t", "Seq Scan")],
+        );
+        let wanted = Gates::PlanChanged {
+            statement: "a".to_owned(),
+            text: "SELECT 1 FROM t".to_owned(),
+            first: vec!["Index Scan".to_owned()],
+            second: vec!["Seq Scan".to_owned()],
+        };
+        assert_eq!(found, [wanted]);
+        assert!(
+            changed(before(), vec![other(), before()]).is_empty()
+                && changed(before(), vec![other()]).is_empty()
+        );
+    }
+
+    #[test]
     fn statement_whose_time_grew_most_in_all_is_told() {
         let cell = |statements: &[(&str, u64, u64)]| {
             let of = |(text, calls, time_ns): &(&str, u64, u64)| StatementUse {
