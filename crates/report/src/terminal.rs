@@ -220,7 +220,7 @@ impl Page {
         for block in blocks {
             match block {
                 Block::Title(text) => self.heading(text),
-                Block::Notice(text) => self.notice(text),
+                Block::Notice(text) => self.styled_lines(text, "33"),
                 Block::Paragraph(text) | Block::Command(text) => self.paragraph(text),
                 Block::Conclusion(sentences) | Block::Items(sentences) => {
                     self.items(sentences, usize::MAX);
@@ -271,22 +271,18 @@ impl Page {
     }
 
     pub fn heading(&mut self, text: &str) {
+        self.styled_lines(text, "1");
+    }
+
+    fn styled_lines(&mut self, text: &str, code: &str) {
         for part in wrap(text, self.width) {
-            let part = self.styled(&part, "1");
+            let part = self.styled(&part, code);
             self.line(&part);
         }
     }
 
     pub fn paragraph(&mut self, text: &str) {
         for part in wrap(text, self.width) {
-            self.line(&part);
-        }
-    }
-
-    /// A restriction, highlighted.
-    fn notice(&mut self, text: &str) {
-        for part in wrap(text, self.width) {
-            let part = self.styled(&part, "33");
             self.line(&part);
         }
     }

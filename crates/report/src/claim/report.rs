@@ -48,7 +48,7 @@ pub struct Tested {
 }
 
 /// The answer to a claim on some servers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Judgement {
     #[serde(serialize_with = "written")]
     pub answer: Decision,
@@ -104,15 +104,7 @@ impl Judgement {
 
     /// A claim that was not run, for this reason. A claim whose run was stopped is undecided.
     pub fn without_run(answer: Decision, why: impl Into<Reason>) -> Self {
-        Self {
-            answer,
-            why: Some(why.into()),
-            run: None,
-            began: None,
-            targets: Vec::new(),
-            publishing: Vec::new(),
-            tests: Vec::new(),
-        }
+        Self { answer, why: Some(why.into()), ..Self::default() }
     }
 
     /// Whether a trial failed.
