@@ -2,7 +2,6 @@
 
 use crate::claim::{Part, Test, judge, name, together, word, written};
 use crate::group::distinct;
-use crate::json::indented;
 use crate::messages::Language;
 use crate::summary::Summary;
 use crate::wording::{joined, many, say};
@@ -207,11 +206,6 @@ impl Report {
         let all = [Decision::Within, Decision::Below, Decision::Undecided, Decision::NotTestable];
         joined(&all.into_iter().filter_map(of).collect::<Vec<_>>(), ", ", language)
     }
-}
-
-/// The report as JSON that ends with a newline.
-pub fn json(report: &Report) -> String {
-    indented(report)
 }
 
 /// A reason, or a note. In files it is the sentence in English.

@@ -3,7 +3,6 @@
 use crate::document::Block;
 use crate::format::{command_line, list, machine, timestamp};
 use crate::group::{distinct, grouped};
-use crate::json::indented;
 use crate::markdown;
 use crate::messages::Language;
 use crate::table::{Column, Table, dash};
@@ -15,6 +14,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
+
+pub use crate::json::indented as json;
 
 /// The version of the table as JSON.
 const VERSION: u32 = 1;
@@ -339,10 +340,6 @@ pub fn markdown(table: &SuiteTable) -> String {
     let mut blocks = blocks(table, None);
     blocks.extend([Block::Paragraph(made), Block::Command(command_line(&table.command))]);
     markdown::write(&blocks)
-}
-
-pub fn json(table: &SuiteTable) -> String {
-    indented(table)
 }
 
 #[cfg(test)]
