@@ -3,6 +3,7 @@
 pub(crate) mod fleet {
     use crate::exit::Exit;
     use crate::output::Output;
+    use clap::ArgMatches;
     use kurabe_core::fleet::AgentRecord;
     use kurabe_core::run::RunSpec;
     use kurabe_core::{Error, Result};
@@ -43,16 +44,7 @@ pub(crate) mod fleet {
         agents
     }
 
-    /// The options of `kurabe agent`, none of which is read.
-    pub(crate) struct AgentOptions;
-
-    impl AgentOptions {
-        pub(crate) fn of(_: &clap::ArgMatches) -> Self {
-            Self
-        }
-    }
-
-    pub(crate) fn agent(_: &AgentOptions, _: &Output) -> anyhow::Result<Exit> {
+    pub(crate) fn agent(_: &ArgMatches, _: &Output) -> anyhow::Result<Exit> {
         Err(Error::not_built_in("kurabe agent").into())
     }
 }
@@ -69,7 +61,7 @@ mod tests {
         let without = cli::command().try_get_matches_from(["kurabe", "run", "--again", "r"]).unwrap();
         let output = Output::new(&without);
         for (error, part) in [
-            (fleet::agent(&fleet::AgentOptions, &output).unwrap_err(), "kurabe agent"),
+            (fleet::agent(&without, &output).unwrap_err(), "kurabe agent"),
             (fleet::shown("nats://broker").unwrap_err().into(), "--fleet"),
         ] {
             let text = error.to_string();

@@ -1,6 +1,5 @@
 //! The program: reads the command line, connects the crates, prints, and exits with a documented code.
 
-mod catalogue;
 mod claims;
 mod cli;
 mod commands;

@@ -111,20 +111,14 @@ impl Store {
             seconds.then_with(|| made(b).cmp(&made(a))).then_with(|| b.path().name.cmp(&a.path().name))
         });
         // Runs that were made here are in the order in which they were, whatever the clock said: they change places.
-        let numbered = found.into_iter().map(|entry| (number_of(&entry.path().folder), entry));
-        let mut found: Vec<(Option<u64>, Entry)> = numbered.collect();
-        let (mut known, mut places): (Vec<(Option<u64>, Entry)>, Vec<usize>) = (Vec::new(), Vec::new());
-        for (at, (number, entry)) in found.iter().enumerate() {
-            if number.is_some() {
-                known.push((*number, entry.clone()));
-                places.push(at);
-            }
-        }
+        let numbered = |at: usize| Some((at, number_of(&found[at].path().folder)?));
+        let (places, numbers): (Vec<usize>, Vec<u64>) = (0..found.len()).filter_map(numbered).unzip();
+        let mut known: Vec<(u64, Entry)> =
+            numbers.into_iter().zip(places.iter().map(|at| found[*at].clone())).collect();
         sort::by(&mut known, |(a, _), (b, _)| b.cmp(a));
-        for (at, entry) in places.into_iter().zip(known) {
+        for (at, (_, entry)) in places.into_iter().zip(known) {
             found[at] = entry;
         }
-        let found = found.into_iter().map(|(_, entry)| entry).collect();
         Ok(found)
     }
 

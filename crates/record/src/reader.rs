@@ -63,8 +63,6 @@ pub struct Follower {
     chain: Chain,
     /// Trials that were read and are not in `run` any more.
     forgotten: usize,
-    /// Bytes that were read.
-    read: u64,
 }
 
 impl Follower {
@@ -76,7 +74,7 @@ impl Follower {
         let mut run = Run::new(header);
         lines.rest(&mut run, minor)?;
         let chain = lines.chain;
-        Ok(Self { path: path.clone(), file, run, minor, chain, forgotten: 0, read: chain.bytes })
+        Ok(Self { path: path.clone(), file, run, minor, chain, forgotten: 0 })
     }
 
     /// Reads what was appended. A line that is not complete yet is read again by the next look.
@@ -88,9 +86,7 @@ impl Follower {
         self.file.seek(SeekFrom::Start(self.chain.bytes)).map_err(failed)?;
         let mut lines = Lines::after(&self.file, &self.path.file, self.chain);
         let looked = lines.rest(&mut self.run, self.minor);
-        let chain = lines.chain;
-        self.read += chain.bytes - self.chain.bytes;
-        self.chain = chain;
+        self.chain = lines.chain;
         looked.map(drop)
     }
 
@@ -122,7 +118,7 @@ impl Follower {
 
     /// The bytes that were read so far.
     pub fn bytes(&self) -> u64 {
-        self.read
+        self.chain.bytes
     }
 }
 

@@ -6,7 +6,6 @@
 use crate::attribution::Attribution;
 use crate::cell::{CellResult, MetricInfo};
 use crate::format::name_of;
-use crate::results::measured;
 use crate::summary::Summary;
 use csv::{Terminator, WriterBuilder};
 use kurabe_core::metric::Unit;
@@ -209,7 +208,7 @@ pub fn windows(run: &Run) -> String {
     let names = BEFORE_AXES.iter().map(|(name, _)| *name).chain(axes.iter().map(|axis| axis.as_str()));
     // Writing to memory cannot fail, and all rows have the same length.
     let _ = writer.write_record(names.chain(AFTER_AXES.iter().map(|(name, _)| *name)));
-    for row in measured(run).flat_map(|trial| windows_of(run, trial)) {
+    for row in run.measured().flat_map(|trial| windows_of(run, trial)) {
         let values =
             axes.iter().map(|axis| row.cell.axes.get(axis).map_or_else(String::new, ToString::to_string));
         let of = |columns: &'static [WindowColumn]| columns.iter().map(|(_, value)| value(run, &row));

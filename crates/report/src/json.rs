@@ -34,7 +34,7 @@ pub(crate) fn with_sentences(report: &impl Serialize, findings: &[Statement], la
 }
 
 /// Any report as JSON: indented, with a final newline.
-pub(crate) fn indented(report: &impl Serialize) -> String {
+pub fn indented(report: &impl Serialize) -> String {
     // Writing plain structs to memory cannot fail; NaN becomes null.
     serde_json::to_string_pretty(report).unwrap_or_default() + "\n"
 }

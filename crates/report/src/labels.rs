@@ -337,11 +337,9 @@ fn operation(run: &Run, name: &str, info: Option<&ExperimentInfo>) -> OperationL
 
 /// Whether anything was written by this operation.
 fn wrote(run: &Run, operation: &str) -> bool {
-    use kurabe_core::run::Outcome::Measured;
-    run.trials
-        .iter()
-        .filter(|trial| trial.operation == operation)
-        .any(|trial| matches!(&trial.outcome, Measured(figures) if figures.verified.is_some_and(|proven| proven.writes > 0)))
+    run.measured()
+        .filter(|(trial, _)| trial.operation == operation)
+        .any(|(_, measured)| measured.verified.is_some_and(|proven| proven.writes > 0))
 }
 
 /// The engine, if no other target has it; otherwise what tells the target from the others of its engine.

@@ -76,7 +76,7 @@ pub(crate) fn of_run(run: &Run, info: Option<&ExperimentInfo>) -> Vec<MetricInfo
         let declared = own.iter().find(|metric| metric.name == common.name);
         metrics.push(MetricInfo::of(declared.unwrap_or(common)));
     }
-    let measured = crate::results::measured(run).map(|(_, measured)| &measured.metrics);
+    let measured = run.measured().map(|(_, measured)| &measured.metrics);
     let declared = own.iter().chain(COMMON).map(MetricInfo::of);
     for metric in declared.chain(measured.flatten().map(MetricInfo::unknown)) {
         if !metrics.iter().any(|known| known.name == metric.name) {

@@ -15,73 +15,46 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// The percentiles of times.
 const QUANTILES: [(f64, &str); 4] = [(0.5, "0.5"), (0.95, "0.95"), (0.99, "0.99"), (0.999, "0.999")];
 
-/// A family of gauges: its name, its unit if it has one, and its description.
-struct Family {
-    name: &'static str,
-    unit: &'static str,
-    help: &'static str,
-}
-
-const RUNNING: Family =
-    Family { name: "kurabe_running_runs", unit: "", help: "Runs that a process is writing" };
-const STARTED: Family = Family {
-    name: "kurabe_run_start_timestamp_seconds",
-    unit: "seconds",
-    help: "When the run began, in seconds since 1970-01-01 UTC",
-};
-const TRIALS: Family =
-    Family { name: "kurabe_run_trials", unit: "", help: "Trials of the run that have ended" };
-const FAILED: Family =
-    Family { name: "kurabe_run_failed_trials", unit: "", help: "Trials of the run that have failed" };
-const RATE: Family = Family {
-    name: "kurabe_operations_per_second",
-    unit: "",
-    help: "Throughput: the mean of the compared trials",
-};
-const TIMES: Family = Family {
-    name: "kurabe_operation_duration_seconds",
-    unit: "seconds",
-    help: "Percentiles of service times, or of response times in an open loop, over the compared trials",
-};
-const CPU: Family = Family {
-    name: "kurabe_client_cpu_seconds_per_operation",
-    unit: "",
-    help: "CPU time of the client per operation, over the compared trials",
-};
-const RETRIES: Family = Family {
-    name: "kurabe_retries_per_operation",
-    unit: "",
-    help: "Transactions that were begun again per operation, over the compared trials",
-};
-
 /// A run, and whether a process is writing it.
 pub type RunAndState<'a> = (&'a Run, bool);
 
 /// The exposition of these runs.
 pub fn render(runs: &[RunAndState<'_>]) -> String {
     let mut text = String::new();
+    let mut family = |about, samples: &[(String, f64)]| family(&mut text, about, samples);
     let running = runs.iter().filter(|(_, running)| *running).count();
-    family(&mut text, &RUNNING, &[(String::new(), running as f64)]);
+    let about = ["kurabe_running_runs", "", "Runs that a process is writing"];
+    family(about, &[(String::new(), running as f64)]);
     let each = |of: fn(&Run) -> f64| -> Vec<(String, f64)> {
         runs.iter().map(|(run, _)| (of_run(run), of(run))).collect()
     };
-    family(&mut text, &STARTED, &each(|run| run.header.began as f64));
-    family(&mut text, &TRIALS, &each(|run| run.trials.len() as f64));
-    family(&mut text, &FAILED, &each(failed));
+    let began = "When the run began, in seconds since 1970-01-01 UTC";
+    let about = ["kurabe_run_start_timestamp_seconds", "seconds", began];
+    family(about, &each(|run| run.header.began as f64));
+    let about = ["kurabe_run_trials", "", "Trials of the run that have ended"];
+    family(about, &each(|run| run.trials.len() as f64));
+    family(["kurabe_run_failed_trials", "", "Trials of the run that have failed"], &each(failed));
     let cells: Vec<Sampled> = runs.iter().flat_map(|(run, _)| cells(run)).collect();
     let samples = |of: &dyn Fn(&Sampled) -> Option<f64>| -> Vec<(String, f64)> {
         cells.iter().filter_map(|cell| Some((cell.labels.clone(), of(cell)?))).collect()
     };
-    family(&mut text, &RATE, &samples(&Sampled::rate));
+    let rate = "Throughput: the mean of the compared trials";
+    family(["kurabe_operations_per_second", "", rate], &samples(&Sampled::rate));
     let times = cells.iter().flat_map(|cell| {
         QUANTILES.iter().filter_map(|(at, name)| {
             let seconds = cell.times.quantile(*at)? as f64 / 1e9;
             Some((format!("{},quantile=\"{name}\"", cell.labels), seconds))
         })
     });
-    family(&mut text, &TIMES, &times.collect::<Vec<_>>());
-    family(&mut text, &CPU, &samples(&|cell| cell.per_operation(cell.cpu_ns as f64 / 1e9)));
-    family(&mut text, &RETRIES, &samples(&|cell| cell.per_operation(cell.retries as f64)));
+    let about =
+        "Percentiles of service times, or of response times in an open loop, over the compared trials";
+    family(["kurabe_operation_duration_seconds", "seconds", about], &times.collect::<Vec<_>>());
+    let cpu = samples(&|cell| cell.per_operation(cell.cpu_ns as f64 / 1e9));
+    let about = "CPU time of the client per operation, over the compared trials";
+    family(["kurabe_client_cpu_seconds_per_operation", "", about], &cpu);
+    let retries = samples(&|cell| cell.per_operation(cell.retries as f64));
+    let about = "Transactions that were begun again per operation, over the compared trials";
+    family(["kurabe_retries_per_operation", "", about], &retries);
     text + "# EOF\n"
 }
 
@@ -150,8 +123,8 @@ fn of_run(run: &Run) -> String {
     format!("run=\"{name}\",experiment=\"{experiment}\"")
 }
 
-/// Appends a family with its samples: labels and values.
-fn family(text: &mut String, Family { name, unit, help }: &Family, samples: &[(String, f64)]) {
+/// Appends a family of gauges, with its name, its unit if it has one, and its description; and its samples: labels and values.
+fn family(text: &mut String, [name, unit, help]: [&str; 3], samples: &[(String, f64)]) {
     let _ = writeln!(text, "# TYPE {name} gauge");
     if !unit.is_empty() {
         let _ = writeln!(text, "# UNIT {name} {unit}");

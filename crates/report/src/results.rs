@@ -64,13 +64,8 @@ fn of_cell(
         figures.reason = Some(reason.to_owned());
         return figures;
     }
-    let measured: BTreeMap<u32, &Measurement> = rounds
-        .iter()
-        .filter_map(|(round, trial)| match &trial.outcome {
-            Outcome::Measured(measurement) => Some((*round, measurement.as_ref())),
-            Outcome::Failed { .. } => None,
-        })
-        .collect();
+    let measured: BTreeMap<u32, &Measurement> =
+        rounds.iter().filter_map(|(round, trial)| Some((*round, trial.measured()?))).collect();
     figures.verified.proven = proof::sum(measured.values().map(|measurement| &measurement.verified));
     if let Some(reason) = failure(rounds, &measured, &mut figures.verified.mismatches) {
         figures.status = Status::Failed;
@@ -230,14 +225,6 @@ pub(crate) fn overhead_of(overhead: &[OverheadRecord], axes: &Cell, operation: &
         .filter(|record| record.axes.values().iter().all(|(axis, value)| axes.get(axis) == Some(value)))
         .max_by_key(|record| record.axes.values().len())
         .map(|record| record.ns_per_op)
-}
-
-/// The trials that were measured.
-pub(crate) fn measured(run: &Run) -> impl Iterator<Item = (&TrialRecord, &Measurement)> {
-    run.trials.iter().filter_map(|trial| match &trial.outcome {
-        Outcome::Measured(measured) => Some((trial, &**measured)),
-        Outcome::Failed { .. } => None,
-    })
 }
 
 /// Trials by cell and operation, and by round: the last record of each, since earlier ones were disturbed.

@@ -7,7 +7,7 @@ use crate::labels::Labels;
 use crate::messages::{Language, Message};
 use crate::metrics;
 use crate::noise::Noise;
-use crate::results::{figures, measured};
+use crate::results::figures;
 use crate::rule::Rule;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::Source;
@@ -142,7 +142,7 @@ pub fn analyse(run: &Run, info: Option<&ExperimentInfo>) -> Summary {
     let mut labels = Labels::of(run, info);
     let targets: Vec<TargetSummary> = header.targets.iter().map(TargetSummary::of).collect();
     let metrics = metrics::of_run(run, info);
-    let rounds = sort::distinct(measured(run).map(|(trial, _)| trial.round)).len() as u32;
+    let rounds = sort::distinct(run.measured().map(|(trial, _)| trial.round)).len() as u32;
     let mut cells = figures(run, &metrics);
     metrics::derive(&metrics, &labels, &mut cells, &header.spec);
     labels.metrics = metrics;

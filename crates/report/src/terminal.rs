@@ -220,7 +220,7 @@ impl Page {
         for block in blocks {
             match block {
                 Block::Title(text) => self.heading(text),
-                Block::Notice(text) => self.notice(text),
+                Block::Notice(text) => self.styled_lines(text, "33"),
                 Block::Paragraph(text) | Block::Command(text) => self.paragraph(text),
                 Block::Conclusion(sentences) | Block::Items(sentences) => {
                     self.items(sentences, usize::MAX);
@@ -271,22 +271,18 @@ impl Page {
     }
 
     pub fn heading(&mut self, text: &str) {
+        self.styled_lines(text, "1");
+    }
+
+    fn styled_lines(&mut self, text: &str, code: &str) {
         for part in wrap(text, self.width) {
-            let part = self.styled(&part, "1");
+            let part = self.styled(&part, code);
             self.line(&part);
         }
     }
 
     pub fn paragraph(&mut self, text: &str) {
         for part in wrap(text, self.width) {
-            self.line(&part);
-        }
-    }
-
-    /// A restriction, highlighted.
-    fn notice(&mut self, text: &str) {
-        for part in wrap(text, self.width) {
-            let part = self.styled(&part, "33");
             self.line(&part);
         }
     }
@@ -445,14 +441,21 @@ mod tests {
     use super::*;
     use crate::table::Column;
 
+    /// A table of columns, each with its head, whether it has numbers, and its priority of dropping.
+    fn table(columns: &[(&str, bool, u8)], rows: &[&[&str]]) -> Table {
+        let column = |(head, right, spare): &(&str, bool, u8)| Column {
+            head: (*head).to_owned(),
+            right: *right,
+            spare: *spare,
+        };
+        let rows = rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect());
+        Table { columns: columns.iter().map(column).collect(), rows: rows.collect(), ..Table::default() }
+    }
+
     #[test]
     fn wide_characters_take_two_columns() {
-        let column = |head: &str, right| Column { head: head.to_owned(), right, spare: 0 };
-        let table = Table {
-            columns: vec![column("target", false), column("ops/s", true)],
-            rows: [["比べ", "9"], ["sqlite", "10,000"]].map(|row| row.map(str::to_owned).to_vec()).to_vec(),
-            ..Table::default()
-        };
+        let columns = [("target", false, 0), ("ops/s", true, 0)];
+        let table = table(&columns, &[&["比べ", "9"], &["sqlite", "10,000"]]);
         let mut page = Page::new(&Options::default(), Language::English);
         page.grid(&table);
         assert_eq!(page.text, "target   ops/s\n比べ         9\nsqlite  10,000\n");
@@ -473,17 +476,8 @@ mod tests {
 
     #[test]
     fn rows_of_a_table_that_is_too_wide_stand_below_each_other() {
-        let column = |head: &str, right| Column { head: head.to_owned(), right, spare: 0 };
-        let table = Table {
-            columns: vec![
-                column("target", false),
-                column("first", true),
-                column("second", true),
-                column("", true),
-            ],
-            rows: vec![["postgres shop", "12,300/s", "10,100/s", ""].map(str::to_owned).to_vec()],
-            ..Table::default()
-        };
+        let columns = [("target", false, 0), ("first", true, 0), ("second", true, 0), ("", true, 0)];
+        let table = table(&columns, &[&["postgres shop", "12,300/s", "10,100/s", ""]]);
         let mut page = Page::new(&Options { width: 32, ..Options::default() }, Language::English);
         assert!(page.lines_of(&table, &[(0, "reads".to_owned())]).is_empty());
         assert_eq!(page.text, "reads\npostgres shop\n  first 12,300/s;\n  second 10,100/s\n");
@@ -492,13 +486,8 @@ mod tests {
 
     #[test]
     fn column_with_highest_priority_is_dropped_first() {
-        let column = |head: &str, spare| Column { head: head.to_owned(), right: false, spare };
         let wide = "x".repeat(25);
-        let table = Table {
-            columns: vec![column("a", 0), column("b", 2), column("c", 1)],
-            rows: vec![vec![wide.clone(), wide.clone(), wide.clone()]],
-            ..Table::default()
-        };
+        let table = table(&[("a", false, 0), ("b", false, 2), ("c", false, 1)], &[&[wide.as_str(); 3]]);
         let mut page = Page::new(&Options { width: 60, ..Options::default() }, Language::English);
         page.grid(&table);
         assert_eq!(page.text.lines().next(), Some(format!("a{}c", " ".repeat(26)).as_str()));

@@ -16,7 +16,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 /// The two sides of a comparison.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Pair {
     /// The compared metric.
     pub metric: String,
@@ -155,7 +155,7 @@ impl Why {
 }
 
 /// The comparison of two cells by a metric: of one run, or of two.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Verdict {
     pub operation: String,
@@ -244,27 +244,13 @@ impl Verdict {
             cells: cells.map(|cell| cell.map(|cell| cell.index)),
             pair: Pair { metric: metric.name.clone(), axis: axis.to_owned(), a, b },
             primary: metric.primary,
-            target: None,
-            at: Cell::default(),
-            result: Decision::NotTestable,
-            why: None,
-            ratio: None,
-            rounds: 0,
-            noise_floor: None,
-            smallest_detectable: None,
-            corrected_for: 0,
             conclusive: true,
-            further_rounds: None,
-            lower_bound: false,
-            x: None,
             margin: DEFAULT_MARGIN,
-            limits: [None; 2],
             disturbed,
             unit: metric.unit,
             better: metric.better,
             values: cells.map(|cell| cell.and_then(value)),
-            of_kind: false,
-            gate: None,
+            ..Self::default()
         }
     }
 
@@ -328,7 +314,7 @@ impl Verdict {
 }
 
 /// A side of a comparison.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// A target of the run, by its position.
@@ -340,6 +326,7 @@ pub enum Side {
     /// The second of two runs.
     SecondRun,
     /// The run of two targets that are compared as two runs are.
+    #[default]
     Run,
 }
 

@@ -255,10 +255,18 @@ pub(crate) fn likely(confidence: Confidence, language: Language) -> &'static str
 
 /// The name of a bottleneck in sentences.
 pub(crate) fn noun(bottleneck: Bottleneck, language: Language) -> &'static str {
-    match (language, bottleneck) {
-        (Language::English, _) => bottleneck.noun(),
-        (Language::Japanese, Bottleneck::ProcessCpu) => "プロセスの CPU",
-        (Language::Japanese, _) => bottleneck.message().text(language),
+    match (bottleneck, language) {
+        (Bottleneck::ProcessCpu, Language::Japanese) => "プロセスの CPU",
+        (_, Language::Japanese) => bottleneck.message().text(language),
+        (Bottleneck::ClientCpu, _) => "the client's CPU",
+        (Bottleneck::ServerCpu, _) => "the server's CPU",
+        (Bottleneck::ProcessCpu, _) => "the CPU of the process with client and database",
+        (Bottleneck::Disk, _) => "storage",
+        (Bottleneck::Network, _) => "the network",
+        (Bottleneck::Locks, _) => "locks",
+        (Bottleneck::Latency, _) => "round-trip time",
+        (Bottleneck::Load, _) => "the given rate",
+        (Bottleneck::Unknown, _) => "unknown",
     }
 }
 

@@ -20,7 +20,7 @@ use crate::paired::PairedRatio;
 ///
 /// Of a comparison the range is the margin around a ratio of 1, and the ratio is above where the subject is better. Of a claim it
 /// is the claimed one, and of a gate what the margin allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// Above the range. Of a comparison: the subject is better by more than noise, and perhaps by more than the margin.
     Above,
@@ -31,6 +31,7 @@ pub enum Decision {
     /// More rounds may decide it: the interval allows several of these. A single round, which has no interval, decides nothing.
     Undecided,
     /// Nothing can be decided, for a reason that is given. [`judge`] never says so.
+    #[default]
     NotTestable,
 }
 

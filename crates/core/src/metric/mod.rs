@@ -11,11 +11,12 @@ pub use common::*;
 use serde::{Deserialize, Serialize};
 
 /// The unit of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     Nanoseconds,
     Bytes,
+    #[default]
     Count,
     /// A share, from 0 to 1.
     Share,
@@ -26,7 +27,7 @@ pub enum Unit {
 }
 
 /// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
     /// Higher values are better.
@@ -34,6 +35,7 @@ pub enum Better {
     /// Lower values are better.
     Lower,
     /// Neither: the metric is shown, and not compared.
+    #[default]
     Neither,
 }
 

@@ -157,6 +157,16 @@ impl TrialRecord {
     }
 }
 
+impl TrialRecord {
+    /// Its measurement, if it did not fail.
+    pub fn measured(&self) -> Option<&Measurement> {
+        match &self.outcome {
+            Outcome::Measured(measured) => Some(measured),
+            Outcome::Failed { .. } => None,
+        }
+    }
+}
+
 /// The outcome of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -237,19 +247,18 @@ impl Run {
         self.end.as_ref().is_some_and(|end| end.complete)
     }
 
+    /// The trials that were measured.
+    pub fn measured(&self) -> impl Iterator<Item = (&TrialRecord, &Measurement)> {
+        self.trials.iter().filter_map(|trial| Some((trial, trial.measured()?)))
+    }
+
     /// The trials that are the figures of their cells: those that are compared, which are the interleaved ones, or all of a cell
     /// that has none.
     pub fn figures(&self) -> impl Iterator<Item = (&TrialRecord, &Measurement)> {
-        let measured = || {
-            self.trials.iter().filter_map(|trial| match &trial.outcome {
-                Outcome::Measured(measured) => Some((trial, &**measured)),
-                Outcome::Failed { .. } => None,
-            })
-        };
         let of = |trial: &TrialRecord| (trial.cell, trial.operation.clone());
         let interleaved: BTreeSet<(usize, String)> =
-            measured().filter(|(_, one)| one.slices > 0).map(|(trial, _)| of(trial)).collect();
-        measured().filter(move |(trial, one)| one.slices > 0 || !interleaved.contains(&of(trial)))
+            self.measured().filter(|(_, one)| one.slices > 0).map(|(trial, _)| of(trial)).collect();
+        self.measured().filter(move |(trial, one)| one.slices > 0 || !interleaved.contains(&of(trial)))
     }
 
     /// The maximum numbers of rounds, at the start and at each resumption; empty if the number of rounds is fixed. If

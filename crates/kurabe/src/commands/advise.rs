@@ -5,6 +5,7 @@ use crate::options::options;
 use crate::output::Output;
 use crate::{cli, places, signals};
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_advise::{AdviceRequest, KINDS, Kind};
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_os::private;
@@ -25,7 +26,8 @@ options! {
     }
 }
 
-pub(super) fn advise(options: &AdviseOptions, output: &Output) -> Result<Exit> {
+pub(super) fn advise(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let options = AdviseOptions::of(matches);
     let (Some(capture), Some(target)) = (&options.capture, &options.target) else { return Ok(exit::DONE) };
     if let Some(path) = options.output.as_ref().filter(|path| path.exists()) {
         return Err(Error::usage(format!("{} exists already", path.display()))

@@ -11,9 +11,10 @@ use crate::options::options;
 use crate::output::Output;
 use crate::{places, signals, time};
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_capture::file::{About, Known};
 use kurabe_capture::recorder::Recorder;
-use kurabe_capture::{Input, Totals, Values, log, model, show, trace};
+use kurabe_capture::{Input, Totals, Values, log, model, trace};
 use kurabe_core::custom::{CustomFile, CustomWorkload, Language};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::units::{count, counted};
@@ -46,7 +47,16 @@ options! {
     }
 }
 
-pub(super) fn capture(relay: &RelayOptions, options: &CaptureOptions, output: &Output) -> Result<Exit> {
+/// Shows a capture, makes a model of one, or records one.
+pub(super) fn capture(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    match matches.subcommand() {
+        Some(("show", matches)) => show(&CaptureOptions::of(matches), output),
+        Some((_, matches)) => write_model(&CaptureOptions::of(matches), output),
+        None => make(&RelayOptions::of(matches), &CaptureOptions::of(matches), output),
+    }
+}
+
+fn make(relay: &RelayOptions, options: &CaptureOptions, output: &Output) -> Result<Exit> {
     let Some(path) = &options.output else { return Ok(exit::DONE) };
     if path.exists() {
         return Err(Error::usage(format!("{} exists already", path.display()))
@@ -140,7 +150,7 @@ fn recorded(totals: &Totals, refused: u64, path: &Path, output: &Output) -> Resu
         kurabe_wire::render::refused(refused)
     ))?;
     if totals.cut > 0 {
-        output.note(&show::left_out(totals.cut, totals.requests));
+        output.note(&kurabe_capture::show::left_out(totals.cut, totals.requests));
     }
     if let Some(why) = &totals.columns_unknown {
         output.note(&format!(
@@ -227,10 +237,10 @@ fn record(
 }
 
 /// Shows a capture.
-pub(super) fn shown(options: &CaptureOptions, output: &Output) -> Result<Exit> {
+fn show(options: &CaptureOptions, output: &Output) -> Result<Exit> {
     let Some(path) = &options.file else { return Ok(exit::DONE) };
     places::warn_of_file(path, output);
-    let shown = show::show(path)?;
+    let shown = kurabe_capture::show::show(path)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(to) = &options.export_html {
         write_private(to, page::page(&shown, &name).as_bytes())?;
@@ -244,7 +254,7 @@ pub(super) fn shown(options: &CaptureOptions, output: &Output) -> Result<Exit> {
 }
 
 /// Writes a custom workload that does what was recorded.
-pub(super) fn modelled(options: &CaptureOptions, output: &Output) -> Result<Exit> {
+fn write_model(options: &CaptureOptions, output: &Output) -> Result<Exit> {
     let (Some(capture), Some(path)) = (&options.file, &options.output) else { return Ok(exit::DONE) };
     places::warn_of_file(capture, output);
     let model::Model { text, notes } = model::model(capture, options.made)?;

@@ -13,6 +13,7 @@ use crate::output::Output;
 use crate::run_options::WorkloadOptions;
 use crate::{places, signals, time};
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::origin::Origin;
 use kurabe_core::run::Run;
@@ -44,7 +45,8 @@ options! {
     }
 }
 
-pub(super) fn claims(options: &ClaimsOptions, workload: &WorkloadOptions, output: &Output) -> Result<Exit> {
+pub(super) fn claims(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let (options, workload) = (&ClaimsOptions::of(matches), &WorkloadOptions::of(matches));
     let (given, ids): (Vec<&String>, Vec<&String>) = options.word.iter().partition(|word| word.contains(':'));
     let given: Vec<String> = given.into_iter().cloned().collect();
     for target in &given {

@@ -10,6 +10,7 @@ use crate::output::Output;
 use crate::places::{self, named_run};
 use crate::run_options::RunOptions;
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::origin::Origin;
 use kurabe_core::run::{Run, RunSpec};
 use kurabe_core::{Error, ErrorKind};
@@ -28,13 +29,9 @@ options! {
     }
 }
 
-pub(super) fn compare(
-    options: &CompareOptions,
-    files: FileOptions,
-    view: ViewOptions,
-    output: &Output,
-) -> Result<Exit> {
-    let files = Files::new(files)?;
+pub(super) fn compare(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let options = CompareOptions::of(matches);
+    let files = Files::new(FileOptions::of(matches))?;
     let store = places::runs(options.runs_dir.as_deref())?;
     let (one, first) = named_run(&store, options.a.as_deref(), output)?;
     let (other, second) = named_run(&store, options.b.as_deref(), output)?;
@@ -45,7 +42,7 @@ pub(super) fn compare(
         }
         output.warning(&same);
     }
-    let view = view.view();
+    let view = ViewOptions::of(matches).view();
     report::warn_of_licences(&view, &[&first, &second], output);
     of_two(&store, &view, [&first, &second], &files, output)
 }

@@ -9,6 +9,7 @@ use crate::options::options;
 use crate::output::Output;
 use crate::{places, signals, time};
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_copy::casts::{self, UserCasts};
 use kurabe_copy::engines;
 use kurabe_copy::event::{Event, TableDone};
@@ -63,7 +64,8 @@ options! {
     }
 }
 
-pub(super) fn copy(options: &CopyOptions, output: &Output) -> Result<Exit> {
+pub(super) fn copy(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let options = &CopyOptions::of(matches);
     let [source, into] = [&options.source, &options.into].map(|url| url.clone().unwrap_or_default());
     if options.casts {
         let mut names = Vec::new();

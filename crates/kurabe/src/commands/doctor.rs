@@ -8,6 +8,7 @@ use crate::output::Output;
 use crate::words::split_targets;
 use crate::{places, signals, time};
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::driver::Support;
 use kurabe_core::experiment::Dataset;
 use kurabe_core::facts::{Limit, Setting};
@@ -38,7 +39,8 @@ options! {
     }
 }
 
-pub(super) fn doctor(options: DoctorOptions, output: &Output) -> Result<Exit> {
+pub(super) fn doctor(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let options = DoctorOptions::of(matches);
     signals::leave_at_once(output)?;
     time::set_timeout(options.timeout.as_deref())?;
     let mut worst = None;

@@ -26,10 +26,7 @@ options! {
 /// What is written besides tables, and the gate's criteria.
 pub(super) struct Files {
     pub(super) criteria: Option<Criteria>,
-    markdown: Option<PathBuf>,
-    junit: Option<PathBuf>,
-    json: Option<PathBuf>,
-    pub(super) html: Option<PathBuf>,
+    pub(super) options: FileOptions,
 }
 
 /// A result in each format; each is made if it is asked for.
@@ -46,14 +43,11 @@ impl Files {
     /// # Errors
     /// [`Usage`](kurabe_core::ErrorKind::Usage) if the criterion is invalid, or missing for `JUnit` XML.
     pub(super) fn new(options: FileOptions) -> kurabe_core::Result<Self> {
-        let FileOptions { fail_on, against, export_markdown, export_junit, export_json, export_html } =
-            options;
-        let criterion = fail_on.as_deref().or(against.map(|_| "slower"));
+        let criterion = options.fail_on.as_deref().or(options.against.as_ref().map(|_| "slower"));
         let criteria = criterion.map(|text| Criteria::parse(text, DEFAULT_MARGIN, percentage)).transpose();
         let criteria = criteria.map_err(|error| error.context("--fail-on"))?;
-        let (markdown, junit) = (export_markdown, export_junit);
-        let files = Self { criteria, markdown, junit, json: export_json, html: export_html };
-        if files.junit.is_some() && criteria.is_none() {
+        let files = Self { criteria, options };
+        if files.options.export_junit.is_some() && criteria.is_none() {
             return Err(Error::usage("--export-junit requires --fail-on").hint("add --fail-on slower:5%"));
         }
         if files.printed() > 1 {
@@ -70,11 +64,9 @@ impl Files {
     }
 
     fn printed(&self) -> usize {
-        [&self.markdown, &self.junit, &self.json, &self.html]
-            .into_iter()
-            .flatten()
-            .filter(|file| is_output(file))
-            .count()
+        let FileOptions { export_markdown, export_junit, export_json, export_html, .. } = &self.options;
+        let all = [export_markdown, export_junit, export_json, export_html];
+        all.into_iter().flatten().filter(|file| is_output(file)).count()
     }
 
     /// Writes a result in the formats that were asked for.
@@ -83,10 +75,10 @@ impl Files {
     /// If a file cannot be written.
     pub(super) fn write(&self, formats: &Formats<'_>, output: &Output) -> Result<()> {
         for (file, text) in [
-            (&self.markdown, formats.markdown),
-            (&self.json, formats.json),
-            (&self.junit, formats.junit),
-            (&self.html, formats.html),
+            (&self.options.export_markdown, formats.markdown),
+            (&self.options.export_json, formats.json),
+            (&self.options.export_junit, formats.junit),
+            (&self.options.export_html, formats.html),
         ] {
             let Some(file) = file else { continue };
             if is_output(file) {
@@ -95,7 +87,7 @@ impl Files {
                 write(file, text().as_bytes())?;
             }
         }
-        if let Some(page) = self.html.as_ref().filter(|file| !is_output(file)) {
+        if let Some(page) = self.options.export_html.as_ref().filter(|file| !is_output(file)) {
             output.note(&format!("page: {}", page.display()));
         }
         Ok(())

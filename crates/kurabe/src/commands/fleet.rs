@@ -7,6 +7,7 @@ use crate::options::options;
 use crate::output::Output;
 use crate::words::agent_labels;
 use crate::{signals, time};
+use clap::ArgMatches;
 use kurabe_core::run::RunSpec;
 use kurabe_core::target::{TargetUrl, is_throwaway};
 use kurabe_core::{Error, ErrorKind, Result};
@@ -87,7 +88,8 @@ options! {
     }
 }
 
-pub(crate) fn agent(options: &AgentOptions, output: &Output) -> anyhow::Result<Exit> {
+pub(crate) fn agent(matches: &ArgMatches, output: &Output) -> anyhow::Result<Exit> {
+    let options = AgentOptions::of(matches);
     let name = options.name.as_deref();
     let mut labels = BTreeMap::new();
     for text in &options.agent_label {

@@ -6,6 +6,7 @@ use crate::options::options;
 use crate::output::Output;
 use crate::places::{self, named_run};
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::Error;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::run::Run;
@@ -37,10 +38,11 @@ options! {
     }
 }
 
-pub(super) fn report(options: &ReportOptions, view: ViewOptions, output: &Output) -> Result<Exit> {
+pub(super) fn report(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let options = ReportOptions::of(matches);
     let store = places::runs(options.runs_dir.as_deref())?;
     let (path, run) = named_run(&store, options.run.as_deref(), output)?;
-    let view = view.view();
+    let view = ViewOptions::of(matches).view();
     let info = info(&run, output);
     let summary = view.analyse(&run, info)?;
     warn_of_licences(&view, &[&run], output);

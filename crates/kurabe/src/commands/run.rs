@@ -12,6 +12,7 @@ use crate::suite::custom::without_weight;
 use crate::suite::{Companions, Request, Several};
 use crate::{places, time};
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::origin::Origin;
 use kurabe_core::run::{CellRecord, RunHeader, RunSpec, Setup};
 use kurabe_core::target::{TargetUrl, UP};
@@ -21,7 +22,10 @@ use kurabe_record::{RunPath, Store, Trusted};
 use std::path::PathBuf;
 
 /// Starts a new run, from options or a suite file, or does what is asked with a recorded one.
-pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Output) -> Result<Exit> {
+pub(super) fn run(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let (experiment, matches) =
+        matches.subcommand().map_or((None, matches), |(name, below)| (Some(name), below));
+    let options = &RunOptions::of(matches);
     let main = &options.main;
     let store = || places::runs(main.runs_dir.as_deref());
     if let Some(name) = &main.again {
@@ -87,6 +91,13 @@ pub(super) fn run(experiment: Option<&str>, options: &RunOptions, output: &Outpu
     }
     report::export(&made.summary, &files, output)?;
     Ok(exit)
+}
+
+/// Refuses a gate without files: with them, it was given as a run.
+pub(super) fn gate_of_nothing(_: &ArgMatches, _: &Output) -> Result<Exit> {
+    Err(Error::usage("a gate needs a suite file or pgbench scripts")
+        .hint("write 'kurabe gate browse.sql TARGET TARGET', or shop.toml; 'kurabe gate --help' has more")
+        .into())
 }
 
 /// The error if no experiment and no suite was given. Most likely the name is misspelt.

@@ -7,6 +7,7 @@ use crate::signals;
 use crate::suite;
 use crate::words::percentage;
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::{Error, units};
 use kurabe_engine::clients::cpu_partition::CpuPartition;
 use kurabe_selftest::{EMBEDDED, causes, differences};
@@ -35,7 +36,8 @@ options! {
     }
 }
 
-pub(super) fn selftest(options: &SelftestOptions, output: &Output) -> Result<Exit> {
+pub(super) fn selftest(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let options = SelftestOptions::of(matches);
     let rounds = parsed("rounds", options.rounds.value.as_ref(), units::parse_count)?.unwrap_or_default();
     let time =
         parsed("duration", options.duration.value.as_ref(), units::parse_duration)?.unwrap_or_default();

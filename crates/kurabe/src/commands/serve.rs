@@ -5,6 +5,7 @@ use crate::options::options;
 use crate::output::Output;
 use crate::{places, signals};
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_report::Language;
@@ -24,7 +25,8 @@ options! {
     }
 }
 
-pub(super) fn serve(options: ServeOptions, output: &Output) -> Result<Exit> {
+pub(super) fn serve(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let options = ServeOptions::of(matches);
     let listen = options.listen.as_deref().unwrap_or_default();
     let listen = listen.parse().map_err(|_| {
         Error::usage(format!("--listen: '{listen}' is not an address with a port"))

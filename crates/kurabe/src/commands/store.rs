@@ -5,6 +5,7 @@ use crate::options::options;
 use crate::output::Output;
 use crate::places;
 use anyhow::Result;
+use clap::ArgMatches;
 use jiff::Timestamp;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_record::{Entry, RunPath, RunState, RunSummary, Store};
@@ -27,7 +28,9 @@ options! {
     }
 }
 
-pub(super) fn runs(what: &str, options: &StoreOptions, output: &Output) -> Result<Exit> {
+pub(super) fn runs(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let (what, matches) = matches.subcommand().unwrap_or(("", matches));
+    let options = &StoreOptions::of(matches);
     let store = match what {
         "import" => places::writable_runs(options.runs_dir.as_deref())?,
         _ => places::runs(options.runs_dir.as_deref())?,

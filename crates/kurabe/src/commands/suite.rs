@@ -50,7 +50,7 @@ pub(super) fn run(
             .hint("give each run a file of its own, which the suite names by 'file'")
             .into());
     }
-    if files.html.is_some() {
+    if files.options.export_html.is_some() {
         return Err(Error::usage("--export-html is for one run")
             .hint("each run of a suite has a page in its folder")
             .into());

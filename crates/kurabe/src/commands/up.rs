@@ -1,10 +1,12 @@
 //! `kurabe up`: a throwaway server, an application stack before a database, or the other end of experiment net, until Ctrl-C.
 
+use super::app::{ServedOptions, app};
 use crate::exit::{self, Exit};
 use crate::options::{options, parsed};
 use crate::output::Output;
 use crate::{signals, time};
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_os::account::Accounts;
@@ -24,7 +26,17 @@ options! {
     }
 }
 
-pub(super) fn up(options: &UpOptions, output: &Output) -> Result<Exit> {
+/// Starts what was named, and ends it at Ctrl-C.
+pub(super) fn up(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    match matches.subcommand() {
+        Some(("app", matches)) => app(&ServedOptions::of(matches), output),
+        Some(("stack", matches)) => stack(&StackOptions::of(matches), output),
+        Some((_, matches)) => listen(&ListenOptions::of(matches), output),
+        None => server(&UpOptions::of(matches), output),
+    }
+}
+
+fn server(options: &UpOptions, output: &Output) -> Result<Exit> {
     let engine = options.engine.as_deref().unwrap_or_default();
     let name = engine.trim_start_matches("up:").trim_end_matches(':');
     // A URL may hold a password.
@@ -81,7 +93,7 @@ options! {
     }
 }
 
-pub(super) fn stack(options: &StackOptions, output: &Output) -> Result<Exit> {
+fn stack(options: &StackOptions, output: &Output) -> Result<Exit> {
     let count = |name: &str, text: &Option<String>| -> kurabe_core::Result<Option<u64>> {
         match parsed(name, text.as_ref(), units::parse_count)? {
             Some(0) => Err(Error::usage(format!("--{name} 0 is out of range"))),
@@ -138,7 +150,7 @@ options! {
     }
 }
 
-pub(super) fn listen(options: &ListenOptions, output: &Output) -> Result<Exit> {
+fn listen(options: &ListenOptions, output: &Output) -> Result<Exit> {
     let address = address(options.address.as_deref().unwrap_or_default())?;
     if !address.ip().is_loopback() && !options.allow_remote {
         return Err(Error::usage(format!(

@@ -5,6 +5,7 @@ use crate::options::options;
 use crate::output::Output;
 use crate::signals;
 use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_drivers::info::{Place, ServerPlace};
@@ -51,9 +52,10 @@ options! {
     }
 }
 
-pub(super) fn wire(relay: &RelayOptions, options: WireOptions, output: &Output) -> Result<Exit> {
-    let WireOptions { first, format } = options;
-    let relayed = Relayed::prepare(relay, Some("--tls pass forwards TLS"), output)?;
+pub(super) fn wire(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let WireOptions { first, format } = WireOptions::of(matches);
+    let relay = RelayOptions::of(matches);
+    let relayed = Relayed::prepare(&relay, Some("--tls pass forwards TLS"), output)?;
     let Relayed { url, protocol, listen, .. } = &relayed;
     let options = Options {
         listen: listen.clone(),

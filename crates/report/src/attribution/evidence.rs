@@ -111,25 +111,19 @@ fn found(facts: &Facts, bottleneck: Bottleneck, ground: Ground, language: Langua
         Rule::SharedCpus => shared(facts, ground.share, language),
         Rule::Ready(side) => {
             let server = facts.server.unwrap_or_default();
-            let (who, work, queue) = match (side, language) {
-                (Sides::Client, Language::English) => {
-                    ("the client", facts.client_thread(), facts.client_thread_queue())
+            let (who, whose, work, queue) = match side {
+                Sides::Client => {
+                    ("the client", "クライアント", facts.client_thread(), facts.client_thread_queue())
                 }
-                (Sides::Client, Language::Japanese) => {
-                    ("クライアント", facts.client_thread(), facts.client_thread_queue())
-                }
-                (Sides::Server, Language::English) => {
-                    ("a thread of the server", server.thread, server.thread_queue)
-                }
-                (Sides::Server, Language::Japanese) => {
-                    ("サーバーの 1 スレッド", server.thread, server.thread_queue)
+                Sides::Server => {
+                    ("a thread of the server", "サーバーの 1 スレッド", server.thread, server.thread_queue)
                 }
             };
             let (work, queue) = (percent(work), percent(queue));
             say!(
                 language,
                 "{who} was running for {work} of the time, and runnable but waiting for a processor for {queue}",
-                "{who}は時間の {work} で実行中、{queue} でプロセッサーを待機"
+                "{whose}は時間の {work} で実行中、{queue} でプロセッサーを待機"
             )
         }
         _ => waited(facts, ground, language),

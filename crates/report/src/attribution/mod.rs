@@ -187,21 +187,6 @@ impl Bottleneck {
     pub fn name(self) -> String {
         name_of(&self)
     }
-
-    /// Its name in sentences.
-    pub fn noun(self) -> &'static str {
-        match self {
-            Self::ClientCpu => "the client's CPU",
-            Self::ServerCpu => "the server's CPU",
-            Self::ProcessCpu => "the CPU of the process with client and database",
-            Self::Disk => "storage",
-            Self::Network => "the network",
-            Self::Locks => "locks",
-            Self::Latency => "round-trip time",
-            Self::Load => "the given rate",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// Client or server.

@@ -9,7 +9,7 @@ use crate::summary::Summary;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::experiment::ExperimentInfo;
 use kurabe_core::metric::{COMMON, DATA_RATE, Source, Unit};
-use kurabe_core::run::{Measurement, Outcome, Run};
+use kurabe_core::run::{Measurement, Run};
 use kurabe_core::sort;
 use kurabe_core::stats_probe::{Counter, WaitState};
 use kurabe_core::target::{TargetUrl, UP};
@@ -361,11 +361,7 @@ pub(super) fn rounds(run: &Run, cell: &CellResult, metric: &str) -> Rounds {
     let Some(derive) = derived(metric) else { return Rounds::new() };
     let trials = latest(run);
     let trials = trials.get(&(cell.record, cell.operation.as_str())).into_iter().flatten();
-    let value = |(round, trial): (&u32, &&kurabe_core::run::TrialRecord)| match &trial.outcome {
-        Outcome::Measured(measured) => Some((*round, derive(measured, cell)?)),
-        Outcome::Failed { .. } => None,
-    };
-    sort::btree_map(trials.filter_map(value))
+    sort::btree_map(trials.filter_map(|(round, trial)| Some((*round, derive(trial.measured()?, cell)?))))
 }
 
 type Derive = Box<dyn Fn(&Measurement, &CellResult) -> Option<f64>>;

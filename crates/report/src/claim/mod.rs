@@ -9,8 +9,9 @@ mod judge;
 mod report;
 mod text;
 
+pub use crate::json::indented as json;
 pub use judge::{judge, metrics};
-pub use report::{About, Card, Held, Judgement, Reason, Report, Tested, json};
+pub use report::{About, Card, Held, Judgement, Reason, Report, Tested};
 pub use text::{page, terminal};
 
 use crate::format::figure;

@@ -2,7 +2,6 @@
 
 use crate::claim::{Part, Test, judge, name, together, word, written};
 use crate::group::distinct;
-use crate::json::indented;
 use crate::messages::Language;
 use crate::summary::Summary;
 use crate::wording::{joined, many, say};
@@ -48,7 +47,7 @@ pub struct Tested {
 }
 
 /// The answer to a claim on some servers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Judgement {
     #[serde(serialize_with = "written")]
     pub answer: Decision,
@@ -104,15 +103,7 @@ impl Judgement {
 
     /// A claim that was not run, for this reason. A claim whose run was stopped is undecided.
     pub fn without_run(answer: Decision, why: impl Into<Reason>) -> Self {
-        Self {
-            answer,
-            why: Some(why.into()),
-            run: None,
-            began: None,
-            targets: Vec::new(),
-            publishing: Vec::new(),
-            tests: Vec::new(),
-        }
+        Self { answer, why: Some(why.into()), ..Self::default() }
     }
 
     /// Whether a trial failed.
@@ -215,11 +206,6 @@ impl Report {
         let all = [Decision::Within, Decision::Below, Decision::Undecided, Decision::NotTestable];
         joined(&all.into_iter().filter_map(of).collect::<Vec<_>>(), ", ", language)
     }
-}
-
-/// The report as JSON that ends with a newline.
-pub fn json(report: &Report) -> String {
-    indented(report)
 }
 
 /// A reason, or a note. In files it is the sentence in English.

@@ -6,7 +6,7 @@ use crate::labels::{Axis, Labels, OperationLabels};
 use crate::messages::Language;
 use crate::noise::{self, NoiseFloor};
 use crate::proof;
-use crate::results::{measured, overhead_of};
+use crate::results::overhead_of;
 use crate::target::TargetId;
 use crate::wording::{class_name, listed, many, promise, rounds, say, with_version};
 use kurabe_core::durability::DurabilityClass;
@@ -331,7 +331,7 @@ type Measured<'a> = BTreeSet<(usize, &'a str)>;
 /// Those with interleaved trials, and those with separate ones in rounds whose trials are interleaved.
 fn interleaved(run: &Run) -> (Measured<'_>, Measured<'_>) {
     let (mut interleaved, mut separate) = (BTreeSet::new(), BTreeSet::new());
-    for (trial, measured) in measured(run).filter(|(trial, _)| !run.header.spec.is_continuous(trial.round)) {
+    for (trial, measured) in run.measured().filter(|(trial, _)| !run.header.spec.is_continuous(trial.round)) {
         let of = if measured.slices > 0 { &mut interleaved } else { &mut separate };
         of.insert((trial.cell, &*trial.operation));
     }
@@ -340,13 +340,13 @@ fn interleaved(run: &Run) -> (Measured<'_>, Measured<'_>) {
 
 /// The threads that clients shared, the most of any trial; `None` if each client had its own.
 fn shared_threads(run: &Run) -> Option<u64> {
-    measured(run).map(|(_, measured)| measured.threads).max().filter(|threads| *threads > 0)
+    run.measured().map(|(_, measured)| measured.threads).max().filter(|threads| *threads > 0)
 }
 
 /// The agents that ran the clients; `None` without a fleet.
 fn agents(run: &Run) -> Option<Agents> {
     let names: Vec<String> = run.header.agents.iter().map(|agent| agent.name.clone()).collect();
-    let spread = measured(run).filter_map(|(_, measured)| Some(measured.fleet.as_ref()?.start_spread_ns));
+    let spread = run.measured().filter_map(|(_, measured)| Some(measured.fleet.as_ref()?.start_spread_ns));
     (!names.is_empty()).then(|| Agents { names, start_spread_ns: spread.max().unwrap_or(0) })
 }
 

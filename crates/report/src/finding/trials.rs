@@ -6,11 +6,11 @@ use crate::finding::Context;
 use crate::format::{difference, figure};
 use crate::group::distinct;
 use crate::labels::{Labels, Scope};
-use crate::results::{latest, measured};
+use crate::results::latest;
 use crate::target::TargetId;
 use crate::wording::{listed, many, of_cells, say};
 use kurabe_core::metric::THROUGHPUT;
-use kurabe_core::run::{Measurement, Outcome, Run};
+use kurabe_core::run::{Measurement, Run, TrialRecord};
 use kurabe_core::{sort, units};
 use kurabe_stats::median;
 use serde::Serialize;
@@ -189,14 +189,11 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Trials> {
 fn fewer_agents(run: &Run) -> Option<Trials> {
     let all: Vec<&String> = run.header.agents.iter().map(|agent| &agent.name).collect();
     let counted = latest(run).into_values().flat_map(BTreeMap::into_values);
-    let used: Vec<Vec<&String>> = counted
-        .filter_map(|trial| match &trial.outcome {
-            Outcome::Measured(measured) if measured.clients >= all.len() as u64 => {
-                Some(measured.fleet.as_ref()?.agents.iter().map(|agent| &agent.name).collect())
-            }
-            _ => None,
-        })
-        .collect();
+    let with_all = |measured: &&Measurement| measured.clients >= all.len() as u64;
+    let agents = counted.filter_map(TrialRecord::measured).filter(with_all).filter_map(|measured| {
+        Some(measured.fleet.as_ref()?.agents.iter().map(|agent| &agent.name).collect())
+    });
+    let used: Vec<Vec<&String>> = agents.collect();
     let fewer = || used.iter().filter(|agents| agents.len() < all.len());
     let fewest = fewer().min_by_key(|agents| agents.len())?;
     let missing = all.iter().filter(|name| !fewest.contains(name)).map(|name| (*name).clone());
@@ -214,7 +211,7 @@ fn exhausted(run: &Run) -> Vec<Trials> {
     let mut findings = Vec::new();
     for operation in &run.header.spec.operations {
         let (mut all, mut ended, mut most, mut needed, mut of_memory) = (0_u64, 0_u64, 0, 0.0_f64, false);
-        for (_, measured) in measured(run).filter(|(trial, _)| trial.operation == *operation) {
+        for (_, measured) in run.measured().filter(|(trial, _)| trial.operation == *operation) {
             all += 1;
             let Some(records) = measured.exhausted else { continue };
             ended += 1;

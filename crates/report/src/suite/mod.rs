@@ -3,7 +3,6 @@
 use crate::document::Block;
 use crate::format::{command_line, list, machine, timestamp};
 use crate::group::{distinct, grouped};
-use crate::json::indented;
 use crate::markdown;
 use crate::messages::Language;
 use crate::table::{Column, Table, dash};
@@ -16,11 +15,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
+pub use crate::json::indented as json;
+
 /// The version of the table as JSON.
 const VERSION: u32 = 1;
 
 /// The table of a suite. It holds no results.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct SuiteTable {
     /// The version of this format.
     #[serde(rename = "kurabe-suite")]
@@ -107,19 +108,7 @@ pub enum Ending<'a> {
 impl SuiteTable {
     /// A table without rows.
     pub fn new(suite: String, began: u64, machine: MachineFacts, targets: Vec<String>) -> Self {
-        Self {
-            version: VERSION,
-            suite,
-            began,
-            seconds: 0.0,
-            kurabe: String::new(),
-            command: Vec::new(),
-            machine,
-            complete: true,
-            dry: false,
-            targets,
-            runs: Vec::new(),
-        }
+        Self { version: VERSION, suite, began, machine, complete: true, targets, ..Self::default() }
     }
 
     /// Whether a trial or a target failed, or a run measured nothing on any target.
@@ -159,8 +148,7 @@ impl Entry {
             last.insert((trial.round, trial.cell, &trial.operation), trial);
         }
         let is_result = |trial: &&&TrialRecord| {
-            matches!(trial.outcome, Outcome::Measured(_))
-                && here(trial.cell).is_some_and(|cell| !cell.aa_control)
+            trial.measured().is_some() && here(trial.cell).is_some_and(|cell| !cell.aa_control)
         };
         let measured = last.values().filter(is_result).count();
         let failures: Vec<String> = last
@@ -352,10 +340,6 @@ pub fn markdown(table: &SuiteTable) -> String {
     let mut blocks = blocks(table, None);
     blocks.extend([Block::Paragraph(made), Block::Command(command_line(&table.command))]);
     markdown::write(&blocks)
-}
-
-pub fn json(table: &SuiteTable) -> String {
-    indented(table)
 }
 
 #[cfg(test)]

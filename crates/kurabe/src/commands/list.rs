@@ -1,12 +1,28 @@
-//! The text of `kurabe list`: experiments and targets, from the registries.
+//! `kurabe list`: experiments and targets, from the registries.
 
+use crate::exit::{self, Exit};
+use crate::options::options;
+use crate::output::Output;
+use anyhow::Result;
+use clap::ArgMatches;
 use kurabe_core::{FULL_BUILD, units};
 use kurabe_drivers::registry::{DRIVERS, LEFT_OUT};
 use kurabe_experiments::registry::EXPERIMENTS;
 use std::fmt::Write;
 
+options! {
+    /// The options of `kurabe list`.
+    ListOptions { all: bool }
+}
+
+pub(super) fn list(matches: &ArgMatches, output: &Output) -> Result<Exit> {
+    let text = if ListOptions::of(matches).all { experiments() + "\n" + &targets() } else { brief() };
+    output.list(&(text + &left_out()))?;
+    Ok(exit::DONE)
+}
+
 /// A line for each experiment, and the kinds of targets.
-pub(crate) fn brief() -> String {
+fn brief() -> String {
     let mut text = String::from("Experiments: kurabe run NAME [TARGET…]\n");
     for experiment in EXPERIMENTS {
         let _ = writeln!(text, "  {:<12} {}", experiment.info.name, experiment.info.question);
@@ -29,7 +45,7 @@ pub(crate) fn brief() -> String {
 }
 
 /// All experiments with their axes and operations.
-pub(crate) fn experiments() -> String {
+fn experiments() -> String {
     let mut text = String::from("Experiments (kurabe run NAME [TARGET…])\n");
     for experiment in EXPERIMENTS {
         let info = experiment.info;
@@ -54,7 +70,7 @@ pub(crate) fn experiments() -> String {
 }
 
 /// All kinds of targets, and the throwaway servers that can be started here.
-pub(crate) fn targets() -> String {
+fn targets() -> String {
     let mut text = String::from("Targets\n");
     for driver in DRIVERS {
         let _ = writeln!(text, "\n  {}\n    {}: {}", driver.url, driver.engine, driver.about);
@@ -75,7 +91,7 @@ pub(crate) fn targets() -> String {
 }
 
 /// What this build leaves out, and how to build it in; empty for a full build.
-pub(crate) fn left_out() -> String {
+fn left_out() -> String {
     let parts = [(cfg!(feature = "fleet"), "--fleet with agent")];
     let parts = parts.into_iter().filter(|(built_in, _)| !built_in).map(|(_, name)| name.to_owned());
     let engines = LEFT_OUT.iter().map(|schemes| format!("{}:", schemes[0]));
