@@ -4,6 +4,7 @@ use crate::casts::Casts;
 use crate::catalog::{Column, Table};
 use crate::classes::kind_of;
 use crate::engines::engine::Engine;
+use crate::engines::queries::expression_of;
 use crate::scan::corrections;
 use crate::script::quoted;
 use crate::sql::Side;
@@ -92,7 +93,8 @@ fn long_decimals(
             continue;
         }
         let name = quoted(engine, &column.name);
-        let Some(condition) = engine.dialect.longer_decimal(&name, whole, part) else { continue };
+        let Some(condition) = expression_of(engine, "longer_decimal", &name) else { continue };
+        let condition = condition.replace("{whole}", &whole.to_string()).replace("{part}", &part.to_string());
         if source.count(table, &condition)? > 0
             && let Some(text) = casts.longer(kind)
         {

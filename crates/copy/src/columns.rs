@@ -67,7 +67,8 @@ impl OneTable<'_> {
             })
             .collect();
         let key = key(table, &columns);
-        let resume = match table.hidden {
+        // The order of places is for a table whose key is made after its rows.
+        let resume = match table.hidden.filter(|_| self.source.engine.place.is_none() || native.is_some()) {
             Some(hidden) => Resume::Hidden(hidden),
             None => resume(self.source.engine, &columns, &key),
         };

@@ -1,7 +1,7 @@
 //! Copies tables from one SQL database to another: schema, keys, indexes, foreign keys and rows.
 //!
 //! [`catalog`] is a schema as an engine's catalogue describes it. [`casts`] maps its types. [`plan`] is what will be
-//! made, and lists what does not map as [`issue`]s. [`rows`] copies in key order, [`verify`] counts both sides and compares
+//! made, and lists what does not map as [`issue`]s. [`rows`] copies in the order of a key or of places, [`verify`] counts both sides and compares
 //! digests of another read, and [`state`] holds on the target how far a copy came. [`run`] does all of it,
 //! and tells its progress as [`event`]s. What engines differ in is in [`engines`].
 //!

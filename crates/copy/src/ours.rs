@@ -89,7 +89,7 @@ pub(crate) fn identity(target: &mut Side, name: &str) -> Result<Option<String>> 
 }
 
 /// The literal by which the engine's queries name a table: PostgreSQL reads names in quotes in it.
-fn literal_of(target: &Side, name: &str) -> Result<String> {
+pub(crate) fn literal_of(target: &Side, name: &str) -> Result<String> {
     let has_quotes = !target.engine.only.is_empty();
     literal(target.engine, &if has_quotes { target.quoted(name) } else { name.to_owned() })
 }

@@ -63,15 +63,20 @@ impl Page {
     }
 
     pub fn push(&mut self, cell: Cell<'_>) {
-        self.slots.push(match cell {
-            Cell::Null => Slot::Null,
-            Cell::Int(number) => Slot::Int(number),
-            Cell::Bytes(bytes) => {
-                let from = self.bytes.len();
-                self.bytes.extend_from_slice(bytes);
-                Slot::Bytes(from, self.bytes.len())
-            }
-        });
+        match cell {
+            Cell::Null => self.slots.push(Slot::Null),
+            Cell::Int(number) => self.slots.push(Slot::Int(number)),
+            Cell::Bytes(bytes) => self.push_parts([bytes, &[]]),
+        }
+    }
+
+    /// Appends one value of bytes, given in two parts.
+    pub fn push_parts(&mut self, parts: [&[u8]; 2]) {
+        let from = self.bytes.len();
+        for part in parts {
+            self.bytes.extend_from_slice(part);
+        }
+        self.slots.push(Slot::Bytes(from, self.bytes.len()));
     }
 
     /// The rows for which `keep` is true.
@@ -116,7 +121,7 @@ impl Page {
 }
 
 /// A field of a tuple after its number of fields, each of which follows its length, if it is a whole number.
-fn whole_of_tuple(tuple: &[u8], column: usize) -> Option<i64> {
+pub fn whole_of_tuple(tuple: &[u8], column: usize) -> Option<i64> {
     let (mut field, mut rest) = (&[][..], tuple.get(2..)?);
     for _ in 0..=column {
         let (length, after) = rest.split_first_chunk::<4>()?;

@@ -39,7 +39,7 @@ pub struct ColumnPlan {
 }
 
 /// How a copy of a table that was stopped continues.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Resume {
     /// After the last row in the order of these columns.
     Columns(Vec<usize>),

@@ -395,7 +395,7 @@ impl<'a> Copy<'a> {
     fn fingerprint(&self, plan: &Plan) -> String {
         let mut hasher = DefaultHasher::new();
         (&self.source.name, plan.parts).hash(&mut hasher);
-        plan.tables.iter().for_each(|table| (&table.create, &table.filter).hash(&mut hasher));
+        plan.tables.iter().for_each(|table| (&table.create, &table.filter, &table.resume).hash(&mut hasher));
         plan.before.iter().for_each(|made| made.sql.hash(&mut hasher));
         for column in plan.tables.iter().flat_map(|table| &table.columns) {
             for kind in &column.mend {

@@ -1,5 +1,7 @@
 //! Ranges of the key of a large table, which several sessions copy at a time.
 
+use crate::engines::queries::expression_of;
+use crate::ours::literal_of;
 use crate::plan::{Resume, TablePlan};
 use crate::sql::Side;
 use crate::types::{Class, Kind};
@@ -13,14 +15,22 @@ const RANGES: usize = 4;
 /// The keys at which ranges of a large table begin, but for the first one; none if it is not split.
 pub(crate) fn splits(source: &mut Side, table: &TablePlan, jobs: usize) -> Result<Vec<i64>> {
     let engine = source.engine;
-    let (name, kind) = match &table.resume {
-        Resume::Hidden(name) => ((*name).to_owned(), Kind::whole()),
+    let filter = table.filtered();
+    let ends = |name: &str, kind: &Kind| {
+        let end = |of| engine.dialect.read(kind, &format!("{of}({name})"));
+        ["MIN", "MAX"].map(|of| format!("SELECT {} FROM {}{filter}", end(of), table.from))
+    };
+    let ends = match &table.resume {
+        Resume::Hidden(name) => match expression_of(engine, "place_end", &literal_of(source, &table.name)?) {
+            Some(end) => ["SELECT 0".to_owned(), end],
+            None => ends(name, &Kind::whole()),
+        },
         Resume::Columns(columns) => {
             let first = columns.first().and_then(|at| table.columns.get(*at));
             let whole = |class: Class| class.is_whole() && class != Class::Bits;
             // A column of an engine whose columns hold values of any type is not split.
             match first.filter(|column| whole(column.kind.class) && engine.read_key.is_none()) {
-                Some(column) => (source.quoted(&column.name), column.kind.clone()),
+                Some(column) => ends(&source.quoted(&column.name), &column.kind),
                 None => return Ok(Vec::new()),
             }
         }
@@ -29,13 +39,10 @@ pub(crate) fn splits(source: &mut Side, table: &TablePlan, jobs: usize) -> Resul
     if table.rows < (table.page.rows * PAGES_TO_SPLIT * jobs) as u64 {
         return Ok(Vec::new());
     }
-    let filter = table.filtered();
-    let mut end = |of: &str| -> Result<Option<i128>> {
-        let end = engine.dialect.read(&kind, &format!("{of}({name})"));
-        let value = source.value(&format!("SELECT {end} FROM {}{filter}", table.from))?;
-        Ok(value.and_then(|text| text.parse::<i128>().ok()))
+    let mut end = |sql: &String| -> Result<Option<i128>> {
+        Ok(source.value(sql)?.and_then(|text| text.parse::<i128>().ok()))
     };
-    let (Some(first), Some(last)) = (end("MIN")?, end("MAX")?) else { return Ok(Vec::new()) };
+    let (Some(first), Some(last)) = (end(&ends[0])?, end(&ends[1])?) else { return Ok(Vec::new()) };
     let parts = (jobs * RANGES) as i128;
     let width = (last - first) / parts + 1;
     let begins = (1..parts).map(|part| first + part * width);

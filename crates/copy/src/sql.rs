@@ -13,6 +13,7 @@ use kurabe_core::text::cut;
 use kurabe_core::transfer::Pages;
 use kurabe_core::value::{Reply, Value};
 use kurabe_core::{Error, ErrorKind, Result};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The name of the table in queries of its rows. A column of the result may have the name of one of the table.
@@ -81,8 +82,7 @@ impl Side {
     pub fn execute(&mut self, sql: &str, parameters: &[Value<'_>], out: &mut Reply) -> Result<()> {
         let prepared = self.prepare(sql)?;
         let done = self.session.execute(&prepared, parameters, out);
-        let released = self.session.release(prepared);
-        done.map_err(|error| self.explain(error, sql)).and(released)
+        done.map_err(|error| self.explain(error, sql)).and(self.session.release(prepared))
     }
 
     /// Executes a statement without parameters, and discards any rows.
@@ -179,21 +179,26 @@ impl Side {
 
 /// The rows of a reply, as text, with marks of bytes that are none.
 fn rows_of(reply: &Reply) -> Vec<Row> {
-    let field = |row, column| match reply.field(row, column)? {
-        Value::Null => None,
-        Value::Int(number) | Value::Time(number) => Some(number.to_string()),
-        Value::Bool(truth) => Some(u8::from(truth).to_string()),
-        Value::Text(text) => Some(text.to_owned()),
-        Value::Bytes(bytes) => {
-            let mut text = String::new();
-            for part in bytes.utf8_chunks() {
-                text.push_str(part.valid());
-                push_bytes(&mut text, part.invalid());
-            }
-            Some(text)
+    let field = |row, column| {
+        let mut text = String::new();
+        for part in text_of(reply.field(row, column)?)?.utf8_chunks() {
+            text.push_str(part.valid());
+            push_bytes(&mut text, part.invalid());
         }
+        Some(text)
     };
     (0..reply.rows()).map(|row| (0..reply.width()).map(|at| field(row, at)).collect()).collect()
+}
+
+/// The text of a field; nothing of null.
+pub(crate) fn text_of(value: Value<'_>) -> Option<Cow<'_, [u8]>> {
+    match value {
+        Value::Null => None,
+        Value::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
+        Value::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
+        Value::Int(number) | Value::Time(number) => Some(Cow::Owned(number.to_string().into_bytes())),
+        Value::Bool(truth) => Some(Cow::Borrowed(if truth { b"1" } else { b"0" })),
+    }
 }
 
 fn first(rows: Vec<Row>) -> Option<String> {

@@ -387,6 +387,52 @@ fn several_sessions_copy_one_view_of_the_source_and_can_be_continued() {
     assert!(error.to_string().contains("use --jobs 1"), "{error}");
 }
 
+/// Its servers give rows in the order of their places, which is that of no key here: in binary, as text, and for a file of refused rows.
+#[test]
+fn copy_between_servers_of_postgres_goes_on_after_the_place_of_its_last_row() {
+    for (jobs, rejects) in [(1, false), (2, false), (1, true)] {
+        let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+        // With these, several processes read a table unless they are kept from it.
+        from.ask(
+            "ALTER DATABASE kurabe SET parallel_setup_cost = 0; ALTER DATABASE kurabe SET parallel_tuple_cost = 0; \
+             ALTER DATABASE kurabe SET min_parallel_table_scan_size = 0; ALTER DATABASE kurabe SET parallel_leader_participation = off",
+        );
+        let tables =
+            ["a (k uuid PRIMARY KEY, n int)", "b (k int PRIMARY KEY, n int)", "c (k interval, n int)"];
+        let keys = ["md5(n::text)::uuid", "n * 7919 % 2003", "n * interval '1 hour'"];
+        for (table, key) in tables.iter().zip(keys) {
+            let name = &table[..1];
+            from.ask(&format!(
+                "CREATE TABLE {table}; INSERT INTO {name} SELECT {key}, n FROM generate_series(1, 2000) n; \
+                 DELETE FROM {name} WHERE n % 9 = 4; INSERT INTO {name} SELECT {key}, n FROM generate_series(2001, 2002) n"
+            ));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let reject = || rejects.then(|| Rejects::open(&folder.path().join("refused")).unwrap());
+        for (table, rows) in [("a", 300), ("b", 700), ("c", 1_200)] {
+            let done = Done { rejected: reject(), ..Done::by(jobs) };
+            let stopped = done.watched(&from, &to, &all(), &mut |event| {
+                if let Event::Progress { table: of, step: Step::Copy, rows: copied } = event {
+                    done.stop.fetch_or(of.name == table && copied >= rows, Ordering::Relaxed);
+                }
+            });
+            assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Interrupted, "{table} {jobs} {rejects}");
+        }
+        let done = Done { rejected: reject(), ..Done::by(jobs) };
+        let (_, tables) = done.copy(&from, &to, &all()).unwrap();
+        let copied: u64 = tables.iter().map(|table| table.copied).sum();
+        assert!(copied < 1_000, "{copied} rows {jobs} {rejects}");
+        for table in ["a", "b", "c"] {
+            let order =
+                |by: &str| format!("SELECT md5(string_agg(t::text, ',' ORDER BY {by})) FROM {table} t");
+            assert_eq!(to.ask(&order("n")), from.ask(&order("n")), "{table} {jobs} {rejects}");
+            if jobs == 1 {
+                assert_eq!(to.ask(&order("ctid")), from.ask(&order("ctid")), "{table} {rejects}");
+            }
+        }
+    }
+}
+
 #[test]
 fn rows_go_into_tables_that_exist_and_only_own_ones_are_emptied() {
     for engine in ["sqlite", "postgres", "mysql", "mariadb"] {

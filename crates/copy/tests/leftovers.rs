@@ -158,6 +158,35 @@ fn client_of_the_file_executes_no_command_of_a_text() {
     }
 }
 
+/// In these encodings, a backslash or a backquote may be the second byte of a character.
+#[test]
+fn client_of_another_encoding_finds_the_quotes_of_the_file_where_its_server_does() {
+    for (engine, encodings) in [
+        ("mysql", &["gbk", "big5", "sjis", "cp932"][..]),
+        ("mariadb", &["gbk", "big5", "sjis", "cp932"]),
+        ("postgres", &["GBK", "BIG5", "SJIS", "GB18030", "UHC", "JOHAB", "SHIFT_JIS_2004"]),
+    ] {
+        let Some(from) = Place::new(engine) else { continue };
+        // What a client takes for statements and commands if the quote before it does not end where it does.
+        let data = "; DROP TABLE bait; --";
+        from.ask(&if engine == "postgres" {
+            format!("CREATE TABLE t (id int PRIMARY KEY); CREATE VIEW \"中\" AS SELECT id, '中\\' AS a, '{data}' AS b FROM t; COMMENT ON VIEW \"中\" IS '中\\''{data}'")
+        } else {
+            format!("CREATE TABLE t (id int PRIMARY KEY); CREATE VIEW `中` AS SELECT id AS `中`, '中\\\\' AS a, '{data}' AS b FROM t")
+        });
+        let Some((_, text)) = applied(&from, engine, "") else { continue };
+        for encoding in encodings {
+            let to = Place::new(engine).unwrap();
+            to.ask("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE bait (id int)");
+            let (ran, _, error) = to.feed_in(encoding, &text);
+            assert!(ran, "{engine} {encoding}: {error}\n{text}");
+            let quote = to.engine().quote;
+            let asked = format!("SELECT count(*) FROM bait UNION ALL SELECT count(b) FROM {quote}中{quote}");
+            assert_eq!(to.ask(&asked), "0\n0", "{engine} {encoding}");
+        }
+    }
+}
+
 /// Its variables, those of the user too, and the words by which it finds the end of a function.
 #[test]
 fn psql_makes_what_has_the_names_of_its_variables_and_words() {

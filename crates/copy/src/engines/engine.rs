@@ -102,6 +102,8 @@ pub struct Engine {
     pub load_text: Option<Load>,
     /// The query whose answer is that of another one as tuples in binary, and the statement that takes these; `None` without any.
     pub pass_through: Option<(Expression, Load)>,
+    /// The literal of a [hidden](Table::hidden) number that is a row's place, in whose order a table is read soonest; `None` if it is that of a column.
+    pub place: Option<fn(i64) -> String>,
     /// How its server computes digests of rows; `None` if it has none that others have.
     pub sums: Option<Sums>,
     /// The clause of a column that can be null, with a leading space.
@@ -190,6 +192,7 @@ impl Engine {
             insert_limits: (500, 20_000),
             load_text: None,
             pass_through: None,
+            place: None,
             sums: None,
             nullable: "",
             only: "",
@@ -346,11 +349,6 @@ pub trait Dialect: Sync {
 
     /// The condition that a text of this column has characters that Unicode lacks, which are lost; `None` if it never has.
     fn has_no_unicode(&self, column: &Column, name: &str) -> Option<String> {
-        None
-    }
-
-    /// The condition that a decimal number has more digits before or after its point; `None` if it never has.
-    fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
         None
     }
 

@@ -42,6 +42,11 @@ pub(super) fn expression(engine: &str, name: &str, x: &str) -> String {
     query(engine, name).replace("{x}", x)
 }
 
+/// An expression of a column, for the engine of its table; `None` if that has none of this name.
+pub(crate) fn expression_of(engine: &Engine, name: &str, x: &str) -> Option<String> {
+    Some(FILES.get(&*engine.name.to_lowercase())?.queries.get(name)?.replace("{x}", x))
+}
+
 /// What an engine has besides tables.
 pub(crate) fn others(engine: &Engine) -> &'static [Others] {
     FILES.get(&*engine.name.to_lowercase()).map_or(&[], |file| &file.others)

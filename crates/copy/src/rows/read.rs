@@ -1,9 +1,10 @@
-//! The rows of a table of the source: one query, whose answer is read in pages as it arrives. If the table has a key, rows
-//! come in its order, and a later process can continue after the last one.
+//! The rows of a table of the source: one query, whose answer is read in pages as it arrives. Rows come in the order of a key, or of the
+//! places where the source keeps them, and a later process can continue after the last one.
 
 use crate::canonical::{Reading, push, push_mended};
 use crate::engines::engine::Engine;
-use crate::page::{BINARY, Cell, Encoded, Page};
+use crate::engines::queries::expression_of;
+use crate::page::{BINARY, Cell, Encoded, Page, whole_of_tuple};
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::script::quoted;
 use crate::sql::{GAP, ROWS, Side, all_of};
@@ -36,6 +37,8 @@ pub struct Reader<'a> {
     checks: Option<(Checks<'a>, usize)>,
     /// Whether rows come as the tuples that the target loads. The key's fields are then those of a tuple.
     is_tuples: bool,
+    /// Whether rows come in the order of their places.
+    has_places: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -50,8 +53,10 @@ impl<'a> Reader<'a> {
         bounds: Range,
         digests: bool,
     ) -> Result<Self> {
-        let pass =
-            engine.pass_through.filter(|_| after.is_none() && !digests && passes_in_binary(engine, table));
+        let place = engine.place.filter(|_| matches!(table.resume, Resume::Hidden(_)));
+        // The query of tuples has no parameters.
+        let is_free = (after.is_none() || place.is_some()) && !digests;
+        let pass = engine.pass_through.filter(|_| is_free && passes_in_binary(engine, table));
         let read = |column: &ColumnPlan| {
             if pass.is_some() { quoted(engine, &column.name) } else { column.read.clone() }
         };
@@ -76,8 +81,10 @@ impl<'a> Reader<'a> {
             }
             Resume::Hidden(name) => {
                 key.push(list.len());
-                list.push(format!("{ROWS}.{name}"));
-                fields.push((format!("{ROWS}.{name}"), Kind::whole()));
+                let name = format!("{ROWS}.{name}");
+                let number = expression_of(engine, "place_number", &name).filter(|_| pass.is_none());
+                list.push(number.unwrap_or_else(|| name.clone()));
+                fields.push((name, Kind::whole()));
             }
             Resume::Restart => {}
         }
@@ -88,8 +95,9 @@ impl<'a> Reader<'a> {
         let mut parameters = Vec::new();
         let mut conditions: Vec<String> = table.filter.iter().map(|filter| format!("({filter})")).collect();
         if let Some((first, _)) = fields.first() {
-            conditions.extend(bounds.from.map(|from| format!("{first} >= {from}")));
-            conditions.extend(bounds.to.map(|to| format!("{first} < {to}")));
+            let bound = |at: i64| place.map_or(at.to_string(), |literal| literal(at));
+            conditions.extend(bounds.from.map(|from| format!("{first} >= {}", bound(from))));
+            conditions.extend(bounds.to.map(|to| format!("{first} < {}", bound(to))));
         }
         if let Some(after) = after {
             if after.width() != fields.len() {
@@ -110,11 +118,13 @@ impl<'a> Reader<'a> {
                 }
                 format!("({})", terms.join(" AND "))
             });
-            let terms: Vec<String> = terms.collect();
-            conditions.push(format!("({})", terms.join(" OR ")));
+            conditions.push(match (place, after.cell(0, 0)) {
+                (Some(literal), Cell::Int(place)) => format!("{} > {}", fields[0].0, literal(place)),
+                _ => format!("({})", terms.collect::<Vec<String>>().join(" OR ")),
+            });
         }
         sql.push_str(&all_of(conditions));
-        if !fields.is_empty() {
+        if !fields.is_empty() && place.is_none() {
             // Writing to a String cannot fail.
             let by: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
             let _ = write!(sql, " ORDER BY {}", by.join(", "));
@@ -127,7 +137,8 @@ impl<'a> Reader<'a> {
             exact: column.exact,
         };
         let readings = table.columns.iter().map(reading).collect();
-        Ok(Self { table, readings, sql, parameters, key, checks, is_tuples: pass.is_some() })
+        let (is_tuples, has_places) = (pass.is_some(), place.is_some());
+        Ok(Self { table, readings, sql, parameters, key, checks, is_tuples, has_places })
     }
 
     /// Passes on all rows, in canonical form and as the target holds them, with the key of each page's last row.
@@ -136,12 +147,16 @@ impl<'a> Reader<'a> {
         let parameters = self.parameters.iter().flatten().map(|page| engine.dialect.as_read(page.cell(0, 0)));
         let parameters = parameters.collect::<Result<Vec<Encoded<'_>>>>()?;
         let values: Vec<Value<'_>> = parameters.iter().map(Encoded::value).collect();
+        let set = |name| expression_of(engine, name, "");
+        set("by_place").map_or(Ok(()), |sql| side.run(&sql))?;
         side.pages(&self.sql, &values, self.table.page, &mut |reply| {
             if self.is_tuples {
-                let page = Self::passed_through(reply);
-                return match page.rows() {
-                    0 => Ok(()),
-                    _ => each(Read { last: self.key_of_last_tuple(&page)?, page, digests: Vec::new() }),
+                let (page, last) = self.passed_through(reply);
+                let last = self.key_of(&|at| whole_of_tuple(last, at).map_or(Value::Null, Value::Int))?;
+                return if page.rows() == 0 {
+                    Ok(())
+                } else {
+                    each(Read { page, last, digests: Vec::new() })
                 };
             }
             let mut page = Page::new(self.readings.len());
@@ -156,47 +171,47 @@ impl<'a> Reader<'a> {
                 let all = (0..reply.rows()).map(|row| checks.digests(reply, row, *from, &mut forms));
                 digests = all.collect::<Result<_>>()?;
             }
-            each(Read { page, last: self.last(reply)?, digests })
-        })
+            let last = self.key_of(&|at| field(reply, reply.rows() - 1, at))?;
+            each(Read { page, last, digests })
+        })?;
+        set("after_by_place").map_or(Ok(()), |sql| side.run(&sql))
     }
 
-    /// The key of the last row, as the source has it.
-    fn last(&self, reply: &Reply) -> Result<Option<Page>> {
-        if self.key.is_empty() {
-            return Ok(None);
-        }
+    /// The key of a row with these fields, as the source has it.
+    fn key_of<'v>(&self, field: &dyn Fn(usize) -> Value<'v>) -> Result<Option<Page>> {
         let mut key = Page::new(self.key.len());
-        for at in &self.key {
-            push(Reading::RAW, field(reply, reply.rows() - 1, *at), &mut key)?;
-        }
-        Ok(Some(key))
+        self.key.iter().try_for_each(|at| push(Reading::RAW, field(*at), &mut key))?;
+        Ok(Some(key).filter(|_| !self.key.is_empty()))
     }
 
-    /// The tuples as they came. The header comes with the first one, and the trailer as a further one.
-    fn passed_through(reply: &Reply) -> Page {
-        let mut page = Page::new(1);
+    /// The tuples as they came but for the place, which is the last field, and the last one as it came. The header comes with the first
+    /// tuple, and the trailer as a further one.
+    fn passed_through<'r>(&self, reply: &'r Reply) -> (Page, &'r [u8]) {
+        let (mut page, mut last) = (Page::new(1), &[][..]);
         page.is_tuples = true;
         let [begin, end] = BINARY;
         let rows = (0..reply.rows()).filter_map(|row| reply.field_bytes(row, 0));
         let tuples = rows.map(|row| row.strip_prefix(begin).unwrap_or(row)).filter(|tuple| *tuple != end);
-        tuples.for_each(|tuple| page.push(Cell::Bytes(tuple)));
-        page
-    }
-
-    fn key_of_last_tuple(&self, page: &Page) -> Result<Option<Page>> {
-        let mut key = Page::new(self.key.len());
-        for at in &self.key {
-            let Cell::Int(field) = page.cell(page.rows() - 1, *at) else {
-                return Err(Error::new(ErrorKind::Internal, "a row of COPY without its key"));
-            };
-            key.push(Cell::Int(field));
+        for tuple in tuples {
+            match without_last(tuple).filter(|_| self.has_places) {
+                Some((count, fields)) => page.push_parts([&count, fields]),
+                None => page.push(Cell::Bytes(tuple)),
+            }
+            last = tuple;
         }
-        Ok(Some(key).filter(|_| !self.key.is_empty()))
+        (page, last)
     }
 
     fn named(&self, error: Error, column: usize) -> Error {
         error.context(format!("source, {}.{}", self.table.name, self.table.columns[column].name))
     }
+}
+
+/// The number of a tuple's fields without the last one, the row's place of six bytes and their length, and those fields.
+fn without_last(tuple: &[u8]) -> Option<([u8; 2], &[u8])> {
+    let (count, fields) = tuple.split_first_chunk::<2>()?;
+    let (fields, _place) = fields.split_last_chunk::<10>()?;
+    Some((u16::from_be_bytes(*count).checked_sub(1)?.to_be_bytes(), fields))
 }
 
 /// Whether all values go to the target as they are, and a tuple shows how far the copy is. Generated columns are not loaded.

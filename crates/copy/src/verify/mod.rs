@@ -17,7 +17,7 @@ use crate::page::Cell;
 use crate::plan::TablePlan;
 use crate::pool::Halt;
 use crate::script::{literal, quoted};
-use crate::sql::{ROWS, Side};
+use crate::sql::{ROWS, Side, text_of};
 use crate::state::OfTable;
 use form::{Bare, Field, Shape, bare};
 use kurabe_core::value::{Reply, Value};
@@ -308,17 +308,6 @@ fn digest<'b>(salt: u8, parts: impl IntoIterator<Item = &'b [u8]>) -> u64 {
     hasher.write_u8(salt);
     parts.into_iter().for_each(|bytes| hasher.write(bytes));
     hasher.finish()
-}
-
-/// The text of a field; nothing of null.
-fn text_of(value: Value<'_>) -> Option<Cow<'_, [u8]>> {
-    match value {
-        Value::Null => None,
-        Value::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
-        Value::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
-        Value::Int(number) | Value::Time(number) => Some(Cow::Owned(number.to_string().into_bytes())),
-        Value::Bool(truth) => Some(Cow::Borrowed(if truth { b"1" } else { b"0" })),
-    }
 }
 
 /// The texts of a row's values.

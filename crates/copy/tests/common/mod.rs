@@ -160,9 +160,22 @@ impl Place {
 
     /// Executes a file by the engine's own program, as a user does.
     pub fn feed(&self, file: &str) -> (bool, String, String) {
+        Self::fed(&mut self.client(None), file)
+    }
+
+    /// The same by the program of a user whose text is in another encoding.
+    pub fn feed_in(&self, encoding: &str, file: &str) -> (bool, String, String) {
+        let mut client = self.client(None);
+        if self.url().starts_with('m') {
+            client.arg(format!("--default-character-set={encoding}"));
+        }
+        Self::fed(client.env("PGCLIENTENCODING", encoding), file)
+    }
+
+    fn fed(client: &mut Command, file: &str) -> (bool, String, String) {
         let mut path = tempfile::NamedTempFile::new().unwrap();
         path.write_all(file.as_bytes()).unwrap();
-        Self::answer(&self.client(None).stdin(path.reopen().unwrap()).output().unwrap())
+        Self::answer(&client.stdin(path.reopen().unwrap()).output().unwrap())
     }
 
     fn answer(output: &Output) -> (bool, String, String) {

@@ -22,7 +22,8 @@ pub(super) static MYSQL: Engine = Engine {
     quote: '`',
     syntax: kurabe_protocol::sql::Dialect::MYSQL,
     delimiter: Some(|new| format!("DELIMITER {new}")),
-    script: "SET NAMES utf8mb4;\nSET SESSION sql_mode = '';\n",
+    // The first line is a comment for the server, and a command for its client, which would find the ends of quotes by its own character set.
+    script: "/*!999999 \\C utf8mb4 */;\nSET NAMES utf8mb4;\nSET SESSION sql_mode = '';\n",
     longest_name: 64,
     has_narrow_names: true,
     reading: &[

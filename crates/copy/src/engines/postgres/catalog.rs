@@ -63,8 +63,9 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         catalog.names.push(name.to_owned());
         match text(&row, 1) {
             "r" | "p" if text(&row, 2) != "true" => {
-                let inherited = text(&row, 3) == "true";
-                catalog.tables.push(Table { name: name.to_owned(), inherited, ..Table::default() });
+                let [inherited, is_heap] = [3, 4].map(|at| text(&row, at) == "true");
+                let (name, hidden) = (name.to_owned(), is_heap.then_some("ctid"));
+                catalog.tables.push(Table { name, hidden, inherited, ..Table::default() });
             }
             // Between servers of PostgreSQL, a sequence is made before the tables.
             "S" => {

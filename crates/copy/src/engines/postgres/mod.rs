@@ -39,6 +39,8 @@ pub(super) static POSTGRES: Engine = Engine {
         |query| format!("COPY ({query}) TO STDOUT (FORMAT binary)"),
         |table, columns| format!("COPY {table} ({columns}) FROM STDIN (FORMAT binary)"),
     )),
+    // A block, and 16 bits of the number in it.
+    place: Some(|number| format!("'({},{})'", (number >> 16) as u32, number as u16)),
     sums: Some(Sums {
         // The sessions are in UTF-8, or without an encoding where the database has none.
         row: |texts| format!("pg_catalog.textsend(pg_catalog.concat_ws('|', {texts}))"),
@@ -101,15 +103,12 @@ fn hash(declared: &str, x: &str, nullable: bool, row: String) -> String {
         }
         "character" => return format!("pg_catalog.hashbpcharextended({} COLLATE \"C\", {row})", or(x, "")),
         "bytea" => x.to_owned(),
-        "bigint" => format!("pg_catalog.int8send({x})"),
-        "boolean" => format!("pg_catalog.boolsend({x})"),
-        "numeric" => format!("pg_catalog.numeric_send({x})"),
-        "double precision" => format!("pg_catalog.float8send({x})"),
-        "date" => format!("pg_catalog.date_send({x})"),
-        "uuid" => format!("pg_catalog.uuid_send({x})"),
-        "timestamp without time zone" => format!("pg_catalog.timestamp_send({x})"),
-        "timestamp with time zone" => format!("pg_catalog.timestamptz_send({x})"),
-        _ => format!("pg_catalog.record_send(ROW({x}))"),
+        base => {
+            let mut senders = query("postgresql", "senders").lines().filter_map(|line| line.split_once(": "));
+            let sender =
+                senders.find(|(of, _)| *of == base).map(|(_, sender)| format!("pg_catalog.{sender}({x})"));
+            sender.unwrap_or_else(|| format!("pg_catalog.record_send(ROW({x}))"))
+        }
     };
     let digits = or(&format!("pg_catalog.encode({sent}, 'hex')"), "");
     format!("pg_catalog.hashtextextended({digits} COLLATE \"C\", {row})")
@@ -122,12 +121,7 @@ impl Dialect for Postgres {
     fn set(&self, side: &mut Side, settings: &[[String; 2]]) -> Result<()> {
         let values =
             settings.iter().map(|[name, value]| format!("('{name}', '{value}')")).collect::<Vec<_>>();
-        side.run(&format!(
-            "SELECT pg_catalog.set_config(s.name, v.value, false) FROM (VALUES {} UNION ALL SELECT 'client_encoding', \
-             'SQL_ASCII' WHERE pg_catalog.getdatabaseencoding() = 'SQL_ASCII') AS v(name, value) \
-             JOIN pg_catalog.pg_settings s ON s.name = v.name",
-            values.join(", ")
-        ))
+        side.run(&query("postgresql", "set").replace("{values}", &values.join(", ")))
     }
 
     /// A standby is its primary. Two servers that are none may have the same identifier: one was restored from a backup.
@@ -252,13 +246,6 @@ impl Dialect for Postgres {
             let text = written("%s", x);
             format!("CASE WHEN pg_catalog.textregexeq({text}, '[^\\x01-\\x7f]') THEN {text} END")
         }))
-    }
-
-    fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
-        Some(format!(
-            "{column}::text NOT IN ('NaN', 'Infinity', '-Infinity') \
-             AND (pg_catalog.abs({column}) >= 1e{whole} OR {column} <> pg_catalog.round({column}, {part}))"
-        ))
     }
 
     fn documents(&self, kind: &Kind, _: &str) -> Documents {

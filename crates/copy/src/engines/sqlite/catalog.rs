@@ -79,9 +79,7 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
     };
     let definition = Definition::read(sql);
     let mut key: Vec<(u64, String)> = Vec::new();
-    for row in side.rows(&format!(
-        "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo({of}) ORDER BY cid"
-    ))? {
+    for row in side.rows(&query("sqlite", "columns").replace("{of}", &of))? {
         let column = text(&row, 0).to_owned();
         let position = text(&row, 4).parse().unwrap_or(0);
         if position > 0 {
@@ -211,9 +209,7 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
         let Ok(index) = literal(side.engine, name).map_err(|why| table.hides = Some(why.to_string())) else {
             continue;
         };
-        let parts = side.rows(&format!(
-            "SELECT cid, name, coll, \"desc\" FROM pragma_index_xinfo({index}) WHERE key = 1 ORDER BY seqno"
-        ))?;
+        let parts = side.rows(&query("sqlite", "index_columns").replace("{of}", &index))?;
         if parts.iter().any(|part| text(part, 0) == "-2") {
             let what = "an index on an expression";
             catalog.leave_to_others(IssueKind::ExpressionIndex, &table.name, name, what).with_statement(sql);

@@ -4,7 +4,7 @@ mod catalog;
 
 use super::engine::{Dialect, Engine, Expression};
 use super::facts::{Identity, TargetFacts};
-use super::queries::{expression, query};
+use super::queries::expression;
 use crate::canonical::from_hex;
 use crate::catalog::{Catalog, Collation, Column, Table};
 use crate::issue::IssueKind;
@@ -215,12 +215,6 @@ impl Dialect for Sqlite {
 
     fn maybe_not_utf8(&self, _: &mut Side) -> Result<Option<Expression>> {
         Ok(Some(|x| expression("sqlite", "maybe_not_utf8", x)))
-    }
-
-    fn longer_decimal(&self, column: &str, whole: u32, part: u32) -> Option<String> {
-        let [whole, part] = [whole, part].map(|digits| digits.to_string());
-        let condition = query("sqlite", "longer_decimal").replace("{whole}", &whole).replace("{part}", &part);
-        Some(condition.replace("{x}", column))
     }
 
     fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String {
