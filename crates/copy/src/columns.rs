@@ -67,8 +67,9 @@ impl OneTable<'_> {
             })
             .collect();
         let key = key(table, &columns);
-        // The order of places is for a table whose key is made after its rows.
-        let resume = match table.hidden.filter(|_| self.source.engine.place.is_none() || native.is_some()) {
+        // The order of places is for a table whose key is made after its rows. A condition may be answered by an index, in its order.
+        let by_place = native.is_some() && table.filter.is_none();
+        let resume = match table.hidden.filter(|_| self.source.engine.place.is_none() || by_place) {
             Some(hidden) => Resume::Hidden(hidden),
             None => resume(self.source.engine, &columns, &key),
         };

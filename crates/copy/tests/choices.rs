@@ -529,3 +529,26 @@ fn users_tables_are_copied_whatever_their_names_and_ours_are_listed() {
     Done::default().copy(&from, &to, &renamed).unwrap();
     assert_eq!(to.ask("SELECT id FROM c"), "5");
 }
+
+/// An index answers the condition, so that the rows come in another order than that of their places.
+#[test]
+fn copy_of_some_rows_goes_on_after_its_last_row_whatever_answers_the_condition() {
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask(
+        "ALTER DATABASE kurabe SET enable_seqscan = off; ALTER DATABASE kurabe SET enable_bitmapscan = off; \
+         CREATE TABLE f (k int PRIMARY KEY, w int); INSERT INTO f SELECT n, n * 7919 % 20011 FROM generate_series(1, 20000) n; \
+         CREATE INDEX ON f (w); ANALYZE f",
+    );
+    let some = Wanted { filters: vec![("f".to_owned(), "w < 2000".to_owned())], ..all() };
+    let done = Done::by(1);
+    let stopped = done.watched(&from, &to, &some, &mut |event| {
+        if let Event::Progress { step: Step::Copy, rows, .. } = event {
+            done.stop.fetch_or(rows >= 300, Ordering::Relaxed);
+        }
+    });
+    assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Interrupted);
+    let (_, tables) = Done::by(1).copy(&from, &to, &some).unwrap();
+    assert!(tables[0].copied < 1_900, "{}", tables[0].copied);
+    let sum = "SELECT count(*) || md5(string_agg(f::text, ',' ORDER BY k)) FROM f";
+    assert_eq!(to.ask(sum), from.ask(&format!("{sum} WHERE w < 2000")));
+}
