@@ -53,13 +53,13 @@ fn slowdown_beyond_margin_fails_gate_and_one_within_does_not() {
     let worse = compared.rows.iter().filter(|row| row.result == Decision::Below).count();
     assert!(worse > 0 && text.contains(&format!("0 are better in the second and {worse} worse")), "{text}");
     assert!(found.slower > 0 && found.passed > 0 && found.undecided == found.tails, "{found:?}");
-    let worst = compared.rows.iter().filter(|row| row.gate == Some(Decision::Below));
-    let worst = worst.min_by(|a, b| a.ratio.unwrap().value.total_cmp(&b.ratio.unwrap().value)).unwrap();
+    let failed = compared.rows.iter().filter(|row| row.gate == Some(Decision::Below));
+    let slowest = failed.min_by(|a, b| a.ratio.unwrap().value.total_cmp(&b.ratio.unwrap().value)).unwrap();
     let told = compared.findings.iter().find_map(|one| match &one.finding {
         Finding::Gates(Gates::Worst { ratio, disturbed, .. }) => Some((*ratio, *disturbed)),
         _ => None,
     });
-    assert_eq!(told, Some((worst.ratio.unwrap().inverse(), false)));
+    assert_eq!(told, Some((slowest.ratio.unwrap().inverse(), false)));
     // A margin of 30 % allows 20 % less throughput.
     assert_eq!(judged(&base, &slower, 0.3).gate.unwrap().decided.decision, Decision::Within);
     // What is faster passes.

@@ -452,193 +452,196 @@ mod tests {
         });
     }
 
+    /// What is changed in a quiet trial, and what is said of it in both languages.
+    type Case = (Bottleneck, Rule, fn(&mut Facts), &'static str, &'static str);
+
+    const CASES: &[Case] = &[
+        (
+            ServerCpu,
+            Rule::Thread(Server),
+            unchanged,
+            "one thread of the server used 80 % of a CPU; the client at 40 % of a CPU",
+            "サーバーの 1 スレッドが CPU の 80 % を使用。クライアントは CPU の 40 %",
+        ),
+        (
+            ClientCpu,
+            Rule::Thread(Client),
+            unchanged,
+            "the clients' threads were running for 80 % of the time; the server used 0.40 CPUs",
+            "クライアントのスレッドが時間の 80 % で実行中。サーバーは 0.40 CPU を使用",
+        ),
+        (
+            ClientCpu,
+            Rule::Thread(Client),
+            |facts| facts.threads = 1.0,
+            "the client's thread was running for 80 % of the time; the server used 0.40 CPUs",
+            "クライアントのスレッドが時間の 80 % で実行中。サーバーは 0.40 CPU を使用",
+        ),
+        (
+            ClientCpu,
+            Rule::Thread(Client),
+            with_agent,
+            "the clients' threads of agent b were running for 80 % of the time; the server used 0.40 CPUs",
+            "エージェント b のクライアントのスレッドが時間の 80 % で実行中。サーバーは 0.40 CPU を使用",
+        ),
+        (
+            ClientCpu,
+            Rule::Capacity(Client),
+            with_agent,
+            "the client of agent b used 80 % of its processors; the server used 0.40 CPUs",
+            "エージェント b のクライアントがプロセッサーの 80 % を使用。サーバーは 0.40 CPU を使用",
+        ),
+        (
+            ProcessCpu,
+            Rule::Thread(Client),
+            in_process,
+            "the process with client and database used 1 CPUs, 25 % of that by the tool itself",
+            "クライアントとデータベースのプロセスが 1 CPU を使用、うち 25 % は道具自身",
+        ),
+        (
+            ProcessCpu,
+            Rule::SharedCpus,
+            in_process,
+            "the process with client and database used 1 CPUs, 25 % of that by the tool itself",
+            "クライアントとデータベースのプロセスが 1 CPU を使用、うち 25 % は道具自身",
+        ),
+        (
+            ClientCpu,
+            Rule::Thread(Client),
+            |facts| facts.server = None,
+            "the clients' threads were running for 80 % of the time",
+            "クライアントのスレッドが時間の 80 % で実行中",
+        ),
+        (
+            ServerCpu,
+            Rule::PerClient,
+            unchanged,
+            "the server was busy with each client's requests for 80 % of the time; the client at 40 % of a CPU",
+            "サーバーが各クライアントの要求を時間の 80 % で処理中。クライアントは CPU の 40 %",
+        ),
+        (
+            ServerCpu,
+            Rule::Capacity(Server),
+            unchanged,
+            "the server used 0.40 of its 2 CPUs; the client at 40 % of a CPU",
+            "サーバーは 2 CPU のうち 0.40 を使用。クライアントは CPU の 40 %",
+        ),
+        (
+            ClientCpu,
+            Rule::Capacity(Client),
+            |facts| (facts.client.cpu, facts.client.capacity) = (0.98, 1.0),
+            "the client used 0.98 of its 1 CPU; the server used 0.40 CPUs",
+            "クライアントは 1 CPU のうち 0.98 を使用。サーバーは 0.40 CPU を使用",
+        ),
+        (
+            ClientCpu,
+            Rule::Capacity(Client),
+            |facts| facts.client.quota = Some(0.5),
+            "the client used 0.40 of the 0.50 CPUs allowed by its control group; the server used 0.40 CPUs",
+            "クライアントはコントロールグループで許された 0.50 CPU のうち 0.40 を使用。サーバーは 0.40 CPU を使用",
+        ),
+        (
+            ServerCpu,
+            Rule::SharedCpus,
+            |facts| facts.others = 0.8,
+            "the 2 CPUs shared by client and server were 80 % busy: server 20 %, client 20 %, others 20 %; the client \
+                 at 40 % of a CPU",
+            "クライアントとサーバーが共有する 2 CPU は 80 % が使用中: サーバー 20 %、クライアント 20 %、ほか 20 %。クライアントは CPU の 40 %",
+        ),
+        (
+            ClientCpu,
+            Rule::Ready(Client),
+            queued,
+            "the client was running for 30 % of the time, and runnable but waiting for a processor for 45 %; the \
+                 server used 0.40 CPUs",
+            "クライアントは時間の 30 % で実行中、45 % でプロセッサーを待機。サーバーは 0.40 CPU を使用",
+        ),
+        (
+            ServerCpu,
+            Rule::Ready(Server),
+            queued,
+            "a thread of the server was running for 40 % of the time, and runnable but waiting for a processor for \
+                 35 %; the client at 60 % of a CPU",
+            "サーバーの 1 スレッドは時間の 40 % で実行中、35 % でプロセッサーを待機。クライアントは CPU の 60 %",
+        ),
+        (
+            Network,
+            Rule::Interface,
+            unchanged,
+            "the network interface used 80 % of its capacity",
+            "ネットワークインターフェイスが容量の 80 % を使用",
+        ),
+        (
+            Network,
+            Rule::WireTime,
+            unchanged,
+            "of a round trip of 1 ms, the network takes 10 µs",
+            "往復 1 ms のうちネットワークが 10 µs",
+        ),
+        (
+            Network,
+            Rule::InTransit,
+            unchanged,
+            "in a round trip of 1 ms, the server had a request in 50 % of 100 samples",
+            "往復 1 ms の間、サーバーに要求があったのは標本 100 件の 50 %",
+        ),
+        (
+            Locks,
+            Rule::LocksReported,
+            said,
+            "the server reports waits for locks in 80 % of 40 session samples (tuple)",
+            "サーバーの報告では、セッションの標本 40 件の 80 % がロックを待機 (tuple)",
+        ),
+        (
+            Locks,
+            Rule::HeldRequests,
+            unchanged,
+            "the server had unanswered requests in 80 % of 100 samples, and used little CPU and no storage",
+            "標本 100 件の 80 % でサーバーに未応答の要求があり、CPU はわずか、ストレージは使わず",
+        ),
+        (
+            Locks,
+            Rule::Slept,
+            unchanged,
+            "clients slept for 80 % of the time, but not for storage",
+            "クライアントは時間の 80 % で休止(ストレージのためではない)",
+        ),
+        (
+            Disk,
+            Rule::LogReported,
+            said,
+            "the server reports waits for the log in 80 % of 40 session samples (“WALSync”)",
+            "サーバーの報告では、セッションの標本 40 件の 80 % がログを待機 (“WALSync”)",
+        ),
+        (
+            Disk,
+            Rule::StorageSamples,
+            said,
+            "the server waited for storage in 80 % of 20 samples; the server reports waits for “WALSync” in 30 % of \
+                 the session samples",
+            "標本 20 件の 80 % でサーバーがストレージを待機。サーバーの報告では、セッションの標本の 30 % が「WALSync」を待機",
+        ),
+        (
+            Disk,
+            Rule::StorageSamples,
+            |facts| facts.in_process = true,
+            "a client waited for storage in 80 % of 20 samples",
+            "標本 20 件の 80 % でクライアントがストレージを待機",
+        ),
+        (
+            Disk,
+            Rule::DiskBusy,
+            unchanged,
+            "the disk was busy for 80 % of the time",
+            "ディスクは時間の 80 % で動作中",
+        ),
+    ];
+
     #[test]
     fn each_rule_is_told_by_what_it_measured() {
-        type Case = (Bottleneck, Rule, fn(&mut Facts), &'static str, &'static str);
         let both = "the client at 40 % of a CPU, the server at 40 % of a CPU";
         let japanese = "クライアントは CPU の 40 %、サーバーは CPU の 40 %";
-        let cases: &[Case] = &[
-            (
-                ServerCpu,
-                Rule::Thread(Server),
-                unchanged,
-                "one thread of the server used 80 % of a CPU; the client at 40 % of a CPU",
-                "サーバーの 1 スレッドが CPU の 80 % を使用。クライアントは CPU の 40 %",
-            ),
-            (
-                ClientCpu,
-                Rule::Thread(Client),
-                unchanged,
-                "the clients' threads were running for 80 % of the time; the server used 0.40 CPUs",
-                "クライアントのスレッドが時間の 80 % で実行中。サーバーは 0.40 CPU を使用",
-            ),
-            (
-                ClientCpu,
-                Rule::Thread(Client),
-                |facts| facts.threads = 1.0,
-                "the client's thread was running for 80 % of the time; the server used 0.40 CPUs",
-                "クライアントのスレッドが時間の 80 % で実行中。サーバーは 0.40 CPU を使用",
-            ),
-            (
-                ClientCpu,
-                Rule::Thread(Client),
-                with_agent,
-                "the clients' threads of agent b were running for 80 % of the time; the server used 0.40 CPUs",
-                "エージェント b のクライアントのスレッドが時間の 80 % で実行中。サーバーは 0.40 CPU を使用",
-            ),
-            (
-                ClientCpu,
-                Rule::Capacity(Client),
-                with_agent,
-                "the client of agent b used 80 % of its processors; the server used 0.40 CPUs",
-                "エージェント b のクライアントがプロセッサーの 80 % を使用。サーバーは 0.40 CPU を使用",
-            ),
-            (
-                ProcessCpu,
-                Rule::Thread(Client),
-                in_process,
-                "the process with client and database used 1 CPUs, 25 % of that by the tool itself",
-                "クライアントとデータベースのプロセスが 1 CPU を使用、うち 25 % は道具自身",
-            ),
-            (
-                ProcessCpu,
-                Rule::SharedCpus,
-                in_process,
-                "the process with client and database used 1 CPUs, 25 % of that by the tool itself",
-                "クライアントとデータベースのプロセスが 1 CPU を使用、うち 25 % は道具自身",
-            ),
-            (
-                ClientCpu,
-                Rule::Thread(Client),
-                |facts| facts.server = None,
-                "the clients' threads were running for 80 % of the time",
-                "クライアントのスレッドが時間の 80 % で実行中",
-            ),
-            (
-                ServerCpu,
-                Rule::PerClient,
-                unchanged,
-                "the server was busy with each client's requests for 80 % of the time; the client at 40 % of a CPU",
-                "サーバーが各クライアントの要求を時間の 80 % で処理中。クライアントは CPU の 40 %",
-            ),
-            (
-                ServerCpu,
-                Rule::Capacity(Server),
-                unchanged,
-                "the server used 0.40 of its 2 CPUs; the client at 40 % of a CPU",
-                "サーバーは 2 CPU のうち 0.40 を使用。クライアントは CPU の 40 %",
-            ),
-            (
-                ClientCpu,
-                Rule::Capacity(Client),
-                |facts| (facts.client.cpu, facts.client.capacity) = (0.98, 1.0),
-                "the client used 0.98 of its 1 CPU; the server used 0.40 CPUs",
-                "クライアントは 1 CPU のうち 0.98 を使用。サーバーは 0.40 CPU を使用",
-            ),
-            (
-                ClientCpu,
-                Rule::Capacity(Client),
-                |facts| facts.client.quota = Some(0.5),
-                "the client used 0.40 of the 0.50 CPUs allowed by its control group; the server used 0.40 CPUs",
-                "クライアントはコントロールグループで許された 0.50 CPU のうち 0.40 を使用。サーバーは 0.40 CPU を使用",
-            ),
-            (
-                ServerCpu,
-                Rule::SharedCpus,
-                |facts| facts.others = 0.8,
-                "the 2 CPUs shared by client and server were 80 % busy: server 20 %, client 20 %, others 20 %; the client \
-                 at 40 % of a CPU",
-                "クライアントとサーバーが共有する 2 CPU は 80 % が使用中: サーバー 20 %、クライアント 20 %、ほか 20 %。クライアントは CPU の 40 %",
-            ),
-            (
-                ClientCpu,
-                Rule::Ready(Client),
-                queued,
-                "the client was running for 30 % of the time, and runnable but waiting for a processor for 45 %; the \
-                 server used 0.40 CPUs",
-                "クライアントは時間の 30 % で実行中、45 % でプロセッサーを待機。サーバーは 0.40 CPU を使用",
-            ),
-            (
-                ServerCpu,
-                Rule::Ready(Server),
-                queued,
-                "a thread of the server was running for 40 % of the time, and runnable but waiting for a processor for \
-                 35 %; the client at 60 % of a CPU",
-                "サーバーの 1 スレッドは時間の 40 % で実行中、35 % でプロセッサーを待機。クライアントは CPU の 60 %",
-            ),
-            (
-                Network,
-                Rule::Interface,
-                unchanged,
-                "the network interface used 80 % of its capacity",
-                "ネットワークインターフェイスが容量の 80 % を使用",
-            ),
-            (
-                Network,
-                Rule::WireTime,
-                unchanged,
-                "of a round trip of 1 ms, the network takes 10 µs",
-                "往復 1 ms のうちネットワークが 10 µs",
-            ),
-            (
-                Network,
-                Rule::InTransit,
-                unchanged,
-                "in a round trip of 1 ms, the server had a request in 50 % of 100 samples",
-                "往復 1 ms の間、サーバーに要求があったのは標本 100 件の 50 %",
-            ),
-            (
-                Locks,
-                Rule::LocksReported,
-                said,
-                "the server reports waits for locks in 80 % of 40 session samples (tuple)",
-                "サーバーの報告では、セッションの標本 40 件の 80 % がロックを待機 (tuple)",
-            ),
-            (
-                Locks,
-                Rule::HeldRequests,
-                unchanged,
-                "the server had unanswered requests in 80 % of 100 samples, and used little CPU and no storage",
-                "標本 100 件の 80 % でサーバーに未応答の要求があり、CPU はわずか、ストレージは使わず",
-            ),
-            (
-                Locks,
-                Rule::Slept,
-                unchanged,
-                "clients slept for 80 % of the time, but not for storage",
-                "クライアントは時間の 80 % で休止(ストレージのためではない)",
-            ),
-            (
-                Disk,
-                Rule::LogReported,
-                said,
-                "the server reports waits for the log in 80 % of 40 session samples (“WALSync”)",
-                "サーバーの報告では、セッションの標本 40 件の 80 % がログを待機 (“WALSync”)",
-            ),
-            (
-                Disk,
-                Rule::StorageSamples,
-                said,
-                "the server waited for storage in 80 % of 20 samples; the server reports waits for “WALSync” in 30 % of \
-                 the session samples",
-                "標本 20 件の 80 % でサーバーがストレージを待機。サーバーの報告では、セッションの標本の 30 % が「WALSync」を待機",
-            ),
-            (
-                Disk,
-                Rule::StorageSamples,
-                |facts| facts.in_process = true,
-                "a client waited for storage in 80 % of 20 samples",
-                "標本 20 件の 80 % でクライアントがストレージを待機",
-            ),
-            (
-                Disk,
-                Rule::DiskBusy,
-                unchanged,
-                "the disk was busy for 80 % of the time",
-                "ディスクは時間の 80 % で動作中",
-            ),
-        ];
-        for (bottleneck, rule, change, wanted, wanted_in_japanese) in cases {
+        for (bottleneck, rule, change, wanted, wanted_in_japanese) in CASES {
             let wait = matches!(bottleneck, Network | Locks | Disk);
             let [english, found] = lines(*bottleneck, Some(*rule), change);
             let (after, after_in_japanese) =

@@ -649,7 +649,9 @@ mod tests {
         let open = |times: &[[u64; 2]]| {
             let of = |at: usize| {
                 let mut all = kurabe_stats::Histogram::new();
-                times.iter().for_each(|one| all.record(one[at]));
+                for one in times {
+                    all.record(one[at]);
+                }
                 all
             };
             in_time(&OpenLoop { rate: 1.0, lag: of(0), response: of(1), due_ns: 0, backlog: 0, probes: 0 })

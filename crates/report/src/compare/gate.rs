@@ -441,11 +441,14 @@ mod tests {
             };
             CellResult { sessions: shares.iter().map(of).collect(), ..CellResult::default() }
         };
-        use WaitState::{Lock, Log};
-        let before = cell(&[(Lock, 0.125, ""), (Lock, 0.125, "x"), (Log, 0.5, "y")]);
-        assert_eq!(locks(&before, &cell(&[(Lock, 0.25, "x"), (Log, 0.75, "y")])), None);
-        assert_eq!(locks(&before, &cell(&[(Lock, 0.34, "x")])), None);
-        let told = locks(&before, &cell(&[(Log, 0.2, "y"), (Lock, 0.25, ""), (Lock, 0.25, "z")]));
+        let before =
+            cell(&[(WaitState::Lock, 0.125, ""), (WaitState::Lock, 0.125, "x"), (WaitState::Log, 0.5, "y")]);
+        assert_eq!(locks(&before, &cell(&[(WaitState::Lock, 0.25, "x"), (WaitState::Log, 0.75, "y")])), None);
+        assert_eq!(locks(&before, &cell(&[(WaitState::Lock, 0.34, "x")])), None);
+        let told = locks(
+            &before,
+            &cell(&[(WaitState::Log, 0.2, "y"), (WaitState::Lock, 0.25, ""), (WaitState::Lock, 0.25, "z")]),
+        );
         assert_eq!(told, Some(Gates::MoreLocks { first: 0.25, second: 0.5, text: "z".to_owned() }));
     }
 

@@ -49,13 +49,12 @@ impl Ground<'_> {
             Error::new(ErrorKind::Environment, format!("no temporary folder could be made: {e}"))
         })?;
         let file = folder.path().join("selftest.db");
-        let url = match self.server {
-            Some(server) => TargetUrl::parse(server.url())?,
-            None => {
-                // On a slow disk clients wait longer for syncs, of commits and checkpoints, than for the locks.
-                let synchronous = if kind == Kind::Lock { "off" } else { "full" };
-                TargetUrl::parse(&format!("{EMBEDDED}:{}?synchronous={synchronous}", file.display()))?
-            }
+        let url = if let Some(server) = self.server {
+            TargetUrl::parse(server.url())?
+        } else {
+            // On a slow disk clients wait longer for syncs, of commits and checkpoints, than for the locks.
+            let synchronous = if kind == Kind::Lock { "off" } else { "full" };
+            TargetUrl::parse(&format!("{EMBEDDED}:{}?synchronous={synchronous}", file.display()))?
         };
         let durability = (kind == Kind::Disk && self.engine != EMBEDDED).then_some(DurabilityClass::Synced);
         let (driver, facts, skip_reason) = open_one(&url, durability)?;
