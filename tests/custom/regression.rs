@@ -139,7 +139,7 @@ const BEHAVIOURS: &[(&str, Outcome, &[Case])] = &[
             ),
         ],
     ),
-    ("a rate (`-R`), without a limit of the latency", Alike, &[("-S -R 1000", "", "")]),
+    ("a rate (`-R`), without a limit of the latency", Alike, &[("-S -R 100 -t 30", "", "")]),
     (
         "a transaction that is open at the end of a script; errors of the server",
         Fails,
