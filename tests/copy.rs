@@ -59,6 +59,34 @@ const LOST: [(&str, &str); 6] = [
 ];
 
 #[test]
+fn no_output_is_written_into_a_database_or_into_another_output() {
+    let place = Place::new();
+    let [from, to] = ["from.db", "to.db"].map(|name| place.home().join(name).display().to_string());
+    let made = Command::new("sqlite3")
+        .args([&from, "CREATE TABLE t (id INTEGER PRIMARY KEY, x); INSERT INTO t VALUES (1, 'a')"])
+        .status();
+    assert!(made.unwrap().success());
+    let before = std::fs::read(&from).unwrap();
+    for option in ["--leftovers", "--reject", "--export-html"] {
+        for file in [&from, &to] {
+            for more in [&[][..], &["--dry-run"]] {
+                let rest = [&[option, file.as_str()], more].concat();
+                copy(&place, &format!("sqlite:{from}"), &format!("sqlite:{to}"), &rest)
+                    .exit_code(2)
+                    .err_has("is a database");
+            }
+        }
+    }
+    let both = ["--leftovers", "one", "--reject", "./one"];
+    copy(&place, &format!("sqlite:{from}"), &format!("sqlite:{to}"), &both)
+        .exit_code(2)
+        .err_has("named for two things");
+    assert_eq!(std::fs::read(&from).unwrap(), before);
+    let other = place.home().join("left.sql").display().to_string();
+    copy(&place, &format!("sqlite:{from}"), &format!("sqlite:{to}"), &["--leftovers", &other]).exit_code(0);
+}
+
+#[test]
 fn what_does_not_map_is_listed_before_anything_is_made() {
     let (Some(mysql), Some(postgres)) = (testing::server("mysql"), testing::server("postgres")) else {
         return;

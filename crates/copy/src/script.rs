@@ -158,7 +158,7 @@ pub fn statement(engine: &Engine, sql: &str) -> Entry {
     let is_command = has_executed && sql.contains('\\')
         || engine.syntax == Dialect::SQLITE
             && masked.lines().any(|line| matches!(line.trim(), "/" | "go" | "GO" | "Go" | "gO"));
-    let sql = match for_client(engine, sql) {
+    let sql = match for_client(engine, sql, has_executed) {
         Some(sql) if is_whole && !is_command && !sql.is_empty() && !sql.contains('\0') => sql,
         _ => return Entry::comment(sql),
     };
@@ -180,7 +180,7 @@ pub fn statement(engine: &Engine, sql: &str) -> Entry {
 
 /// The statement, in which the engine's client finds what its server does; `None` if the client finds a command or the end of a
 /// quote elsewhere.
-fn for_client(engine: &Engine, sql: &str) -> Option<String> {
+fn for_client(engine: &Engine, sql: &str, has_executed: bool) -> Option<String> {
     let (mut text, mut all) = (String::with_capacity(sql.len()), tokens(sql, engine.syntax).peekable());
     let (is_mysql, is_postgres) = (engine.syntax.is_mysql(), engine.syntax.is_postgres());
     while let Some(token) = all.next() {
@@ -194,6 +194,9 @@ fn for_client(engine: &Engine, sql: &str) -> Option<String> {
             (Kind::Comment, [b'-', b'-', first, ..]) => {
                 is_mysql && first.is_ascii_control() && !first.is_ascii_whitespace()
             }
+            // For the client a comment within a comment ends at another place than for the server, which may be in quotes of a later
+            // statement.
+            (Kind::Comment, [b'/', b'*', ..]) => is_mysql && (has_executed || token.text[2..].contains("/*")),
             // A backslash escapes in quotes for the client, whatever the mode is, and brackets are none.
             (Kind::Name, [b'"', ..]) => is_mysql && token.text.contains('\\'),
             (Kind::Name, [b'[', ..]) => {

@@ -4,7 +4,7 @@
 
 use rustix::fs::OFlags;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -73,6 +73,22 @@ pub fn open_special(path: &Path) -> io::Result<File> {
     File::options().write(true).open(path)
 }
 
+/// Whether a file is a database of SQLite, or is open in this process, as the file of an embedded database is: it would be lost if
+/// something else were written there.
+pub fn is_in_use(path: &Path) -> bool {
+    const SQLITE: &[u8; 16] = b"SQLite format 3\0";
+    let Some(this) = fs::metadata(path).ok().filter(fs::Metadata::is_file) else { return false };
+    let is_this = |of: fs::Metadata| (of.dev(), of.ino()) == (this.dev(), this.ino());
+    let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let is_open = open.filter_map(|one| fs::metadata(one.path()).ok()).any(is_this);
+    let begins = || {
+        let mut begin = [0; SQLITE.len()];
+        File::open(path)?.read_exact(&mut begin)?;
+        Ok::<_, io::Error>(begin == *SQLITE)
+    };
+    is_open || begins().unwrap_or(false)
+}
+
 /// Whether every account of this machine can read a file, or list a folder: its permissions say so, and those of each folder above it
 /// let them pass.
 pub fn is_open_to_all(path: &Path) -> bool {
@@ -88,6 +104,20 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn databases_and_open_files_are_in_use_and_others_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        write_new(at("report"), b"SQLite format 3, described at length").unwrap();
+        write_new(at("database"), b"SQLite format 3\0 and more").unwrap();
+        symlink(at("database"), at("link")).unwrap();
+        let open = create_new(at("open")).unwrap();
+        let found = ["report", "database", "link", "open", "absent", "."].map(|name| is_in_use(&at(name)));
+        assert_eq!(found, [false, true, true, true, false, false]);
+        drop(open);
+        assert!(!is_in_use(&at("open")));
     }
 
     #[test]

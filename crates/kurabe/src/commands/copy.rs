@@ -3,7 +3,7 @@
 mod progress;
 mod report;
 
-use super::files::{write, write_private};
+use super::files::{refuse_database, write, write_private};
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
@@ -158,6 +158,23 @@ fn read_only(text: &str) -> Result<String> {
     Ok(format!("{text}{between}access=read"))
 }
 
+/// Refuses files to write that hold a database, or that are one file.
+fn check_files(options: &CopyOptions) -> Result<()> {
+    let named = [&options.leftovers, &options.reject, &options.export_html];
+    let mut places = HashSet::new();
+    for file in named.into_iter().flatten().map(Path::new) {
+        refuse_database(file)?;
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let place = fs::canonicalize(file).or_else(|_| Ok(fs::canonicalize(folder)?.join(file)));
+        let place: std::io::Result<_> = place;
+        if !kurabe_os::private::is_special(file) && place.is_ok_and(|place| !places.insert(place)) {
+            let what = format!("{} is named for two things that are written", file.display());
+            return Err(Error::usage(what).hint("name a file for each").into());
+        }
+    }
+    Ok(())
+}
+
 fn work(
     options: &CopyOptions,
     opened: &Opened,
@@ -170,6 +187,7 @@ fn work(
     };
     let pair = || Ok::<_, Error>((side(opened, 0)?, side(opened, 1)?));
     let (source, target) = pair()?;
+    check_files(options)?;
     let open = |of: Of| side(opened, usize::from(of == Of::Target));
     let mut copy = Copy { open: Some(&open), ..Copy::new(source, target, stop) };
     let jobs = options.jobs.unwrap_or(1);

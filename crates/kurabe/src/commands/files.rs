@@ -109,7 +109,17 @@ pub(super) fn write_private(file: &Path, text: &[u8]) -> Result<()> {
     replace(file, text, 0o600)
 }
 
+/// Refuses a file that holds a database.
+pub(super) fn refuse_database(file: &Path) -> Result<()> {
+    if private::is_in_use(file) {
+        let what = format!("{} is a database, or is open here: what is in it would be lost", file.display());
+        return Err(Error::usage(what).hint("name another file").into());
+    }
+    Ok(())
+}
+
 fn replace(file: &Path, text: &[u8], mode: u32) -> Result<()> {
+    refuse_database(file)?;
     let failed = |e: std::io::Error| {
         Error::new(ErrorKind::Environment, format!("the report cannot be written to {}: {e}", file.display()))
     };
