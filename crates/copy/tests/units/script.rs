@@ -112,7 +112,8 @@ fn statements_that_do_not_end_are_comments() {
     assert_eq!(statement(postgres, "SELECT ['"), "-- SELECT ['");
     // A client's sign for the end of a statement is one that the statement does not have.
     // The client of MariaDB takes the rest for a comment, until a sign in quotes of this statement or of a later one ends it.
-    for nested in ["SELECT 1 /* /*! */ + 2", "SELECT 1 /* /*! */ + '*/;\nsystem ls\n'", "SELECT 1 /* ' /* */ + 3"]
+    for nested in
+        ["SELECT 1 /* /*! */ + 2", "SELECT 1 /* /*! */ + '*/;\nsystem ls\n'", "SELECT 1 /* ' /* */ + 3"]
     {
         assert!(statement(mysql, nested).starts_with("-- SELECT"), "{nested}");
     }

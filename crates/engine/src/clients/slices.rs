@@ -141,7 +141,7 @@ impl SliceScheduler {
                     gave = true;
                     let sum = |of: fn(&SliceStats) -> u64| stats.iter().map(of).sum::<u64>();
                     let (counted, void) = (sum(|one| one.slices), sum(|one| one.void));
-                    if void > MAX_VOID && void * VOID_PART > counted + void {
+                    if is_spoiled(counted, void) {
                         for one in &mut stats {
                             one.is_void = true;
                         }
@@ -210,6 +210,11 @@ impl SliceScheduler {
         // Several transactions took longer together only if the machine was disturbed.
         Some(if state.lanes[trial].made_several { Duration::ZERO } else { began.elapsed() })
     }
+}
+
+/// Whether too many slices are void beside those that count.
+fn is_spoiled(counted: u64, void: u64) -> bool {
+    void > MAX_VOID && void * VOID_PART > counted + void
 }
 
 /// One trial's part of the schedule.

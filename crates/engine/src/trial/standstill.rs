@@ -145,6 +145,31 @@ mod tests {
         );
     }
 
+    /// In a process of its own: other tests would stand still too.
+    #[test]
+    fn process_that_was_stopped_stood_still_until_it_went_on() {
+        const CHILD: &str = "KURABE_TEST_STANDSTILL";
+        const NAME: &str = "trial::standstill::tests::process_that_was_stopped_stood_still_until_it_went_on";
+        if std::env::var_os(CHILD).is_none() {
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            let answer = child.args(["--exact", NAME]).env(CHILD, "1").output().unwrap();
+            let said = String::from_utf8_lossy(&answer.stdout);
+            assert!(answer.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
+        let monitor = Monitor::start();
+        let id = std::process::id();
+        let stop = format!("kill -STOP {id}; sleep 0.4; kill -CONT {id}");
+        assert!(std::process::Command::new("sh").args(["-c", &stop]).status().unwrap().success());
+        // The monitor sleeps for a tick at most.
+        let until = Instant::now() + MS(20_000);
+        while monitor.so_far() < MS(200) && Instant::now() < until {
+            thread::sleep(MS(1));
+        }
+        let so_far = monitor.so_far();
+        assert!((MS(200)..MS(60_000)).contains(&so_far) && monitor.end() >= so_far, "{so_far:?}");
+    }
+
     #[test]
     fn thread_that_slept_for_long_stood_still() {
         let mut sleeps = Sleeps::begin();

@@ -44,6 +44,12 @@ fn executed(
 }
 
 #[test]
+fn slices_are_spoiled_if_more_than_ten_and_more_than_a_quarter_are_void() {
+    assert!(!is_spoiled(0, 10) && is_spoiled(0, 11));
+    assert!(!is_spoiled(60, 20) && is_spoiled(59, 20));
+}
+
+#[test]
 fn each_cycle_runs_lanes_forward_and_backward() {
     let (log, stats) = executed(&[1, 1, 1], &[4, 4, 4], None);
     assert!(stats.iter().all(|stats| stats.slices >= 4), "{stats:?}");
