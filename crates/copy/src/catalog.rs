@@ -358,8 +358,14 @@ fn unescaped(written: &str, escapes: bool) -> String {
     while let Some(character) = characters.next() {
         match character {
             '\'' => text.extend(characters.next()),
-            '\\' if escapes => text.extend(characters.next().map(|escaped| {
-                "0nrtbZ".find(escaped).map_or(escaped, |at| ['\0', '\n', '\r', '\t', '\u{8}', '\u{1a}'][at])
+            '\\' if escapes => text.extend(characters.next().map(|escaped| match escaped {
+                '0' => '\0',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'b' => '\u{8}',
+                'Z' => '\u{1a}',
+                other => other,
             })),
             character => text.push(character),
         }

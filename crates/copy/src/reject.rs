@@ -51,7 +51,7 @@ impl Rejects {
         if let Err(error) = fs::remove_file(&new)
             && error.kind() != std::io::ErrorKind::NotFound
         {
-            return Err(failed(error));
+            return Err(self::failed(Path::new(&new))(error));
         }
         let mut lines = BufReader::new(File::open(&self.path).map_err(&failed)?);
         let mut out = BufWriter::new(private::create_new(&new).map_err(&failed)?);

@@ -44,6 +44,11 @@ pub fn export(runs: &[RunPath], archive: &Path) -> Result<()> {
         let what = format!("an archive is a file, and {} is none", archive.display());
         return Err(Error::new(ErrorKind::Environment, what).hint("name a file with --output"));
     }
+    if private::is_in_use(archive) {
+        let what =
+            format!("{} is a database, or is open here: what is in it would be lost", archive.display());
+        return Err(Error::usage(what).hint("name another file with --output"));
+    }
     let folder = archive.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = cannot("write", archive);
     let temporary = folder.join(temporary_name());

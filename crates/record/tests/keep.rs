@@ -139,6 +139,17 @@ fn archive(path: &Path, files: &[(&str, &[u8])]) {
 }
 
 #[test]
+fn archive_replaces_no_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.db");
+    fs::write(&file, b"SQLite format 3\0 and its pages").unwrap();
+    let refused = kurabe_record::export(&[], &file).unwrap_err();
+    assert!(refused.to_string().contains("is a database"), "{refused}");
+    assert_eq!(fs::read(&file).unwrap(), b"SQLite format 3\0 and its pages");
+    kurabe_record::export(&[], &folder.path().join("runs.tar")).unwrap();
+}
+
+#[test]
 fn foreign_archive_changes_nothing_outside_and_imports_nothing() {
     let (dir, store) = store();
     let path = recorded(&store, "a");

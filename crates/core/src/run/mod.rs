@@ -155,9 +155,7 @@ impl TrialRecord {
     pub fn has_failed(&self) -> bool {
         matches!(self.outcome, Outcome::Failed { .. })
     }
-}
 
-impl TrialRecord {
     /// Its measurement, if it did not fail.
     pub fn measured(&self) -> Option<&Measurement> {
         match &self.outcome {

@@ -312,13 +312,17 @@ mod tests {
     }
 
     #[test]
-    fn thread_that_sleeps_sharply_has_the_least_slack_and_work_counts_as_processor_time() {
+    fn thread_that_sleeps_sharply_has_the_least_slack() {
         std::thread::spawn(|| {
             sleep_sharply();
             assert_eq!(rustix::thread::current_timer_slack().unwrap(), 1);
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn work_counts_as_processor_time() {
         let before = process_cpu();
         while process_cpu() < before + Duration::from_millis(5) {}
         assert!(process_cpu() < before + Duration::from_secs(60));

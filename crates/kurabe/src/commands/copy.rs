@@ -165,8 +165,9 @@ fn check_files(options: &CopyOptions) -> Result<()> {
     for file in named.into_iter().flatten().map(Path::new) {
         refuse_database(file)?;
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let place = fs::canonicalize(file).or_else(|_| Ok(fs::canonicalize(folder)?.join(file)));
-        let place: std::io::Result<_> = place;
+        let name = file.file_name().unwrap_or_default();
+        let place =
+            fs::canonicalize(file).or_else(|_| fs::canonicalize(folder).map(|folder| folder.join(name)));
         if !kurabe_os::private::is_special(file) && place.is_ok_and(|place| !places.insert(place)) {
             let what = format!("{} is named for two things that are written", file.display());
             return Err(Error::usage(what).hint("name a file for each").into());

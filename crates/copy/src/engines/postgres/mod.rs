@@ -103,12 +103,15 @@ fn hash(declared: &str, x: &str, nullable: bool, row: String) -> String {
         }
         "character" => return format!("pg_catalog.hashbpcharextended({} COLLATE \"C\", {row})", or(x, "")),
         "bytea" => x.to_owned(),
-        base => {
-            let mut senders = query("postgresql", "senders").lines().filter_map(|line| line.split_once(": "));
-            let sender =
-                senders.find(|(of, _)| *of == base).map(|(_, sender)| format!("pg_catalog.{sender}({x})"));
-            sender.unwrap_or_else(|| format!("pg_catalog.record_send(ROW({x}))"))
-        }
+        "bigint" => format!("pg_catalog.int8send({x})"),
+        "boolean" => format!("pg_catalog.boolsend({x})"),
+        "numeric" => format!("pg_catalog.numeric_send({x})"),
+        "double precision" => format!("pg_catalog.float8send({x})"),
+        "date" => format!("pg_catalog.date_send({x})"),
+        "uuid" => format!("pg_catalog.uuid_send({x})"),
+        "timestamp without time zone" => format!("pg_catalog.timestamp_send({x})"),
+        "timestamp with time zone" => format!("pg_catalog.timestamptz_send({x})"),
+        _ => format!("pg_catalog.record_send(ROW({x}))"),
     };
     let digits = or(&format!("pg_catalog.encode({sent}, 'hex')"), "");
     format!("pg_catalog.hashtextextended({digits} COLLATE \"C\", {row})")

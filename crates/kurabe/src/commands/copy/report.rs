@@ -2,7 +2,7 @@
 
 use kurabe_copy::event::TableDone;
 use kurabe_copy::issue::{Accepted, Issue, IssueKind};
-use kurabe_copy::plan::Plan;
+use kurabe_copy::plan::{Plan, Resume};
 use kurabe_copy::run::Copy;
 use kurabe_copy::wanted::{Parts, Wanted};
 use kurabe_core::text::printable;
@@ -70,7 +70,8 @@ pub(super) fn described(
     // Writing to a String cannot fail. A line break in a name ends no line.
     for table in &plan.tables {
         let key = match table.key.as_slice() {
-            [] => "no key: not continued within the table".to_owned(),
+            [] if table.resume == Resume::Restart => "no key: not continued within the table".to_owned(),
+            [] => "no key".to_owned(),
             key => {
                 let names: Vec<_> = key.iter().map(|at| printable(&table.columns[*at].name)).collect();
                 format!("key {}", names.join(", "))
