@@ -30,6 +30,23 @@ pub fn types_exist(tables: &[Table], catalog: &Catalog, facts: &TargetFacts) -> 
     Ok(())
 }
 
+/// A collation that a statement names and the target lacks.
+pub fn missing_collation(sql: &str, facts: &TargetFacts) -> Option<String> {
+    let mut tokens = tokens(sql, Dialect::POSTGRES).filter(|token| !token.is_blank()).peekable();
+    while let Some(token) = tokens.next() {
+        let is_of_range = token.is("COLLATION") && tokens.next_if(|token| token.is_mark('=')).is_some();
+        let mut name = tokens.next_if(|_| is_of_range || token.is("COLLATE"));
+        while tokens.next_if(|token| name.is_some() && token.is_mark('.')).is_some() {
+            name = tokens.next();
+        }
+        let name = name.and_then(|name| name.name());
+        if let Some(name) = name.filter(|name| !facts.collations.iter().any(|known| known == name)) {
+            return Some(name.to_owned());
+        }
+    }
+    None
+}
+
 /// What tables need, directly or not, of what is made before them. All of it if `all`.
 pub fn needed(catalog: &Catalog, tables: &[TablePlan], all: bool) -> Vec<Named> {
     let tables: HashSet<&str> = tables.iter().map(|table| table.name.as_str()).collect();

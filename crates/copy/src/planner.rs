@@ -1,7 +1,7 @@
 //! From what is wanted and the catalogues of both sides to a plan.
 
 use crate::casts::Casts;
-use crate::catalog::{Catalog, Named, Native, Table, Text};
+use crate::catalog::{Catalog, Named, Table, Text};
 use crate::columns::{OneTable, differ_beyond_case};
 use crate::engines::engine::Engine;
 use crate::engines::facts::{Carried, TargetFacts};
@@ -10,7 +10,7 @@ use crate::foreign;
 use crate::issue::{Issue, IssueKind};
 use crate::leftovers;
 use crate::names::{Names, differ, ordered};
-use crate::needs::{needed, types_exist};
+use crate::needs::{missing_collation, needed, types_exist};
 use crate::plan::{Left, Plan, TablePlan};
 use crate::script::{Entry, check, without_bytes};
 use crate::sql::{Side, text};
@@ -59,15 +59,8 @@ pub fn plan(
     }
     prepare(&mut tables, wanted, &casts);
     // The engine's own text of a table has its collations.
-    let lacks = |native: &mut Native| {
-        let names =
-            native.create.split(" COLLATE ").skip(1).filter_map(|rest| rest.split([' ', ',', ')']).next());
-        names
-            .map(|name| name.rsplit('.').next().unwrap_or(name).replace('"', ""))
-            .any(|name| !facts.collations.contains(&name))
-    };
     for table in tables.iter_mut().filter(|_| facts.same_server && source.engine.names_collations) {
-        table.native.take_if(lacks);
+        table.native.take_if(|native| missing_collation(&native.create, facts).is_some());
     }
     if wanted.rejects {
         refuse_reject(source, facts, wanted, &tables)?;
@@ -104,13 +97,19 @@ pub fn plan(
             plan.before = needed(&catalog, &plan.tables, all);
         }
         let is_lost = |made: &mut Named| !facts.accepts_any_bytes && check(&made.sql).is_err();
-        for made in plan.before.extract_if(.., is_lost) {
+        let is_refused = |made: &mut Named| is_lost(made) || missing_collation(&made.sql, facts).is_some();
+        for made in plan.before.extract_if(.., is_refused) {
             let needs =
                 |table: &&TablePlan| needed(&catalog, std::slice::from_ref(table), false).contains(&made);
             if let Some(table) = plan.tables.iter().find(needs) {
-                check(&made.sql).map_err(|error| error.context(format!("table {}", table.name)))?;
+                let of = |error: Error| error.context(format!("table {}", table.name));
+                check(&made.sql).map_err(of)?;
+                let lacks = missing_collation(&made.sql, facts).unwrap_or_default();
+                let why = format!("{}: the target has no collation {lacks}", made.name);
+                let hint = "make it there first, by CREATE COLLATION, or leave the table out with --exclude";
+                return Err(of(Error::unsupported(why)).hint(hint));
             }
-            plan.issues.push(not_utf8(IssueKind::View, &made));
+            plan.issues.push(not_made(IssueKind::View, &made));
         }
         let is_made = |(_, after): &&(_, Named)| plan.before.iter().any(|made| made.name == after.name);
         plan.after = catalog.after.iter().filter(is_made).cloned().collect();
@@ -118,7 +117,7 @@ pub fn plan(
         let has_object = |(_, made): &(_, Named)| is_native(&made.name) || all && made.name.is_empty();
         plan.after.extend(comments.into_iter().filter(has_object));
         let lost = plan.after.extract_if(.., |(_, made)| is_lost(made));
-        plan.issues.extend(lost.map(|(kind, made)| not_utf8(kind, &made)));
+        plan.issues.extend(lost.map(|(kind, made)| not_made(kind, &made)));
         plan.execute_bytes();
     }
     leftovers::list(&mut plan, target, facts, &catalog, &tables, wanted);
@@ -172,8 +171,8 @@ fn refuse_reject(source: &mut Side, facts: &TargetFacts, wanted: &Wanted, tables
     })
 }
 
-/// The difference of an object whose statement is not UTF-8.
-fn not_utf8(kind: IssueKind, made: &Named) -> Issue {
+/// The difference of an object whose statement the target cannot have.
+fn not_made(kind: IssueKind, made: &Named) -> Issue {
     let [name, detail] = [&made.name, &made.sql].map(|text| without_bytes(text, "\u{fffd}"));
     Issue { text: Some(Entry::comment(&made.sql)), ..Issue::new(kind, name, detail) }
 }

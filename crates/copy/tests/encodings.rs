@@ -275,3 +275,80 @@ fn characters_that_unicode_lacks_are_refused_by_name() {
         }
     }
 }
+
+/// The servers show question marks for such characters. What a copy makes is asked of the target: by rows that have its defaults,
+/// and by rows that its check refuses.
+#[test]
+fn characters_of_four_bytes_in_definitions_are_carried_or_listed() {
+    for engine in ["mysql", "mariadb"] {
+        let (Some(from), Some(to)) = (Place::new(engine), Place::new(engine)) else { continue };
+        from.ask(
+            "CREATE TABLE d (id int PRIMARY KEY, a varchar(9) DEFAULT '😀''?', b varchar(9) DEFAULT '?', \
+               c varchar(9) DEFAULT (CONCAT('é\\'?', '😀')), g varchar(19) AS (CONCAT(a, '日😁')) STORED, n varchar(9) NOT NULL DEFAULT 'x', \
+               CONSTRAINT o CHECK (a <> '😁'), CONSTRAINT p CHECK (a <> '?')) CHARSET utf8mb4; \
+             CREATE TABLE f (id int PRIMARY KEY, n varchar(9) NOT NULL DEFAULT '😀') CHARSET utf8mb4; INSERT INTO f (id) VALUES (1)",
+        );
+        let plan = planned(&from, &to).unwrap();
+        assert!(plan.issues.iter().all(|issue| issue.kind.is_only_listed()), "{engine}: {:?}", plan.issues);
+        copy_all(&from, &to).unwrap();
+        to.ask("INSERT INTO d (id) VALUES (1); INSERT INTO f (id) VALUES (2)");
+        let rows =
+            to.ask("SELECT HEX(a), HEX(b), HEX(c), HEX(g), (SELECT HEX(n) FROM f WHERE id = 2) FROM d");
+        let smile = "F09F9880";
+        assert_eq!(
+            rows,
+            format!("{smile}273F\t3F\tC3A9273F{smile}\t{smile}273FE697A5F09F9881\t{smile}"),
+            "{engine}"
+        );
+        for refused in ["😁", "?"] {
+            assert!(!to.try_ask(&format!("INSERT INTO d (id, a) VALUES (2, '{refused}')")).0, "{engine}");
+        }
+        for (to, hex) in [("postgres", "encode(convert_to({x}, 'UTF8'), 'hex')"), ("sqlite", "HEX({x})")] {
+            let to = if to == "sqlite" { Some(Place::sqlite()) } else { Place::new(to) };
+            let Some(to) = to else { continue };
+            let (plan, _) = copy_all(&from, &to).unwrap();
+            assert!(
+                lists(&plan, "check", "😁") && lists(&plan, "generated-column", "日😁"),
+                "{:?}",
+                plan.issues
+            );
+            to.ask("INSERT INTO d (id) VALUES (1)");
+            let [a, b] = ["a", "b"].map(|x| hex.replace("{x}", x));
+            let row = to.ask(&format!("SELECT {a}, {b} FROM d")).to_uppercase();
+            assert_eq!(row.replace('|', "\t"), format!("{smile}273F\t3F"), "{engine}");
+        }
+    }
+}
+
+/// Neither server tells the words, and MariaDB not each default of a table without rows.
+#[test]
+fn definitions_whose_characters_the_server_does_not_tell_are_listed() {
+    for engine in ["mysql", "mariadb"] {
+        let Some(from) = Place::new(engine) else { continue };
+        from.ask(
+            "CREATE TABLE e (id int PRIMARY KEY, w enum('a', '😀') DEFAULT '😀', s set('😀', 'b'), n varchar(9) NOT NULL DEFAULT '😀') \
+               CHARSET utf8mb4; \
+             CREATE TABLE same (id int PRIMARY KEY, CONSTRAINT a CHECK (id <> '😀'), CONSTRAINT b CHECK (id <> '😁')) CHARSET utf8mb4",
+        );
+        for to in [Place::new(engine), Place::new("postgres"), Some(Place::sqlite())].iter().flatten() {
+            let plan = planned(&from, to).unwrap();
+            let words = "shows a question mark for a character of four bytes";
+            assert!(lists(&plan, "enum", words), "{engine}: {:?}", plan.issues);
+            if engine == "mariadb" {
+                assert!(lists(&plan, "default", words), "{:?}", plan.issues);
+            } else {
+                assert!(lists(&plan, "table-option", words), "{:?}", plan.issues);
+            }
+        }
+        from.ask("INSERT INTO e (id, w, s) VALUES (1, 'a', ''), (2, '😀', 'b'), (3, 'a', '😀,b')");
+        let Some(to) = Place::new(engine) else { continue };
+        let plan = planned(&from, &to).unwrap();
+        for column in ["w", "s"] {
+            let is_counted = |issue: &kurabe_copy::issue::Issue| {
+                issue.object == format!("e.{column}")
+                    && issue.detail.contains("no word of the type, in 1 row")
+            };
+            assert!(plan.issues.iter().any(is_counted), "{engine}: {:?}", plan.issues);
+        }
+    }
+}

@@ -263,6 +263,27 @@ fn default_that_would_mean_another_thing_on_the_target_is_listed() {
     from.ask("CREATE COLLATION nd (provider = icu, locale = 'und', deterministic = false); CREATE TABLE t (id int PRIMARY KEY, v text COLLATE nd)");
     let (plan, _) = copy(&from, &to, &all()).unwrap();
     assert!(crate::common::lists(&plan, "collation", "t.v nd"), "{:?}", plan.issues);
+    to.ask("DROP TABLE t");
+    // One of the server's own, which is not the same in all databases.
+    to.ask("DROP COLLATION pg_catalog.\"de-x-icu\"");
+    for (made, lacks) in [
+        ("DOMAIN x AS text COLLATE nd", "nd"),
+        ("TYPE x AS (a text COLLATE public.nd)", "nd"),
+        ("TYPE x AS RANGE (SUBTYPE = text, COLLATION = \"de-x-icu\")", "de-x-icu"),
+    ] {
+        from.ask(&format!("CREATE {made}"));
+        let (plan, _) = copy(&from, &to, &all()).unwrap();
+        assert!(crate::common::lists(&plan, "view", &format!("x {lacks}")), "{made}: {:?}", plan.issues);
+        from.ask("CREATE TABLE u (id int PRIMARY KEY, x x)");
+        let error = copy(&from, &to, &all()).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("table u: x: the target has no collation {lacks}")),
+            "{made}: {error}"
+        );
+        assert_eq!(to.ask("SELECT count(*) FROM pg_class WHERE relname = 'u'"), "0");
+        from.ask("DROP TABLE u; DROP TYPE x");
+        to.ask("DROP TABLE t");
+    }
     let Some((from, to)) = places(["postgres", "mysql"]) else { return };
     from.ask(
         "CREATE TABLE t (id int PRIMARY KEY, at timestamptz DEFAULT now(), local timestamp DEFAULT now())",

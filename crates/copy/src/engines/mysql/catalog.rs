@@ -2,6 +2,7 @@
 
 use super::super::queries::query;
 use super::MYSQL;
+use super::characters::{Definitions, UNKNOWN, has_mark};
 use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, Index, Leftover, Named, Native, Table, Text, read_default,
 };
@@ -15,13 +16,13 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     let mut catalog = Catalog::default();
     tables(side, &mut catalog)?;
     columns(side, &mut catalog)?;
-    indexes(side, &mut catalog)?;
+    let mut expressions = indexes(side, &mut catalog)?;
     // A session can turn the check off.
     catalog.add_foreign_keys(&side.rows(query("mysql", "foreign_keys"))?);
     if side.number("SELECT @@lower_case_table_names")? != 0 {
         catalog.name_parents();
     }
-    checks(side, &mut catalog)?;
+    expressions.extend(checks(side, &mut catalog)?);
     rest(side, &mut catalog)?;
     let mut lossy = Vec::new();
     for table in &mut catalog.tables {
@@ -35,23 +36,33 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
             }
         };
         let row = rows.into_iter().next().unwrap_or_default();
-        table.native = Some(native(&name, text(&row, 1)));
+        let mut definitions = Definitions { table: text(&row, 1).to_owned(), is_lossy: false };
+        let of_table = expressions.iter().filter(|(of, _)| *of == table.name).map(|(_, text)| text.clone());
+        definitions.set_expressions(&mut table.columns, of_table.collect());
+        for column in definitions.set_defaults(side, &name, &mut table.columns)? {
+            lossy.push((IssueKind::Default, table.name.clone(), column, UNKNOWN.to_owned()));
+        }
+        if definitions.is_lossy {
+            lossy.push((IssueKind::TableOption, table.name.clone(), table.name.clone(), UNKNOWN.to_owned()));
+        }
+        let sql = definitions.table;
+        table.native = Some(native(&name, &sql));
         // MariaDB writes the bytes of a default as they are, which are no text then; and the database of a sequence.
         let is_lossy = |line: &str, bare: &str| line.contains('\0') || bare.contains(" DEFAULT nextval(");
-        for (line, _) in lines(text(&row, 1)).iter().filter(|(line, bare)| is_lossy(line, bare)) {
+        for (line, _) in lines(&sql).iter().filter(|(line, bare)| is_lossy(line, bare)) {
             let name = quoted_name(line.trim());
             for column in table.columns.iter_mut().filter(|column| column.name == name) {
                 column.default = DefaultValue::Null;
             }
-            lossy.push((table.name.clone(), name, line.trim().to_owned()));
+            let text = if line.contains('\0') { "bytes that are no text" } else { line.trim() };
+            lossy.push((IssueKind::Default, table.name.clone(), name, text.to_owned()));
         }
     }
     for at in 0..catalog.tables.len() {
         options(&mut catalog, at);
     }
-    for (table, column, line) in lossy {
-        let text = if line.contains('\0') { "bytes that are no text" } else { &line };
-        catalog.leave(IssueKind::Default, Some(&table), &column, text);
+    for (kind, table, name, what) in lossy {
+        catalog.leave(kind, Some(&table), &name, &what);
         // Then the rest of its text is not made either.
         catalog.table_mut(&table).into_iter().for_each(|table| table.native = None);
     }
@@ -330,6 +341,9 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             let column = format!("{name}, {extra}");
             catalog.leave_to_others(IssueKind::Trigger, text(&row, 0), name, &column);
         }
+        if ["enum", "set"].iter().any(|of| declared.starts_with(of)) && has_mark(declared) {
+            catalog.leave(IssueKind::Enum, Some(text(&row, 0)), name, &format!("{declared}: {UNKNOWN}"));
+        }
         if extra.contains("invisible") {
             catalog.leave_to_others(IssueKind::TableOption, text(&row, 0), name, "INVISIBLE");
         }
@@ -357,11 +371,13 @@ pub(super) fn is_mariadb(side: &mut Side) -> Result<bool> {
     Ok(side.value("SELECT VERSION()")?.unwrap_or_default().to_ascii_lowercase().contains("mariadb"))
 }
 
-fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+/// Reads the indexes, and returns the expressions of some, with their tables.
+fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<Vec<(String, String)>> {
     // MariaDB has no indexes on expressions, and no such column.
     let expression =
         if side.number(query("mysql", "indexes"))? > 0 { "expression" } else { "CAST(NULL AS CHAR)" };
     let rows = side.rows(&query("mysql", "index_columns").replace("{expression}", expression))?;
+    let expressions = rows.iter().filter_map(|row| Some((text(row, 0).to_owned(), row[6].clone()?)));
     for rows in by_object(&rows) {
         let [table, name] = [0, 1].map(|at| text(&rows[0], at));
         let what = |row: &Row| match (text(row, 5), &row[6], &row[4]) {
@@ -380,11 +396,11 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             catalog.add_index(table, index, name == "PRIMARY");
         }
     }
-    Ok(())
+    Ok(expressions.collect())
 }
 
-/// Check constraints. MariaDB's JSON is a long text with the constraint that it is JSON.
-fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
+/// Reads check constraints, and returns them with their tables. MariaDB's JSON is a long text with the constraint that it is JSON.
+fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<Vec<(String, String)>> {
     let mut sql = query("mysql", "checks").to_owned();
     // MariaDB names a column's constraint as the column: the table is needed too.
     if is_mariadb(side)? {
@@ -393,11 +409,11 @@ fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let rows = match side.rows(&sql) {
         Ok(rows) => rows,
         // Versions without check constraints.
-        Err(error) if error.server_code() == Some("1109") => return Ok(()),
+        Err(error) if error.server_code() == Some("1109") => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    for row in rows {
-        let (table, name, clause) = (text(&row, 0), text(&row, 1), text(&row, 2));
+    for row in &rows {
+        let (table, name, clause) = (text(row, 0), text(row, 1), text(row, 2));
         let json = clause.strip_prefix("json_valid(`").and_then(|rest| rest.strip_suffix("`)"));
         let column = json.and_then(|column| {
             catalog.table_mut(table)?.columns.iter_mut().find(|known| known.name == column)
@@ -412,5 +428,5 @@ fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             left.with_statement(format!("ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({clause})"));
         }
     }
-    Ok(())
+    Ok(rows.iter().map(|row| (text(row, 0).to_owned(), text(row, 2).to_owned())).collect())
 }

@@ -1,6 +1,7 @@
 //! MySQL and MariaDB.
 
 mod catalog;
+mod characters;
 
 use super::engine::{Dialect, Engine, Sums};
 use super::facts::{DocumentLimits, Documents, Identity, TargetFacts};
@@ -250,6 +251,7 @@ impl Dialect for Mysql {
         let name = match (unfit, kind.class) {
             (IssueKind::ZeroDate, Class::Date | Class::Timestamp | Class::TimestampTz) => "zero_date",
             (IssueKind::Enum, _) if kind.declared.starts_with("enum") => "no_word",
+            (IssueKind::Enum, _) if kind.declared.starts_with("set") => "unknown_words",
             (IssueKind::TimeRange, Class::Time) => "time_range",
             (IssueKind::NulCharacter, class) if class.is_text() => "nul_character",
             _ => return None,
