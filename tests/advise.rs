@@ -38,10 +38,10 @@ fn missing_index_is_proposed_confirmed_and_serves_the_statement_when_it_is_made(
     sql(&server, "", SHOP).unwrap();
     let script = place.file("traffic.sql", traffic(80));
     let capture = captured(&place, "shop.capture", &[], server.url(), &format!("psql -qXf {script}"));
-    let file = place.at("advice.sql");
+    let (file, page) = (place.at("advice.sql"), place.at("advice.html"));
     let answer = place.run(&[
         "advise", &capture, "up:postgres", "--data", &data, "--try", "indexes", "--budget", "30s",
-        "--report", "json", "-o", &file,
+        "--report", "json", "-o", &file, "--export-html", &page,
     ]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let advice: Json = serde_json::from_str(&answer.out).unwrap();
@@ -62,6 +62,8 @@ fn missing_index_is_proposed_confirmed_and_serves_the_statement_when_it_is_made(
     // The user's server has no index more, until its administrator makes it, and then the server's own planner uses it.
     let count = "SELECT count(*) FROM pg_indexes WHERE tablename = 'item'";
     assert_eq!(sql(&server, "", count).unwrap().trim(), "2");
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.contains("CREATE INDEX ON item (order_id") && page.contains("DROP INDEX"), "{page}");
     let script = std::fs::read_to_string(&file).unwrap();
     let create = script.lines().find(|line| line.starts_with("CREATE INDEX")).unwrap();
     sql(&server, "", create).unwrap();
@@ -83,6 +85,9 @@ fn server_of_the_user_and_server_without_data_are_refused_before_anything_is_don
     on("up:postgres", &["--data", &data, "--try", "indices"]).exit_code(2).err_has("indexes");
     let kept = place.file("kept.sql", "");
     on("up:postgres", &["--data", &data, "-o", &kept]).exit_code(2).err_has("exists already");
+    on("up:postgres", &["--data", &data, "--export-html", &kept]).exit_code(2).err_has("exists already");
+    let new = place.at("new");
+    on("up:postgres", &["--data", &data, "-o", &new, "--export-html", &new]).exit_code(2).err_has("same file");
 }
 
 #[test]

@@ -29,6 +29,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+pub use table::{costs, factor, share};
+
 /// What is asked for.
 pub struct AdviceRequest<'a> {
     pub capture: &'a Path,

@@ -13,7 +13,7 @@ const SQL: usize = 4;
 const NAMED: usize = 6;
 
 /// A factor with its interval.
-pub(crate) fn factor(estimate: Estimate) -> String {
+pub fn factor(estimate: Estimate) -> String {
     let digits = |value: f64| {
         if value >= 10.0 {
             format!("{value:.0}")
@@ -51,12 +51,13 @@ fn short(text: &str, width: usize) -> String {
     format!("{first} … {end}")
 }
 
-fn percent(share: f64) -> String {
+/// A share from 0 to 1.
+pub fn share(share: f64) -> String {
     if share > 0.0 && share < 0.01 { "< 1 %".to_owned() } else { format!("{:.0} %", 100.0 * share) }
 }
 
 /// What a gain costs.
-fn costs(gain: &Gain) -> String {
+pub fn costs(gain: &Gain) -> String {
     let bytes = match gain.index_bytes {
         0 => None,
         bytes if bytes < 0 => Some(format!("saves {}", size(bytes.unsigned_abs()))),
@@ -123,12 +124,7 @@ fn gains(advice: &Advice, width: usize) -> Vec<String> {
     let statement = (width / 3).saturating_sub(16).max(NARROW);
     let most = |gain: &Gain| {
         gain.most.as_ref().map_or_else(String::new, |most| {
-            format!(
-                "{}  {} → {}",
-                short(&most.statement, statement),
-                percent(most.before),
-                percent(most.after)
-            )
+            format!("{}  {} → {}", short(&most.statement, statement), share(most.before), share(most.after))
         })
     };
     let moved = widest(&most).max("most of it, of the time before".len());
@@ -191,7 +187,7 @@ fn of_loop(one: &SlowLoop, width: usize) -> String {
     format!(
         "N+1: {}: one statement in place of the loop saves at most {} of the time (an estimate)",
         short(&one.statement, room),
-        percent(one.saves_at_most)
+        share(one.saves_at_most)
     )
 }
 

@@ -165,5 +165,6 @@ pub(super) fn advise() -> Command {
         )
         .arg(option("budget", "TIME", "How long it may take, about").default_value("10m"))
         .arg(file("output", "FILE", "Writes the statements and settings that gain there; it must not exist").short('o'))
+        .arg(file("export-html", "FILE", "Writes the result as a page there; it must not exist"))
         .arg(choice("report", "FORMAT", "Format of the result", ["text", "json"]))
 }

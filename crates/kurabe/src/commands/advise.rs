@@ -1,5 +1,7 @@
 //! `kurabe advise`: what would make a captured application faster.
 
+mod page;
+
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
@@ -23,16 +25,21 @@ options! {
         budget: Option<String>,
         output: Option<PathBuf>,
         report: Option<String>,
+        export_html: Option<PathBuf>,
     }
 }
 
 pub(super) fn advise(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let options = AdviseOptions::of(matches);
     let (Some(capture), Some(target)) = (&options.capture, &options.target) else { return Ok(exit::DONE) };
-    if let Some(path) = options.output.as_ref().filter(|path| path.exists()) {
+    let files = [&options.output, &options.export_html];
+    if let Some(path) = files.into_iter().flatten().find(|path| path.exists()) {
         return Err(Error::usage(format!("{} exists already", path.display()))
             .hint("name another file")
             .into());
+    }
+    if options.output.is_some() && options.output == options.export_html {
+        return Err(Error::usage("--output and --export-html name the same file").into());
     }
     places::warn_of_file(capture, output);
     let of = |word: &String| KINDS.iter().find(|(name, _)| name == word).map(|(_, kind)| *kind);
@@ -45,6 +52,9 @@ pub(super) fn advise(matches: &ArgMatches, output: &Output) -> Result<Exit> {
         output.json_result(serde_json::to_string_pretty(&advice))?;
     } else {
         output.result(&advice.text(output.width.unwrap_or(cli::WIDTH).max(cli::WIDTH)))?;
+    }
+    if let Some(path) = &options.export_html {
+        write(path, &page::page(&advice))?;
     }
     if let (Some(path), Some(script)) = (&options.output, advice.script()) {
         write(path, &script)?;
