@@ -99,12 +99,35 @@ fn without_what_they_name(plan: &mut Plan, target: &Engine) {
     }
 }
 
-/// Whether a statement has a word or a name that is this object's. A routine of PostgreSQL has its parameters there.
-fn names(target: &Engine, entry: &Entry, object: &str) -> bool {
+/// The words and names by which a statement names an object. A routine of PostgreSQL has its parameters there.
+fn names_of(target: &Engine, object: &str) -> [String; 4] {
     let routine = object.strip_suffix(')').and_then(|head| head.rsplit_once('('));
-    let names = [object, routine.map_or(object, |(name, _)| name)];
-    let names = names.map(|name| [name.to_owned(), quoted(target, name)]);
-    tokens(entry.text(), target.syntax).any(|token| names.iter().flatten().any(|name| name == token.text))
+    let name = routine.map_or(object, |(name, _)| name);
+    [object.to_owned(), quoted(target, object), name.to_owned(), quoted(target, name)]
+}
+
+/// Whether a statement has a word or a name that is this object's.
+fn names(target: &Engine, entry: &Entry, object: &str) -> bool {
+    let names = names_of(target, object);
+    tokens(entry.text(), target.syntax).any(|token| names.iter().any(|name| name == token.text))
+}
+
+/// Whether a statement reads from an object, and does not only have a column of this name.
+fn reads(target: &Engine, entry: &Entry, object: &str) -> bool {
+    let names = names_of(target, object);
+    // Whether a name here is one of those, and whether the name before was.
+    let (mut is_from, mut was_from) = (false, false);
+    tokens(entry.text(), target.syntax).filter(|token| !token.is_blank()).any(|token| {
+        let is_it = is_from && names.iter().any(|name| name == token.text);
+        let is_name = token.name().is_some();
+        let begins = token.is("FROM") || token.is("JOIN");
+        (is_from, was_from) = match () {
+            () if begins => (true, false),
+            () if is_name => (false, is_from),
+            () => (is_from && token.is_mark('(') || was_from && token.is_mark('.'), false),
+        };
+        is_it
+    })
 }
 
 /// What stands in the file of a leftover: a statement of the target, or comments. `is_own`: a statement of the source is one.
@@ -246,6 +269,8 @@ fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<(&'i Issue, &'i Ent
             && rank(other) != 1
             && other.0.object != one.0.object
             && names(target, one.1, &other.0.object)
+            // Which of two is made first where both have the other's name.
+            && (reads(target, one.1, &other.0.object) || !reads(target, other.1, &one.0.object))
     };
     let needed = |at: usize| (0..all.len()).filter(|other| needs(&all[at], &all[*other])).collect();
     ordered(all.clone(), needed).into_iter().chain(rest).collect()

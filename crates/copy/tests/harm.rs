@@ -556,3 +556,62 @@ fn table_without_transactions_does_not_change_while_others_are_read() {
         assert!(!plan.issues.iter().any(|issue| issue.object == "a"), "{:?}", plan.issues);
     }
 }
+
+/// MariaDB's catalogue has the keys and checks of those tables only that the user may change.
+#[test]
+fn user_that_may_only_read_copies_keys_checks_and_documents() {
+    let tables = "CREATE TABLE p (id int PRIMARY KEY, k int, n int CHECK (n > 0), j json, UNIQUE (id, k)); \
+        CREATE TABLE c (id int PRIMARY KEY, p int, q int, n int, r int, CONSTRAINT `f (x` FOREIGN KEY (p, q) REFERENCES p (id, k) \
+          ON DELETE CASCADE ON UPDATE SET NULL, CONSTRAINT g FOREIGN KEY (r) REFERENCES p (id), CONSTRAINT `h)` CHECK (n <> 7)); \
+        INSERT INTO p VALUES (1, 1, 1, '{\"a\": 1}'), (2, 2, 2, '[]'); INSERT INTO c VALUES (1, 1, 1, 1, 1), (2, 2, 2, 2, 1); \
+        CREATE USER reader@'%' IDENTIFIED BY 'a'; GRANT SELECT ON kurabe.* TO reader@'%'";
+    for engine in ["mysql", "mariadb"] {
+        let Some(from) = Place::new(engine) else { continue };
+        from.ask(tables);
+        let reader = from.url_of("reader:a");
+        for name in [engine, "postgres", "sqlite"] {
+            let Some(to) = (if name == "sqlite" { Some(Place::sqlite()) } else { Place::new(name) }) else {
+                continue;
+            };
+            let same = name == engine;
+            let accept = if same { "" } else { "check,collation,json" };
+            let (plan, _) = crate::common::copy(&reader, &to.url(), accept).unwrap();
+            if !same {
+                crate::common::assert_lists(&plan, &[("check", "p. n"), ("check", "c. h)")]);
+            }
+            let foreign_keys = if name == "sqlite" { "PRAGMA foreign_keys = 1; " } else { "" };
+            let refused = |row: &str| !to.try_ask(&format!("{foreign_keys}{row}")).0;
+            assert!(
+                refused("INSERT INTO c VALUES (3, 1, 2, 1, 1)")
+                    && refused("INSERT INTO c VALUES (3, 1, 1, 1, 9)"),
+                "{engine} to {name}"
+            );
+            assert!(
+                !same
+                    || refused("INSERT INTO c VALUES (3, 1, 1, 7, 1)")
+                        && refused("INSERT INTO p VALUES (3, 3, 0, '1')")
+            );
+            to.ask(&format!("{foreign_keys}DELETE FROM p WHERE id = 2"));
+            to.ask(&format!("{foreign_keys}UPDATE p SET k = 5 WHERE id = 1"));
+            assert_eq!(
+                to.ask("SELECT COUNT(*), COUNT(q) FROM c").replace('\t', "|"),
+                "1|0",
+                "{engine} to {name}"
+            );
+        }
+    }
+}
+
+/// Columns of a table whose collation is the database's stay so where another column's is not made.
+#[test]
+fn columns_keep_the_collation_of_the_database_where_another_collation_is_lost() {
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask("CREATE COLLATION nd (provider = icu, locale = 'und', deterministic = false); CREATE TABLE t (id int PRIMARY KEY, a text, b text COLLATE \"C\", v text COLLATE nd)");
+    let (plan, _) = copy(&from, &to, &all()).unwrap();
+    assert!(
+        crate::common::lists(&plan, "collation", "t.v nd")
+            && !crate::common::lists(&plan, "collation", "t.a")
+    );
+    let of = "SELECT attcollation::regcollation FROM pg_attribute WHERE attrelid = 't'::regclass AND attname IN ('a', 'b') ORDER BY attname";
+    assert_eq!(to.ask(of), from.ask(of));
+}

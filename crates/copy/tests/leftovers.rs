@@ -648,3 +648,17 @@ fn options_of_foreign_data_are_listed_without_secrets() {
     let text = copy.plan(&crate::choices::all(), &mut []).unwrap().left_text(to.engine());
     assert!(text.contains("\n-- 1: only its user may read its options\n"), "{text}");
 }
+
+/// A view may have the name of a column of the view that it reads.
+#[test]
+fn view_with_the_name_of_a_column_stands_after_the_view_that_it_reads() {
+    for engine in ["mysql", "mariadb", "postgres", "sqlite"] {
+        let Some((from, to)) = places([engine, engine]) else { continue };
+        from.ask("CREATE TABLE t (id int PRIMARY KEY, a int); CREATE VIEW z AS SELECT a FROM t");
+        from.ask("CREATE VIEW a AS SELECT z.a FROM z JOIN t ON t.id = z.a; CREATE VIEW b AS SELECT * FROM a");
+        let (plan, _) = copy_all(&from, &to).unwrap();
+        let (done, _, error) = to.feed(&plan.left_text(to.engine()));
+        assert!(done, "{engine}: {error}\n{}", plan.left_text(to.engine()));
+        assert_eq!(to.ask("SELECT COUNT(*) FROM b"), "0", "{engine}");
+    }
+}

@@ -65,7 +65,7 @@ pub struct Identity {
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of a server that do not depend on one another")]
 pub struct TargetFacts {
-    /// The collation that compares text by bytes, where a table has one.
+    /// The collation that compares text by bytes, where a table has one, or the database has it; or empty.
     pub by_bytes: String,
     pub collations: Vec<String>,
     /// The bytes that a row may have in its page, as the server counts them, and whether it refuses rows with more, and not the

@@ -2,7 +2,7 @@
 
 use super::super::queries::query;
 use super::MYSQL;
-use super::characters::{Definitions, UNKNOWN, has_mark};
+use super::characters::{UNKNOWN, tell};
 use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, Index, Leftover, Named, Native, Table, Text, read_default,
 };
@@ -10,6 +10,7 @@ use crate::issue::IssueKind;
 use crate::script::{mask, quoted};
 use crate::sql::{Row, Side, by_object, only_refused, text, texts};
 use kurabe_core::Result;
+use kurabe_protocol::sql::{Kind, tokens};
 
 /// Reads the schema of the session's database.
 pub(super) fn read(side: &mut Side) -> Result<Catalog> {
@@ -18,12 +19,15 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     columns(side, &mut catalog)?;
     let mut expressions = indexes(side, &mut catalog)?;
     // A session can turn the check off.
-    catalog.add_foreign_keys(&side.rows(query("mysql", "foreign_keys"))?);
-    if side.number("SELECT @@lower_case_table_names")? != 0 {
-        catalog.name_parents();
-    }
-    expressions.extend(checks(side, &mut catalog)?);
+    let mut keys = side.rows(query("mysql", "foreign_keys"))?;
+    let mut checks = checks(side)?;
+    expressions.extend(checks.iter().cloned());
     rest(side, &mut catalog)?;
+    // MariaDB's catalogue has the keys and checks of those tables only that the user may change.
+    let from_text = is_mariadb(side)?;
+    if from_text {
+        keys.clear();
+    }
     let mut lossy = Vec::new();
     for table in &mut catalog.tables {
         let name = side.quoted(&table.name);
@@ -36,16 +40,21 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
             }
         };
         let row = rows.into_iter().next().unwrap_or_default();
-        let mut definitions = Definitions { table: text(&row, 1).to_owned(), is_lossy: false };
-        let of_table = expressions.iter().filter(|(of, _)| *of == table.name).map(|(_, text)| text.clone());
-        definitions.set_expressions(&mut table.columns, of_table.collect());
-        for column in definitions.set_defaults(side, &name, &mut table.columns)? {
-            lossy.push((IssueKind::Default, table.name.clone(), column, UNKNOWN.to_owned()));
+        let mut text: Vec<String> = lines(text(&row, 1)).iter().map(|(line, _)| (*line).to_owned()).collect();
+        let of_table = expressions.iter().filter(|(of, ..)| *of == table.name);
+        let of_table: Vec<_> = of_table.map(|(_, name, text)| (name.clone(), text.clone())).collect();
+        for (kind, part) in tell(side, table, &mut text, &of_table)? {
+            lossy.push((kind, table.name.clone(), part, UNKNOWN.to_owned()));
         }
-        if definitions.is_lossy {
-            lossy.push((IssueKind::TableOption, table.name.clone(), table.name.clone(), UNKNOWN.to_owned()));
+        if from_text {
+            for (line, bare) in text.iter().map(|line| (line, bare(line))) {
+                keys.extend(foreign_key(&table.name, line, &bare).into_iter().flatten());
+                let clause = bare.find(" CHECK (").zip(bare.rfind(')'));
+                let clause = clause.map(|(at, end)| line[at + 8..end].to_owned());
+                checks.extend(clause.map(|clause| (table.name.clone(), quoted_name(line), clause)));
+            }
         }
-        let sql = definitions.table;
+        let sql = text.join("\n");
         table.native = Some(native(&name, &sql));
         // MariaDB writes the bytes of a default as they are, which are no text then; and the database of a sequence.
         let is_lossy = |line: &str, bare: &str| line.contains('\0') || bare.contains(" DEFAULT nextval(");
@@ -58,15 +67,51 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
             lossy.push((IssueKind::Default, table.name.clone(), name, text.to_owned()));
         }
     }
+    catalog.add_foreign_keys(&keys);
+    if side.number("SELECT @@lower_case_table_names")? != 0 {
+        catalog.name_parents();
+    }
+    leave_checks(side, &mut catalog, &checks);
     for at in 0..catalog.tables.len() {
         options(&mut catalog, at);
     }
     for (kind, table, name, what) in lossy {
+        // Its text is not what the server executes.
+        let is_it = |left: &&mut Leftover| left.table.as_ref() == Some(&table) && left.name == name;
+        for left in catalog.leftovers.iter_mut().filter(is_it) {
+            left.text = Text::Words(left.detail.clone());
+        }
         catalog.leave(kind, Some(&table), &name, &what);
-        // Then the rest of its text is not made either.
+        // Then the rest of the table's text is not made either.
         catalog.table_mut(&table).into_iter().for_each(|table| table.native = None);
     }
     Ok(catalog)
+}
+
+/// The columns of a foreign key in a line of a table's text, as rows of the catalogue's query.
+fn foreign_key(table: &str, line: &str, bare: &str) -> Option<Vec<Row>> {
+    let names = |text: &str| -> Vec<String> {
+        let names = tokens(text, MYSQL.syntax).filter(|token| token.kind == Kind::Name);
+        names.map(|token| quoted_name(token.text)).collect()
+    };
+    let rule = |of: &str| {
+        let rule = bare.split_once(of).map_or("RESTRICT", |(_, rest)| rest.trim_end_matches(','));
+        rule.split(" ON ").next().map(str::to_owned)
+    };
+    let own = bare.find(" FOREIGN KEY (")?;
+    let parent = own + bare[own..].find(") REFERENCES ")?;
+    let open = parent + bare[parent..].find(" (")?;
+    let close = open + bare[open..].find(')')?;
+    let columns = names(&line[own..parent]).into_iter().zip(names(&line[open..close]));
+    // A parent of another database has its name before it.
+    let parent = names(&line[parent..open]);
+    let parent = if let [parent] = &parent[..] { parent.clone() } else { String::new() };
+    let row = |(own, column)| {
+        let [table, name, parent] = [table.to_owned(), quoted_name(line), parent.clone()].map(Some);
+        let rules = [rule(" ON UPDATE "), rule(" ON DELETE "), Some("0".to_owned())];
+        [table, name, Some(own), parent, Some(column)].into_iter().chain(rules).collect()
+    };
+    Some(columns.map(row).collect())
 }
 
 /// A table by its own text, in which each line defines one thing: keys and foreign keys are made after the rows.
@@ -110,7 +155,7 @@ fn native(table: &str, sql: &str) -> Native {
     native
 }
 
-fn bare(sql: &str) -> String {
+pub(super) fn bare(sql: &str) -> String {
     mask(&MYSQL, sql).0
 }
 
@@ -126,13 +171,13 @@ fn lines(sql: &str) -> Vec<(&str, String)> {
     lines
 }
 
-fn is_key(bare: &str) -> bool {
+pub(super) fn is_key(bare: &str) -> bool {
     let keys = ["KEY `", "UNIQUE KEY `", "FULLTEXT KEY `", "SPATIAL KEY `"];
     keys.iter().any(|key| bare.trim_start().starts_with(key))
 }
 
 /// The first name in backquotes.
-fn quoted_name(line: &str) -> String {
+pub(super) fn quoted_name(line: &str) -> String {
     let quoted = line.split_once('`').map_or("", |(_, rest)| rest).replace("``", "\0");
     quoted.split('`').next().unwrap_or_default().replace('\0', "`")
 }
@@ -341,7 +386,7 @@ fn columns(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
             let column = format!("{name}, {extra}");
             catalog.leave_to_others(IssueKind::Trigger, text(&row, 0), name, &column);
         }
-        if ["enum", "set"].iter().any(|of| declared.starts_with(of)) && has_mark(declared) {
+        if ["enum", "set"].iter().any(|of| declared.starts_with(of)) && declared.contains('?') {
             catalog.leave(IssueKind::Enum, Some(text(&row, 0)), name, &format!("{declared}: {UNKNOWN}"));
         }
         if extra.contains("invisible") {
@@ -371,13 +416,14 @@ pub(super) fn is_mariadb(side: &mut Side) -> Result<bool> {
     Ok(side.value("SELECT VERSION()")?.unwrap_or_default().to_ascii_lowercase().contains("mariadb"))
 }
 
-/// Reads the indexes, and returns the expressions of some, with their tables.
-fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<Vec<(String, String)>> {
+/// Reads the indexes, and returns the expressions of some, with their tables and names.
+fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<Vec<Expression>> {
     // MariaDB has no indexes on expressions, and no such column.
     let expression =
         if side.number(query("mysql", "indexes"))? > 0 { "expression" } else { "CAST(NULL AS CHAR)" };
     let rows = side.rows(&query("mysql", "index_columns").replace("{expression}", expression))?;
-    let expressions = rows.iter().filter_map(|row| Some((text(row, 0).to_owned(), row[6].clone()?)));
+    let of = |row: &Row| Some((text(row, 0).to_owned(), text(row, 1).to_owned(), row[6].clone()?));
+    let expressions = rows.iter().filter_map(of);
     for rows in by_object(&rows) {
         let [table, name] = [0, 1].map(|at| text(&rows[0], at));
         let what = |row: &Row| match (text(row, 5), &row[6], &row[4]) {
@@ -399,21 +445,27 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<Vec<(String, String
     Ok(expressions.collect())
 }
 
-/// Reads check constraints, and returns them with their tables. MariaDB's JSON is a long text with the constraint that it is JSON.
-fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<Vec<(String, String)>> {
-    let mut sql = query("mysql", "checks").to_owned();
-    // MariaDB names a column's constraint as the column: the table is needed too.
+/// An expression of a check or an index: the table, its name and its text.
+type Expression = (String, String, String);
+
+/// The check constraints of MySQL. Those of MariaDB are in the text of their table.
+fn checks(side: &mut Side) -> Result<Vec<Expression>> {
     if is_mariadb(side)? {
-        sql = sql.replace(" AND t.constraint_type", " AND t.table_name = c.table_name AND t.constraint_type");
+        return Ok(Vec::new());
     }
-    let rows = match side.rows(&sql) {
+    let rows = match side.rows(query("mysql", "checks")) {
         Ok(rows) => rows,
         // Versions without check constraints.
         Err(error) if error.server_code() == Some("1109") => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    for row in &rows {
-        let (table, name, clause) = (text(row, 0), text(row, 1), text(row, 2));
+    let of = |row: &Row| (text(row, 0).to_owned(), text(row, 1).to_owned(), text(row, 2).to_owned());
+    Ok(rows.iter().map(of).collect())
+}
+
+/// Lists the check constraints. MariaDB's JSON is a long text with the constraint that it is JSON.
+fn leave_checks(side: &Side, catalog: &mut Catalog, checks: &[Expression]) {
+    for (table, name, clause) in checks {
         let json = clause.strip_prefix("json_valid(`").and_then(|rest| rest.strip_suffix("`)"));
         let column = json.and_then(|column| {
             catalog.table_mut(table)?.columns.iter_mut().find(|known| known.name == column)
@@ -428,5 +480,4 @@ fn checks(side: &mut Side, catalog: &mut Catalog) -> Result<Vec<(String, String)
             left.with_statement(format!("ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({clause})"));
         }
     }
-    Ok(rows.iter().map(|row| (text(row, 0).to_owned(), text(row, 2).to_owned())).collect())
 }

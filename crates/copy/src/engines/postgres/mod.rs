@@ -263,6 +263,8 @@ impl Dialect for Postgres {
 
     fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String {
         match collation {
+            // That of both databases.
+            Collation::Binary(_) if same && !target.by_bytes.is_empty() => String::new(),
             Collation::Bytes | Collation::Binary(_) => " COLLATE \"C\"".to_owned(),
             Collation::Named(name) if same && target.collations.contains(name) => {
                 format!(" COLLATE {}", quoted(&POSTGRES, name))
@@ -273,13 +275,17 @@ impl Dialect for Postgres {
 
     fn facts(&self, side: &mut Side) -> Result<TargetFacts> {
         let mut collations = texts(&side.catalogue("SELECT collname::text FROM pg_catalog.pg_collation")?, 0);
-        if let Collation::Named(own) | Collation::Binary(own) = catalog::of_database(side)? {
-            collations.push(own);
-        }
+        let (own, is_binary) = match catalog::of_database(side)? {
+            Collation::Bytes => ("C".to_owned(), true),
+            Collation::Binary(own) => (own, true),
+            Collation::Named(own) => (own, false),
+        };
+        let by_bytes = if is_binary { own.clone() } else { String::new() };
+        collations.push(own);
         let types = "SELECT pg_catalog.format_type(oid, NULL)::text FROM pg_catalog.pg_type";
         let types = texts(&side.catalogue(types)?, 0);
         let encoding = side.value("SELECT pg_catalog.getdatabaseencoding()")?.unwrap_or_default();
-        Ok(TargetFacts { collations, types, encoding, ..TargetFacts::default() })
+        Ok(TargetFacts { by_bytes, collations, types, encoding, ..TargetFacts::default() })
     }
 
     /// Of an identity or a serial column. After the largest number there is no next one.
