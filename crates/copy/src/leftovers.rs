@@ -10,7 +10,7 @@ use crate::script::{Entry, comment, literal, quoted, statement, without_bytes};
 use crate::sql::{Side, only_refused, texts};
 use crate::wanted::{Parts, Wanted};
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_protocol::sql::tokens;
+use kurabe_protocol::sql::{Dialect, tokens};
 use std::fmt::Write as _;
 
 /// Reads which users and roles the target has, if it is a server of the same kind, and why it does not tell of all.
@@ -249,7 +249,7 @@ impl Plan {
     }
 }
 
-/// What has a text: routines before the views that may call them, views after those that they name, then all else. A view reads with
+/// What has a text: routines before the views that may call them, views after those that they name, as routines of PostgreSQL are, then all else. A view reads with
 /// the rights of its definer, so that what is given stands before it.
 fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<(&'i Issue, &'i Entry)> {
     let rank = |(issue, entry): &(&Issue, &Entry)| match (issue.kind, entry) {
@@ -265,9 +265,11 @@ fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<(&'i Issue, &'i Ent
     all.sort_by_key(rank);
     let rest = all.split_off(all.partition_point(|one| rank(one) < 3));
     let needs = |one: &(&Issue, &Entry), other: &(&Issue, &Entry)| {
-        rank(one) != 0
+        // The body of a routine of MySQL is read when it is called, and that of PostgreSQL is a text, or is read at once.
+        (rank(one) != 0 || target.syntax == Dialect::POSTGRES)
             && rank(other) != 1
-            && other.0.object != one.0.object
+            // Each has its own name.
+            && names_of(target, &other.0.object)[2] != names_of(target, &one.0.object)[2]
             && names(target, one.1, &other.0.object)
             // Which of two is made first where both have the other's name.
             && (reads(target, one.1, &other.0.object) || !reads(target, other.1, &one.0.object))

@@ -656,6 +656,10 @@ fn view_with_the_name_of_a_column_stands_after_the_view_that_it_reads() {
         let Some((from, to)) = places([engine, engine]) else { continue };
         from.ask("CREATE TABLE t (id int PRIMARY KEY, a int); CREATE VIEW z AS SELECT a FROM t");
         from.ask("CREATE VIEW a AS SELECT z.a FROM z JOIN t ON t.id = z.a; CREATE VIEW b AS SELECT * FROM a");
+        if engine == "postgres" {
+            from.ask("CREATE FUNCTION z() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION m() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT z() + count(*)::int FROM b; END");
+            from.ask("CREATE FUNCTION f(x int DEFAULT z()) RETURNS SETOF a LANGUAGE sql AS 'SELECT * FROM a'; CREATE VIEW c AS SELECT f.a + m() AS a FROM f()");
+        }
         let (plan, _) = copy_all(&from, &to).unwrap();
         let (done, _, error) = to.feed(&plan.left_text(to.engine()));
         assert!(done, "{engine}: {error}\n{}", plan.left_text(to.engine()));
