@@ -87,7 +87,9 @@ fn server_of_the_user_and_server_without_data_are_refused_before_anything_is_don
     on("up:postgres", &["--data", &data, "-o", &kept]).exit_code(2).err_has("exists already");
     on("up:postgres", &["--data", &data, "--export-html", &kept]).exit_code(2).err_has("exists already");
     let new = place.at("new");
-    on("up:postgres", &["--data", &data, "-o", &new, "--export-html", &new]).exit_code(2).err_has("same file");
+    on("up:postgres", &["--data", &data, "-o", &new, "--export-html", &new])
+        .exit_code(2)
+        .err_has("same file");
 }
 
 #[test]

@@ -249,8 +249,8 @@ impl Plan {
     }
 }
 
-/// What has a text: routines before the views that may call them, views after those that they name, as routines of PostgreSQL are, then all else. A view reads with
-/// the rights of its definer, so that what is given stands before it.
+/// What has a text: routines before the views that may call them, what reads views when it is made after these, then all else. A view
+/// reads with the rights of its definer, so that what is given stands before it.
 fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<(&'i Issue, &'i Entry)> {
     let rank = |(issue, entry): &(&Issue, &Entry)| match (issue.kind, entry) {
         (IssueKind::Routine, _) => 0,

@@ -13,8 +13,7 @@ use kurabe_core::Result;
 use kurabe_protocol::sql::{Kind, tokens};
 
 /// What the plan says of a text that is not known.
-pub(super) const UNKNOWN: &str =
-    "the server shows a question mark, or other characters, for some that it does not show";
+pub(super) const UNKNOWN: &str = "the server may not show all of its characters as they are";
 
 /// Whether a character may stand for another one.
 fn is_doubtful(text: &str) -> bool {
