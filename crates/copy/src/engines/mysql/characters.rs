@@ -76,8 +76,8 @@ fn has_unclear_literal(expression: &str) -> bool {
 }
 
 /// Whether it is known what an expression of the catalogue is: `told`, as the server executes it.
-fn is_clear(told: &Option<String>, catalogue: &str) -> bool {
-    told.as_ref().map_or(!is_doubtful(catalogue), |text| !has_unclear_literal(text))
+fn is_clear(told: Option<&String>, catalogue: &str) -> bool {
+    told.map_or(!is_doubtful(catalogue), |text| !has_unclear_literal(text))
 }
 
 /// Writes a literal default into its line. Whether the line has one.
@@ -112,28 +112,21 @@ pub(super) fn tell(
         let column = table.columns.iter_mut().find(|column| line.starts_with("  `") && column.name == name);
         let clause = [" CHECK (", "PARTITION "].iter().find_map(|of| bare(line).find(of));
         let mut is_told = !clause.is_some_and(|at| has_unclear_literal(&line[at..]));
-        let kind = match column {
-            Some(column) => {
-                is_told &= tell_column(side, &from, line, column)?;
-                match &mut column.default {
-                    _ if column.generated.is_some() => IssueKind::Generated,
-                    default if !is_told => {
-                        *default = DefaultValue::Null;
-                        IssueKind::Default
-                    }
-                    _ => continue,
-                }
+        let kind = if let Some(column) = column {
+            is_told &= tell_column(side, &from, line, column)?;
+            if !is_told {
+                column.default = DefaultValue::Null;
             }
-            None => {
-                let of_line = expressions.iter().filter(|(of, _)| *of == name);
-                for (_, text) in of_line {
-                    is_told &= is_clear(&told(line, text), text);
-                }
-                match line {
-                    line if line.starts_with("  CONSTRAINT ") => IssueKind::Check,
-                    line if is_key(line) => IssueKind::ExpressionIndex,
-                    _ => IssueKind::TableOption,
-                }
+            if column.generated.is_some() { IssueKind::Generated } else { IssueKind::Default }
+        } else {
+            let of_line = expressions.iter().filter(|(of, _)| *of == name);
+            for (_, text) in of_line {
+                is_told &= is_clear(told(line, text).as_ref(), text);
+            }
+            match line {
+                line if line.starts_with("  CONSTRAINT ") => IssueKind::Check,
+                line if is_key(line) => IssueKind::ExpressionIndex,
+                _ => IssueKind::TableOption,
             }
         };
         if !is_told {
@@ -148,7 +141,7 @@ fn tell_column(side: &mut Side, from: &str, line: &mut String, column: &mut Colu
     let mut is_told = true;
     let mut tell = |text: &mut String| {
         let all = told(line, text);
-        is_told &= is_clear(&all, text);
+        is_told &= is_clear(all.as_ref(), text);
         if let Some(all) = all {
             *text = all;
         }
