@@ -328,7 +328,7 @@ fn pages_in_japanese_have_the_commands_of_those_in_english() {
 mod latin;
 
 #[test]
-fn reports_in_japanese_of_runs_on_the_first_page_have_no_english_word() {
+fn reports_and_list_in_japanese_of_runs_on_the_first_page_have_no_english_word() {
     let engines = ["postgres", "mariadb", "redis", "memcached"].map(testing::server);
     let targets =
         ["sqlite:".to_owned()].into_iter().chain(engines.iter().flatten().map(|one| one.url().to_owned()));
@@ -349,7 +349,8 @@ fn reports_in_japanese_of_runs_on_the_first_page_have_no_english_word() {
         };
         let names = latin::names(&run, info, &latin::SENTENCES);
         let page = latin::visible(&shown(&["--format", "html", "-o", "-"]));
-        for text in [shown(&[]), shown(&["--verbose"]), page] {
+        let listed = place.run(&["runs", "ls", "--lang", "ja"]).success().out;
+        for text in [shown(&[]), shown(&["--verbose"]), page, listed] {
             let found = latin::foreign(&text, &names);
             assert!(found.is_empty(), "{experiment} {more:?}: {found:#?}");
         }

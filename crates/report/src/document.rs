@@ -163,7 +163,9 @@ fn made(summary: &Summary) -> Vec<String> {
             "Kurabe {kurabe}、{began}、乱数の種 {seed}: {command}"
         ),
     ];
-    made.into_iter().chain(origin(&summary.origin, language)).collect()
+    let from = capital(&origin(&summary.origin, language).join(Message::Comma.text(language)));
+    let from = (!from.is_empty()).then(|| say!(language, "{from}.", "{from}。"));
+    made.into_iter().chain(from).collect()
 }
 
 /// The facts of each target.

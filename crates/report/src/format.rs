@@ -184,9 +184,8 @@ pub(crate) fn cpus(machine: &MachineFacts, language: Language) -> String {
     }
 }
 
-/// Where a run comes from: `Suite gate, label main, commit 0123456789ab (main, with uncommitted changes).`; `None` if
-/// nothing is known.
-pub(crate) fn origin(origin: &Origin, language: Language) -> Option<String> {
+/// Where a run comes from, by parts: `suite gate`, `label main`, `commit 0123456789ab (main, with uncommitted changes)`.
+pub fn origin(origin: &Origin, language: Language) -> Vec<String> {
     let suite = origin.suite.iter().map(|name| say!(language, "suite {name}", "スイート {name}"));
     let labels = origin.labels.iter().map(|label| say!(language, "label {label}", "ラベル {label}"));
     let git = origin.git.iter().map(|git| {
@@ -196,9 +195,7 @@ pub(crate) fn origin(origin: &Origin, language: Language) -> Option<String> {
         let about = if about.is_empty() { about } else { say!(language, " ({about})", "({about})") };
         say!(language, "commit {commit}{about}", "コミット {commit}{about}")
     });
-    let parts: Vec<String> = suite.chain(labels).chain(git).collect();
-    let all = capital(&parts.join(Message::Comma.text(language)));
-    (!parts.is_empty()).then(|| say!(language, "{all}.", "{all}。"))
+    suite.chain(labels).chain(git).collect()
 }
 
 /// The first digits of a commit's hash.

@@ -53,7 +53,7 @@ pub mod openmetrics;
 pub mod suite;
 pub mod terminal;
 
-pub use format::{command_line, short_commit, timestamp, value_of};
+pub use format::{command_line, origin, short_commit, timestamp, value_of};
 pub use messages::{Language, Message};
 pub use proof::writes as verified_writes;
 pub use summary::{Summary, analyse};

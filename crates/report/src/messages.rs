@@ -268,6 +268,10 @@ messages! {
     Stopped: "stopped", "停止";
     Running: "running", "実行中";
     Ended: "ended", "終了";
+    After: "{state} after {time}", "{time} で{state}";
+    Resumable: "{state}; '{command}' continues", "{state}('{command}' で再開)";
+    Damaged: "damaged: {error}", "破損: {error}";
+    Unreadable: "unreadable: {error}", "読み取り不可: {error}";
     RunOn: "{experiment} on {targets}", "{experiment}({targets})";
     StopRun: "Stop: results are kept", "停止(結果は残ります)";
     StopElsewhere: "It was started elsewhere: stop it there with Ctrl-C.", "別の場所で開始されています。そこで Ctrl-C で停止してください。";

@@ -6,9 +6,9 @@ use crate::output::Output;
 use crate::places;
 use anyhow::Result;
 use clap::ArgMatches;
-use jiff::Timestamp;
 use kurabe_core::{Error, ErrorKind, units};
 use kurabe_record::{Entry, RunPath, RunState, RunSummary, Store};
+use kurabe_report::{Language, Message, origin, timestamp};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -78,13 +78,15 @@ fn list(store: &Store, options: &StoreOptions, output: &Output) -> Result<Exit> 
         let _ = match entry {
             Entry::Run(run) => {
                 let (length, verdict) = read(entry, output);
-                let _ = writeln!(text, "{name:width$}  {}", about(run, length));
+                let _ = writeln!(text, "{name:width$}  {}", about(run, length, output.language));
                 verdict.map_or(Ok(()), |verdict| writeln!(text, "    {verdict}"))
             }
-            Entry::Unreadable { error, .. } if error.kind() == ErrorKind::Damaged => {
-                writeln!(text, "{name:width$}  damaged: {error}")
+            Entry::Unreadable { error, .. } => {
+                let is_damaged = error.kind() == ErrorKind::Damaged;
+                let message = if is_damaged { Message::Damaged } else { Message::Unreadable };
+                let why = message.with(output.language, &[("error", &error.to_string())]);
+                writeln!(text, "{name:width$}  {why}")
             }
-            Entry::Unreadable { error, .. } => writeln!(text, "{name:width$}  unreadable: {error}"),
         };
         match entry.path().note() {
             Ok(Some(note)) => {
@@ -120,33 +122,34 @@ fn state(run: &RunSummary) -> &'static str {
     }
 }
 
-/// A run in one line: `2026-11-23 18:05 UTC, session on sqlite:, complete in 40 s, suite gate, label main, commit 01234567`.
-fn about(run: &RunSummary, length: Option<Duration>) -> String {
+/// A run in one line: `2026-11-23 18:05 UTC, session on sqlite:, complete after 40 s, suite gate, label main, commit 01234567`.
+fn about(run: &RunSummary, length: Option<Duration>, language: Language) -> String {
     let header = &run.header;
-    let began = Timestamp::from_second(i64::try_from(header.began).unwrap_or(i64::MAX));
-    let began = began.unwrap_or(Timestamp::MAX).strftime("%Y-%m-%d %H:%M UTC");
-    let mut parts = vec![
-        began.to_string(),
-        format!("{} on {}", header.spec.experiment, header.spec.targets.join(" ")),
-        ended(run.state, length, &run.path.name),
-    ];
-    parts.extend(header.origin.suite.iter().map(|suite| format!("suite {suite}")));
-    parts.extend(header.origin.labels.iter().map(|label| format!("label {label}")));
-    parts.extend(header.origin.git.iter().map(|git| {
-        let branch = git.branch.as_ref().map_or_else(String::new, |branch| format!(" on {branch}"));
-        let dirty = if git.dirty { " with changes" } else { "" };
-        format!("commit {}{branch}{dirty}", git.commit.get(..12).unwrap_or(&git.commit))
-    }));
-    parts.join(", ")
+    let targets = header.spec.targets.join(" ");
+    let of = [("experiment", &*header.spec.experiment), ("targets", &targets)];
+    let ended = ended(run.state, length, &run.path.name, language);
+    let parts = [timestamp(header.began), Message::RunOn.with(language, &of), ended];
+    let all: Vec<String> = parts.into_iter().chain(origin(&header.origin, language)).collect();
+    all.join(Message::Comma.text(language))
 }
 
 /// Whether and when a run has ended.
-fn ended(state: RunState, length: Option<Duration>, name: &str) -> String {
-    let after = length.map_or_else(String::new, |length| format!(" after {}", units::time(length)));
+fn ended(state: RunState, length: Option<Duration>, name: &str, language: Language) -> String {
+    let say = |message: Message| message.text(language).to_owned();
+    let after = |message: Message| match length {
+        Some(length) => {
+            Message::After.with(language, &[("state", &say(message)), ("time", &units::time(length))])
+        }
+        None => say(message),
+    };
     match state {
-        RunState::Complete => format!("complete{after}"),
-        RunState::Incomplete => format!("stopped{after}; 'kurabe run --resume {name}' continues"),
-        RunState::Running => "running".to_owned(),
+        RunState::Complete => after(Message::Complete),
+        RunState::Incomplete => {
+            let command = format!("kurabe run --resume {name}");
+            let values = [("state", &*after(Message::Stopped)), ("command", &command)];
+            Message::Resumable.with(language, &values)
+        }
+        RunState::Running => say(Message::Running),
     }
 }
 
@@ -231,8 +234,10 @@ mod tests {
 
     #[test]
     fn run_that_measured_nothing_has_no_length() {
-        let text = ended(RunState::Incomplete, None, "a-run");
+        let text = ended(RunState::Incomplete, None, "a-run", Language::English);
         assert_eq!(text, "stopped; 'kurabe run --resume a-run' continues");
-        assert_eq!(ended(RunState::Complete, Some(Duration::from_secs(9)), ""), "complete after 9 s");
+        let complete = |language| ended(RunState::Complete, Some(Duration::from_secs(9)), "a-run", language);
+        assert_eq!(complete(Language::English), "complete after 9 s");
+        assert_eq!(complete(Language::Japanese), "9 s で完了");
     }
 }
