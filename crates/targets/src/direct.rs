@@ -57,25 +57,30 @@ const SLOW_DESCRIPTION: Duration = Duration::from_millis(50);
 /// A round trip from which on waiting for it dominates the load of data.
 const LONG: Duration = Duration::from_millis(5);
 
-/// A target whose throwaway server took this long to start, with the times of a connection and of the smallest request; `None`: it has no
-/// such server.
+/// A target with the times of a connection and of the smallest request, unless it is a throwaway server that is not started; `start`: how
+/// long its throwaway server took to start.
 pub(crate) fn with_times(target: Target, start: Option<Duration>) -> Target {
-    let (connect, round_trip) = start.map_or((None, None), |_| times(&*target.driver));
+    let (connect, round_trip) = match target.facts.round_trip_ns {
+        Some(far) => (None, Some(Duration::from_nanos(far))),
+        None if target.is_described() => times(&*target.driver),
+        None => (None, None),
+    };
     Target { start, connect, round_trip, ..target }
 }
 
 /// The number of requests of which the fastest counts.
 const PINGS: u32 = 5;
 
-/// How long a connection takes to open, and the shortest of a few round trips; `None` if the database has none, or does not
-/// answer.
+/// How long a connection takes to open, and the shortest of a few round trips; `None` if the database has none, is no server, or
+/// does not answer.
 fn times(driver: &dyn Driver) -> (Option<Duration>, Option<Duration>) {
+    // A session of a database in process may make or change its file.
+    if driver.endpoint() == Endpoint::InProcess || driver.capabilities().is_application {
+        return (None, None);
+    }
     let began = Instant::now();
     let Ok(mut session) = driver.connect(&ConnectOptions::default()) else { return (None, None) };
     let connect = began.elapsed();
-    if driver.endpoint() == Endpoint::InProcess || driver.capabilities().is_application {
-        return (Some(connect), None);
-    }
     let round_trip = session.prepare(&Operation::Ping).and_then(|ping| {
         let mut reply = Reply::new();
         let mut shortest = Duration::MAX;
