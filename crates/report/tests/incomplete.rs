@@ -63,8 +63,8 @@ fn running_run_shows_results_without_verdicts() {
         assert_eq!(
             sentences(&summary),
             [
-                "No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe run --resume' continues the \
-              run."
+                "No verdicts yet: the next planned analysis is after 6 rounds. 'kurabe run --resume' continues a run \
+              that was stopped."
             ]
         );
         assert_eq!(summary.next_analysis, Some(6));

@@ -189,7 +189,8 @@ pub(super) fn gate_command() -> Command {
             "kurabe gate browse.sql postgres://old/shop postgres://new/shop    two servers, schemas or builds\n\
              kurabe gate browse.sql order.sql@2 postgres://me@host/shop        against the last run of browse.sql\n\
              kurabe gate shop.toml up:postgres 'up:postgres?work_mem=64MB'     a workload of your own\n\n\
-             Exit codes: 0 passed, 6 slower, 7 undecided. --fail-on says what is judged [default: slower, which is slower:5%].",
+             Exit codes: 0 passed, 6 slower, 7 undecided. --fail-on says what is judged [default: slower, which is slower:5%].\n\
+             --export-html FILE writes the page, --export-junit FILE the results for CI; 'kurabe run --help --all' shows all options.",
         )
 }
 

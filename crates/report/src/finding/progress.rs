@@ -52,8 +52,8 @@ impl Progress {
                 let rounds = rounds(*next);
                 say!(
                     language,
-                    "no verdicts yet: the next planned analysis is after {rounds}. 'kurabe run --resume' continues the run.",
-                    "判定はまだありません。次の解析は {next} ラウンドの後です。'kurabe run --resume' で続けられます。",
+                    "no verdicts yet: the next planned analysis is after {rounds}. 'kurabe run --resume' continues a run that was stopped.",
+                    "判定はまだありません。次の解析は {next} ラウンドの後です。止めた実行は 'kurabe run --resume' で続けられます。",
                 )
             }
             Self::NothingCompared => say!(language, "nothing was compared.", "比較したものはありません。"),
@@ -80,8 +80,8 @@ impl Progress {
                 };
                 say!(
                     language,
-                    "this run is not complete: {why}; 'kurabe run --resume' continues the run.",
-                    "{why}'kurabe run --resume' で続けられます。",
+                    "this run is not complete: {why}; 'kurabe run --resume' continues a run that was stopped.",
+                    "{why}止めた実行は 'kurabe run --resume' で続けられます。",
                 )
             }
             Self::MoreRounds { undecided, of, margin, slices_help, .. } => {
