@@ -401,7 +401,7 @@ fn why(why: &Why) -> Message {
         Why::Failed { .. } => Message::Failed,
         Why::Unavailable { .. } => Message::NotAvailable,
         Why::NotMeasured { .. } | Why::Unfinished { .. } => Message::NotMeasured,
-        Why::NotPositive | Why::NoCommonRound => Message::NoRatio,
+        Why::NotPositive | Why::NoCommonRound | Why::FewOperations => Message::NoRatio,
         Why::ClientBound { .. } => Message::ClientFull,
         Why::Overloaded { .. } => Message::Overloaded,
         Why::GeneratorLate { .. } => Message::ClientsLate,

@@ -63,6 +63,8 @@ pub enum Why {
     NoCommonRound,
     /// A value is zero or negative, so that there is no ratio.
     NotPositive,
+    /// A 99th percentile is of so few operations that it is not shown.
+    FewOperations,
     /// A client was saturated: the result is a lower bound of the server's capacity.
     ClientBound {
         /// The sides with a saturated client.
@@ -99,7 +101,7 @@ impl Why {
             | Self::Unavailable { side, .. }
             | Self::NotMeasured { side }
             | Self::Unfinished { side } => name(side),
-            Self::NoCommonRound | Self::NotPositive => String::new(),
+            Self::NoCommonRound | Self::NotPositive | Self::FewOperations => String::new(),
             Self::ClientBound { sides }
             | Self::Overloaded { sides }
             | Self::GeneratorLate { sides }
@@ -127,6 +129,11 @@ impl Why {
                     "0 以下の値があり、倍率がありません。"
                 )
             }
+            Self::FewOperations => say!(
+                language,
+                "fewer than 100 operations have no 99th percentile",
+                "100 回未満の操作には p99 がありません。",
+            ),
             Self::NoCommonRound => say!(
                 language,
                 "they were never measured in the same round",

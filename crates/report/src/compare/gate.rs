@@ -87,7 +87,7 @@ pub fn judge(compared: &mut Compared, first: &Summary, second: &Summary, criteri
     for row in &mut compared.rows {
         row.gate = criteria
             .of(row)
-            .and_then(|(margin, _)| of_row(row, margin))
+            .and_then(|(margin, is_asked)| of_row(row, margin, is_asked))
             .map(|judged| if obstacles.is_empty() { judged } else { Decision::NotTestable });
         let shown_beside_load = row.gate == Some(Decision::Below) && compared.between.is_none();
         let decided = matches!(row.gate, Some(Decision::Within | Decision::Below));
@@ -202,8 +202,12 @@ pub(super) fn words(row: &Verdict, answer: Decision, labels: &Labels, language: 
     }
 }
 
-/// Whether a result is no slower than the margin allows; `None` if the first run has no result.
-fn of_row(row: &Verdict, margin: f64) -> Option<Decision> {
+/// Whether a result is no slower than the margin allows; `None` if the first run has no result, or a 99th percentile that nobody
+/// asked for is of too few operations.
+fn of_row(row: &Verdict, margin: f64, is_asked: bool) -> Option<Decision> {
+    if matches!(row.why, Some(Why::FewOperations)) {
+        return is_asked.then_some(Decision::NotTestable);
+    }
     row.values[FIRST]?;
     let allowed = Range { at_least: Some(1.0), at_most: None, tolerance: margin };
     let ends = row.ratio.and_then(Estimate::ends);
@@ -484,6 +488,9 @@ mod tests {
         // … nor one of a tail that is narrower than its own.
         let found = advice(&row("read p99", 0.8333, 0.82, 0.84));
         assert!(matches!(found[..], [Gates::AtMargin { of_tail: true, wider: Some(_), .. }]), "{found:?}");
+        // Of too few operations, it is judged only if it was asked for, and then it does not pass.
+        let few = Verdict { why: Some(Why::FewOperations), ..row("read p99", 1.0, 1.0, 1.0) };
+        assert_eq!([true, false].map(|asked| of_row(&few, 0.2, asked)), [Some(Decision::NotTestable), None]);
         let disturbed =
             Verdict { why: Some(Why::Disturbed { sides: Vec::new() }), ..row("throughput", 1.0, 0.9, 1.1) };
         let found = next(&[&disturbed], &criteria, 12, Some(&Why::NoCommonRound));

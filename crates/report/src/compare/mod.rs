@@ -9,7 +9,7 @@ mod differences;
 pub mod gate;
 mod render;
 
-use crate::cell::{CellResult, MetricInfo, Status};
+use crate::cell::{CellResult, MetricInfo, Status, TOO_FEW_OPERATIONS};
 use crate::comparison::{TARGET, bound, comparable};
 use crate::finding::{Comparison, Finding, Note, Runs, Section, Statement};
 use crate::labels::{Labels, Scope};
@@ -369,6 +369,10 @@ fn row(
         return row;
     }
     let Some(cells) = comparable(&mut row, cells) else { return row };
+    if is_tail(&metric.name) && cells.iter().any(|cell| cell.timed() < TOO_FEW_OPERATIONS) {
+        (row.values, row.why) = ([None; 2], Some(Why::FewOperations));
+        return row;
+    }
     let once = IntervalSettings::default().for_comparisons(comparisons as u32);
     row.ratio = match by {
         By::Pairs(rule) => {

@@ -292,8 +292,8 @@ fn rows_table(rows: &[&Verdict], labels: &Labels) -> Table {
     for axis in varying(rows, labels) {
         add(&axis.name, false, &|row| axis.show_of(&row.at));
     }
-    add(Message::First.text(language), true, &|row| value(row, FIRST));
-    add(Message::Second.text(language), true, &|row| value(row, SECOND));
+    add(Message::First.text(language), true, &|row| number(row, FIRST));
+    add(Message::Second.text(language), true, &|row| number(row, SECOND));
     add(Message::Change.text(language), true, &|row| change(row, language));
     if rows.iter().any(|row| row.gate.is_some()) {
         add(Message::Gate.text(language), false, &|row| {
@@ -314,8 +314,14 @@ fn target(row: &Verdict) -> &str {
     row.target.as_ref().map_or("", TargetId::name)
 }
 
-/// A row's value on one side.
+/// A row's value on one side, beside those of other metrics.
 pub(super) fn value(row: &Verdict, side: usize) -> String {
+    let unit = if row.unit == Unit::PerSecond && row.values[side].is_some() { "/s" } else { "" };
+    number(row, side) + unit
+}
+
+/// A row's value on one side, in a table whose title has the unit of rates.
+fn number(row: &Verdict, side: usize) -> String {
     match (row.values[side], row.unit) {
         (None, _) => "–".to_owned(),
         (Some(value), Unit::PerSecond) => figure(value.value),
