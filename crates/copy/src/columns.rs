@@ -2,7 +2,7 @@
 
 use crate::casts::Casts;
 use crate::catalog::{Collation, Column, Table};
-use crate::column_types::{ELSEWHERE, in_page, types};
+use crate::column_types::{ELSEWHERE, in_page};
 use crate::ddl;
 use crate::defaults;
 use crate::engines::engine::Engine;
@@ -11,7 +11,6 @@ use crate::issue::{Accepted, Becomes, Issue, IssueKind};
 use crate::names::Names;
 use crate::page::PageSize;
 use crate::plan::{ColumnPlan, Resume, TablePlan};
-use crate::scan::scan;
 use crate::script::quoted;
 use crate::sql::Side;
 use crate::types::{Class, ColumnTypes, UNLIMITED};
@@ -43,8 +42,8 @@ impl OneTable<'_> {
     pub fn plan(&mut self, names: &mut Names<'_>) -> Result<TablePlan> {
         self.check_names()?;
         let (table, made) = (self.table, self.made);
-        let types = types(self.source, self.target, self.facts.same_server, table, self.casts)?;
-        let scanned = scan(self.source, self.target, self.facts, table, &types)?;
+        let types = self.types()?;
+        let scanned = self.scan(&types)?;
         let native = table.native.as_ref().filter(|_| self.facts.same_server);
         let in_page: u64 = types.iter().map(|types| in_page(&types.mapped)).sum();
         let longest = self.facts.longest_in_page.filter(|_| native.is_none());

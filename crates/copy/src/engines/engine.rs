@@ -333,9 +333,6 @@ pub trait Dialect: Sync {
     /// The kinds of values of a class that a target cannot hold.
     fn cannot_hold(&self, stored: &Kind) -> &'static [IssueKind];
 
-    /// The condition that a column of the source has such a value; `None` if it never has.
-    fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String>;
-
     /// Conditions that a value of the right storage class has not the form of its column's class, and the type that the
     /// column then has. The first that holds for some value decides.
     fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, &'static str)> {

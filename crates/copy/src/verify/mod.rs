@@ -16,6 +16,7 @@ use crate::issue::{Becomes, IssueKind};
 use crate::page::Cell;
 use crate::plan::TablePlan;
 use crate::pool::Halt;
+use crate::scan::condition_of;
 use crate::script::{literal, quoted};
 use crate::sql::{ROWS, Side, text_of};
 use crate::state::OfTable;
@@ -89,7 +90,7 @@ impl<'t> Checks<'t> {
                 match unfit {
                     IssueKind::NulCharacter => field.no_nul = Some(other.unwrap_or_default()),
                     unfit => {
-                        let Some(condition) = engine.dialect.has_unfit(kind, *unfit, &name) else { continue };
+                        let Some(condition) = condition_of(engine, kind, *unfit, &name) else { continue };
                         let text = other.map_or(Ok("NULL".to_owned()), |text| literal(engine, text))?;
                         let is_tagged = shape == Shape::Tagged && other.is_some();
                         let text = if is_tagged { format!("'t' || hex({text})") } else { text };

@@ -247,18 +247,6 @@ impl Dialect for Mysql {
         }
     }
 
-    fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
-        let name = match (unfit, kind.class) {
-            (IssueKind::ZeroDate, Class::Date | Class::Timestamp | Class::TimestampTz) => "zero_date",
-            (IssueKind::Enum, _) if kind.declared.starts_with("enum") => "no_word",
-            (IssueKind::Enum, _) if kind.declared.starts_with("set") => "unknown_words",
-            (IssueKind::TimeRange, Class::Time) => "time_range",
-            (IssueKind::NulCharacter, class) if class.is_text() => "nul_character",
-            _ => return None,
-        };
-        Some(expression("mysql", name, column))
-    }
-
     /// Counts question marks: a character that Unicode lacks becomes one.
     fn has_no_unicode(&self, column: &Column, name: &str) -> Option<String> {
         let (Collation::Named(rules) | Collation::Binary(rules)) = &column.collation else { return None };

@@ -233,16 +233,6 @@ impl Dialect for Postgres {
         }
     }
 
-    fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
-        let name = match (unfit, kind.class) {
-            (IssueKind::DateRange, Class::Date | Class::Timestamp | Class::TimestampTz) => "date_range",
-            (IssueKind::NotANumber, Class::Float32 | Class::Float64 | Class::Decimal) => "not_a_number",
-            (IssueKind::TimeRange, Class::Time) => "time_range",
-            _ => return None,
-        };
-        Some(expression("postgresql", name, column))
-    }
-
     fn maybe_not_utf8(&self, source: &mut Side) -> Result<Option<Expression>> {
         let is_any = source.value("SELECT pg_catalog.getdatabaseencoding()")?.as_deref() == Some("SQL_ASCII");
         Ok(is_any.then_some(|x| {

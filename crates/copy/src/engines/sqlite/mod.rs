@@ -174,20 +174,6 @@ impl Dialect for Sqlite {
         if is_float { &[IssueKind::NotANumber] } else { &[] }
     }
 
-    fn has_unfit(&self, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
-        let date = matches!(kind.class, Class::Date | Class::Timestamp | Class::TimestampTz);
-        let number = matches!(kind.class, Class::Float32 | Class::Float64 | Class::Decimal);
-        let name = match unfit {
-            IssueKind::NulCharacter if kind.class.is_text() || kind.class == Class::Json => "nul_character",
-            IssueKind::ZeroDate if date => "zero_date",
-            IssueKind::DateRange if date => "date_range",
-            IssueKind::TimeRange if kind.class == Class::Time => "time_range",
-            IssueKind::NotANumber if number => "not_a_number",
-            _ => return None,
-        };
-        Some(expression("sqlite", name, column))
-    }
-
     fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, &'static str)> {
         let name = match kind.class {
             Class::Bool => "no_bool",
