@@ -287,7 +287,7 @@ fn resume(engine: &Engine, columns: &[ColumnPlan], key: &[usize]) -> Resume {
     // Text compares with an ENUM by its word, but sorts by its number. A floating-point number is not its text.
     let others =
         [Class::Float32, Class::Float64, Class::Enum, Class::Json, Class::Native, Class::Bool, Class::Bits];
-    let is_usable = |at: &usize| engine.read_key.is_some() || !others.contains(&columns[*at].kind.class);
+    let is_usable = |at: &usize| engine.is_loose || !others.contains(&columns[*at].kind.class);
     if key.is_empty() || !key.iter().all(is_usable) {
         return Resume::Restart;
     }

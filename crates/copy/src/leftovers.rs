@@ -3,6 +3,7 @@
 use crate::catalog::{Catalog, Leftover, Named, Table, Text};
 use crate::engines::engine::Engine;
 use crate::engines::facts::TargetFacts;
+use crate::engines::queries::expression_of;
 use crate::issue::{Issue, IssueKind};
 use crate::names::ordered;
 use crate::plan::{Left, Plan};
@@ -15,11 +16,11 @@ use std::fmt::Write as _;
 
 /// Reads which users and roles the target has, if it is a server of the same kind, and why it does not tell of all.
 pub(crate) fn read_roles(target: &mut Side, facts: &mut TargetFacts) -> Result<()> {
-    let Some(queries) = target.engine.roles.filter(|_| facts.same_server) else { return Ok(()) };
-    let [all, own] = queries();
-    let rows = target.catalogue(all).or_else(|error| {
+    let query = |name| expression_of(target.engine, name, "").filter(|_| facts.same_server);
+    let Some((all, own)) = query("roles").zip(query("own_role")) else { return Ok(()) };
+    let rows = target.catalogue(&all).or_else(|error| {
         facts.roles_unread = Some(only_refused(error)?.to_string());
-        target.catalogue(own)
+        target.catalogue(&own)
     });
     facts.roles = texts(&rows?, 0);
     Ok(())

@@ -1,6 +1,7 @@
 //! What a copy may remove on a target: tables that it made, that nobody has replaced since, and that have no rows of others.
 
 use crate::catalog::{Catalog, Table};
+use crate::engines::queries::expression_of;
 use crate::plan::TablePlan;
 use crate::script::literal;
 use crate::sql::{Side, in_transaction};
@@ -84,14 +85,13 @@ pub(crate) fn know(target: &mut Side, whole: &mut Whole, tables: &[String]) -> R
 
 /// What tells a table from another one of its name.
 pub(crate) fn identity(target: &mut Side, name: &str) -> Result<Option<String>> {
-    let literal = literal_of(target, name)?;
-    target.engine.identity_of.map_or(Ok(None), |query| target.catalogue_value(&query(&literal)))
+    of_table(target, "identity_of", name)
 }
 
-/// The literal by which the engine's queries name a table: PostgreSQL reads names in quotes in it.
-pub(crate) fn literal_of(target: &Side, name: &str) -> Result<String> {
-    let has_quotes = !target.engine.only.is_empty();
-    literal(target.engine, &if has_quotes { target.quoted(name) } else { name.to_owned() })
+/// What the engine's query of this name finds of a table, if it has one.
+fn of_table(target: &mut Side, query: &str, table: &str) -> Result<Option<String>> {
+    let sql = expression_of(target.engine, query, &literal(target.engine, table)?);
+    sql.map_or(Ok(None), |sql| target.catalogue_value(&sql))
 }
 
 /// A table that is not copied and whose rows refer to those of a table, or are a part of it.
@@ -106,8 +106,7 @@ fn refers(
     if let Some(other) = there.tables.iter().find(refers) {
         return Ok(Some(other.name.clone()));
     }
-    let literal = literal_of(target, name)?;
-    target.engine.elsewhere.map_or(Ok(None), |query| target.catalogue_value(&query(&literal)))
+    of_table(target, "elsewhere", name)
 }
 
 /// The tables of a copy of data that have rows, those that refer to others first, if all of them may be emptied.

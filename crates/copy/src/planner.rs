@@ -5,7 +5,7 @@ use crate::catalog::{Catalog, Named, Table, Text};
 use crate::columns::{OneTable, differ_beyond_case};
 use crate::engines::engine::Engine;
 use crate::engines::facts::{Carried, TargetFacts};
-use crate::engines::queries::others;
+use crate::engines::queries::file;
 use crate::foreign;
 use crate::issue::{Issue, IssueKind};
 use crate::leftovers;
@@ -181,7 +181,7 @@ fn not_made(kind: IssueKind, made: &Named) -> Issue {
 /// their table.
 fn besides(source: &mut Side, catalog: &mut Catalog, facts: &TargetFacts) -> Result<Vec<(IssueKind, Named)>> {
     let mut made = Vec::new();
-    for others in others(source.engine) {
+    for others in &file(source.engine).others {
         for row in source.catalogue(&others.sql)? {
             let table = row.first().and_then(Option::as_deref);
             let (own, roles) = source.engine.dialect.own_text(source, others.kind, &row)?;

@@ -1,7 +1,7 @@
 //! A whole copy: plan, tables, rows, comparison, indexes, foreign keys. It can end anywhere and be continued.
 
 use crate::catalog::{Catalog, Named, named};
-use crate::engines::queries::settings;
+use crate::engines::queries::file;
 use crate::event::{Event, TableDone};
 use crate::foreign;
 use crate::issue::{Issue, IssueKind};
@@ -51,7 +51,7 @@ pub(crate) fn names_of(table: &TablePlan) -> Vec<String> {
 
 /// Gives a session the settings of its engine, and executes these statements.
 pub(crate) fn prepare(side: &mut Side, statements: &[&str]) -> Result<()> {
-    side.engine.dialect.set(side, settings(side.engine))?;
+    side.engine.dialect.set(side, &file(side.engine).settings)?;
     statements.iter().try_for_each(|statement| side.run(statement))
 }
 

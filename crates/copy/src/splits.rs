@@ -1,8 +1,8 @@
 //! Ranges of the key of a large table, which several sessions copy at a time.
 
 use crate::engines::queries::expression_of;
-use crate::ours::literal_of;
 use crate::plan::{Resume, TablePlan};
+use crate::script::literal;
 use crate::sql::Side;
 use crate::types::{Class, Kind};
 use kurabe_core::Result;
@@ -21,7 +21,7 @@ pub(crate) fn splits(source: &mut Side, table: &TablePlan, jobs: usize) -> Resul
         ["MIN", "MAX"].map(|of| format!("SELECT {} FROM {}{filter}", end(of), table.from))
     };
     let ends = match &table.resume {
-        Resume::Hidden(name) => match expression_of(engine, "place_end", &literal_of(source, &table.name)?) {
+        Resume::Hidden(name) => match expression_of(engine, "place_end", &literal(engine, &table.name)?) {
             Some(end) => ["SELECT 0".to_owned(), end],
             None => ends(name, &Kind::whole()),
         },
@@ -29,7 +29,7 @@ pub(crate) fn splits(source: &mut Side, table: &TablePlan, jobs: usize) -> Resul
             let first = columns.first().and_then(|at| table.columns.get(*at));
             let whole = |class: Class| class.is_whole() && class != Class::Bits;
             // A column of an engine whose columns hold values of any type is not split.
-            match first.filter(|column| whole(column.kind.class) && engine.read_key.is_none()) {
+            match first.filter(|column| whole(column.kind.class) && !engine.is_loose) {
                 Some(column) => ends(&source.quoted(&column.name), &column.kind),
                 None => return Ok(Vec::new()),
             }

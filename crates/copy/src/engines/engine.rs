@@ -89,8 +89,6 @@ pub struct Engine {
     pub bytes_as_hex: bool,
     /// Whether columns hold values of any type, text of times among them, and primary keys nulls.
     pub is_loose: bool,
-    /// The expression that reads a column of a key with its storage class; `None` if [`Dialect::read`] tells all.
-    pub read_key: Option<fn(&str) -> String>,
     /// The length of a value in bytes.
     pub octets: fn(&str) -> String,
     /// The length of a text in characters.
@@ -110,23 +108,16 @@ pub struct Engine {
     pub nullable: &'static str,
     /// The word by which a statement leaves out the rows of tables that inherit from a table, with a space; empty without any.
     pub only: &'static str,
-    /// The query of what refers to a table from elsewhere than the database or schema that the catalogue describes, or inherits
-    /// from it, given its name as a literal; `None` if there is no such thing.
-    pub elsewhere: Option<fn(&str) -> String>,
-    /// The query of what tells a table from another one of its name, given that as a literal; `None` if nothing does.
-    pub identity_of: Option<fn(&str) -> String>,
     /// The text of several statements, of which one returns the rows of a query of the catalogue, where others' functions could
     /// be found in the query itself; `None` if they cannot.
     pub catalogue: Option<fn(&str) -> String>,
     /// The comparison of two fields of these declared types, with its schema where another role's operator could be taken instead.
     pub sign: fn([&str; 2], &'static str) -> String,
-    /// The text of a table with a mark of this number, by which [`Engine::identity_of`] knows it; `None` if it needs none.
+    /// The text of a table with a mark of this number, by which its query `identity_of` knows it; `None` if it needs none.
     pub mark: Option<fn(&str, &str) -> String>,
     /// The statement after which a new table has another identity than one that exists, if the identity is that of the last
     /// definition; `None` if it is that of the table.
     pub identity_ends: Option<&'static str>,
-    /// The queries of the names of all users and roles in the engine's quotes, and of the session's own; `None` without any.
-    pub roles: Option<fn() -> [&'static str; 2]>,
     /// Whether foreign keys are written in `CREATE TABLE`, since the engine cannot add them.
     pub foreign_keys_inline: bool,
     /// Whether a foreign key's columns have the same types as those that they refer to.
@@ -186,7 +177,6 @@ impl Engine {
             overriding: "",
             bytes_as_hex: false,
             is_loose: false,
-            read_key: None,
             octets: |column| format!("OCTET_LENGTH({column})"),
             characters: |column| format!("CHAR_LENGTH({column})"),
             insert_limits: (500, 20_000),
@@ -196,13 +186,10 @@ impl Engine {
             sums: None,
             nullable: "",
             only: "",
-            elsewhere: None,
-            identity_of: None,
             catalogue: None,
             sign: |_, sign| sign.to_owned(),
             mark: None,
             identity_ends: None,
-            roles: None,
             foreign_keys_inline: false,
             foreign_keys_have_one_type: false,
             drops: None,

@@ -9,13 +9,13 @@ use std::sync::LazyLock;
 /// A file of queries.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(crate) struct File {
     /// The settings of a session that change how definitions and values are written, read or found, with the values for every
     /// session of a copy. Those that a server lacks are left out.
     #[serde(default)]
-    settings: Vec<[String; 2]>,
+    pub(crate) settings: Vec<[String; 2]>,
     /// What the engine has besides tables.
-    others: Vec<Others>,
+    pub(crate) others: Vec<Others>,
     /// Those of the modules that read its catalogue, by their names there, and lists of words.
     queries: BTreeMap<String, String>,
 }
@@ -37,22 +37,17 @@ pub(super) fn query(engine: &str, name: &str) -> &'static str {
     &FILES[engine].queries[name]
 }
 
-/// An expression of a column, with its quoted name for each `{x}`.
+/// An expression of a column, with its quoted name for each `{x}`; or a query of a table, with its name as a literal.
 pub(super) fn expression(engine: &str, name: &str, x: &str) -> String {
     query(engine, name).replace("{x}", x)
 }
 
-/// An expression of a column, for the engine of its table; `None` if that has none of this name.
+/// The file of an engine.
+pub(crate) fn file(engine: &Engine) -> &'static File {
+    &FILES[&*engine.name.to_lowercase()]
+}
+
+/// The same as [`expression`], for the engine of a column or a table; `None` if that has none of this name.
 pub(crate) fn expression_of(engine: &Engine, name: &str, x: &str) -> Option<String> {
-    Some(FILES.get(&*engine.name.to_lowercase())?.queries.get(name)?.replace("{x}", x))
-}
-
-/// What an engine has besides tables.
-pub(crate) fn others(engine: &Engine) -> &'static [Others] {
-    FILES.get(&*engine.name.to_lowercase()).map_or(&[], |file| &file.others)
-}
-
-/// The settings of all sessions of an engine.
-pub(crate) fn settings(engine: &Engine) -> &'static [[String; 2]] {
-    FILES.get(&*engine.name.to_lowercase()).map_or(&[], |file| &file.settings)
+    Some(file(engine).queries.get(name)?.replace("{x}", x))
 }

@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
                 for at in columns {
                     let (name, kind) =
                         (quoted(engine, &table.columns[*at].name), table.columns[*at].kind.clone());
-                    match engine.read_key.map(|expression| expression(&name)) {
+                    match expression_of(engine, "with_storage_class", &name) {
                         Some(expression) => {
                             key.push(list.len());
                             list.push(expression);

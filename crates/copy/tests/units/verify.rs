@@ -174,7 +174,7 @@ fn with_digests() -> &'static Engine {
         sum: str::to_owned,
         exact: Some(|_, x, _, row| format!("(({row}) * 31 + coalesce({x}, 7)) % 1000003")),
     };
-    Box::leak(Box::new(Engine { sums: Some(sums), read_key: None, ..*of_scheme("sqlite").unwrap() }))
+    Box::leak(Box::new(Engine { sums: Some(sums), is_loose: false, ..*of_scheme("sqlite").unwrap() }))
 }
 
 /// Two files with the same 200 rows, and the plan of their table.

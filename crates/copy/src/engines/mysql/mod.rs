@@ -52,11 +52,7 @@ pub(super) static MYSQL: Engine = Engine {
     }),
     // Without it, a TIMESTAMP of an older server is not null.
     nullable: " NULL",
-    elsewhere: Some(|literal| query("mysql", "elsewhere").replace("{of}", literal)),
-    // In seconds. A mark in the table's comment would be a change of the user's text.
-    identity_of: Some(|literal| query("mysql", "identity_of").replace("{of}", literal)),
     identity_ends: Some("SELECT SLEEP(1.05 - MICROSECOND(NOW(6)) / 1e6)"),
-    roles: Some(|| [query("mysql", "roles"), query("mysql", "own_role")]),
     foreign_keys_have_one_type: true,
     drops: Some(["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"]),
     // Partitions, full texts, versions, periods, and options of storage.

@@ -56,9 +56,6 @@ pub(super) static POSTGRES: Engine = Engine {
     // A third of a page holds 2,704 bytes, with the lengths of values.
     longest_entry: Some(2_690),
     names_collations: true,
-    elsewhere: Some(|literal| query("postgresql", "elsewhere").replace("{of}", literal)),
-    identity_of: Some(|literal| format!("SELECT to_regclass({literal})::oid::text")),
-    roles: Some(|| [query("postgresql", "roles"), query("postgresql", "own_role")]),
     catalogue: Some(catalogue),
     sign,
     ..Engine::of("PostgreSQL", &["postgres", "postgresql"], &Postgres)

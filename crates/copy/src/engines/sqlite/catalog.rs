@@ -1,6 +1,6 @@
 //! The catalogue of SQLite: `sqlite_schema`, and pragmas as tables.
 
-use super::super::queries::query;
+use super::super::queries::{expression, query};
 use super::SQLITE;
 use crate::catalog::{
     Catalog, Collation, Column, DefaultValue, Index, Named, Native, Table, Text, read_default,
@@ -79,7 +79,7 @@ fn read_table(side: &mut Side, name: &str, sql: &str, keyed: bool, catalog: &mut
     };
     let definition = Definition::read(sql);
     let mut key: Vec<(u64, String)> = Vec::new();
-    for row in side.rows(&query("sqlite", "columns").replace("{of}", &of))? {
+    for row in side.rows(&expression("sqlite", "columns", &of))? {
         let column = text(&row, 0).to_owned();
         let position = text(&row, 4).parse().unwrap_or(0);
         if position > 0 {
@@ -196,7 +196,7 @@ impl Definition {
 }
 
 fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) -> Result<()> {
-    for row in side.rows(&query("sqlite", "indexes").replace("{of}", of))? {
+    for row in side.rows(&expression("sqlite", "indexes", of))? {
         let (name, origin, sql) = (text(&row, 0), text(&row, 2), text(&row, 4));
         if origin == "pk" {
             continue;
@@ -209,7 +209,7 @@ fn indexes(side: &mut Side, of: &str, table: &mut Table, catalog: &mut Catalog) 
         let Ok(index) = literal(side.engine, name).map_err(|why| table.hides = Some(why.to_string())) else {
             continue;
         };
-        let parts = side.rows(&query("sqlite", "index_columns").replace("{of}", &index))?;
+        let parts = side.rows(&expression("sqlite", "index_columns", &index))?;
         if parts.iter().any(|part| text(part, 0) == "-2") {
             let what = "an index on an expression";
             catalog.leave_to_others(IssueKind::ExpressionIndex, &table.name, name, what).with_statement(sql);

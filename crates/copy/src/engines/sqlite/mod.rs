@@ -16,7 +16,8 @@ use crate::verify::form::Shape;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
 
-/// What tells a table that a copy made from one that the user made anew: a comment in its text, which goes with it.
+/// What tells a table that a copy made from one that the user made anew: a comment in its text, which goes with it. The query
+/// `identity_of` finds it.
 const MARK: &str = "/* kurabe copy ";
 
 pub(super) static SQLITE: Engine = Engine {
@@ -28,18 +29,10 @@ pub(super) static SQLITE: Engine = Engine {
     writing: &["PRAGMA foreign_keys = OFF"],
     has_one_writer: true,
     is_loose: true,
-    read_key: Some(|column| expression("sqlite", "with_storage_class", column)),
     octets: |column| format!("length(CAST({column} AS BLOB))"),
     characters: |column| format!("length({column})"),
     insert_limits: (250, 30_000),
     foreign_keys_inline: true,
-    identity_of: Some(|literal| {
-        format!(
-            "SELECT substr(sql, instr(sql, '{MARK}'), {}) FROM sqlite_schema WHERE type = 'table' AND name = {literal} \
-             AND instr(sql, '{MARK}') > 0",
-            MARK.len() + 16
-        )
-    }),
     mark: Some(|sql, id| {
         let at = mask(&SQLITE, sql).0.find('(').map_or(sql.len(), |at| at + 1);
         format!("{}{MARK}{id} */{}", &sql[..at], &sql[at..])
