@@ -40,35 +40,35 @@ enum Open {
 }
 
 /// The form of a JSON document, which is known to be one: without spaces, by sorted keys of which the last of each name
-/// counts, with numbers as decimal numbers. What was read is cut off `rest`. Documents may be nested deeper than a stack is.
-pub(super) fn document(rest: &mut &str, rounded: bool) -> String {
-    let mut open: Vec<Open> = Vec::new();
+/// counts, with numbers as decimal numbers. Documents may be nested deeper than a stack is.
+pub(super) fn document(text: &str, rounded: bool) -> String {
+    let (mut rest, mut open) = (text, Vec::new());
     loop {
-        *rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',' || c == ':');
-        let first = rest.bytes().next();
-        let value = match first {
-            Some(b'"') => word(rest),
-            Some(b'[' | b'{' | b']' | b'}') | None => {
-                *rest = rest.get(1..).unwrap_or_default();
-                match first {
-                    Some(b'[') => open.push(Open::Array(Vec::new())),
-                    Some(b'{') => open.push(Open::Object(BTreeMap::new(), None)),
-                    _ => {}
-                }
-                if matches!(first, Some(b'[' | b'{')) {
-                    continue;
-                }
-                match open.pop() {
-                    None => return String::new(),
-                    Some(Open::Array(list)) => format!("[{}]", list.join(",")),
-                    Some(Open::Object(members, _)) => {
-                        let members: Vec<String> =
-                            members.iter().map(|(key, value)| format!("{key}:{value}")).collect();
-                        format!("{{{}}}", members.join(","))
-                    }
-                }
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',' || c == ':');
+        let (token, after) = rest.split_at(token(rest));
+        rest = after;
+        let value = match token.bytes().next() {
+            Some(b'[') => {
+                open.push(Open::Array(Vec::new()));
+                continue;
             }
-            Some(_) => scalar(rest, rounded),
+            Some(b'{') => {
+                open.push(Open::Object(BTreeMap::new(), None));
+                continue;
+            }
+            Some(b']' | b'}') | None => match open.pop() {
+                None => return String::new(),
+                Some(Open::Array(list)) => format!("[{}]", list.join(",")),
+                Some(Open::Object(members, _)) => {
+                    let members: Vec<String> =
+                        members.iter().map(|(key, value)| format!("{key}:{value}")).collect();
+                    format!("{{{}}}", members.join(","))
+                }
+            },
+            // The same character may be written in several ways.
+            Some(b'"') => serde_json::from_str(token)
+                .map_or_else(|_| token.to_owned(), |text: serde_json::Value| text.to_string()),
+            Some(_) => scalar(token, rounded),
         };
         match open.last_mut() {
             None => return value,
@@ -98,17 +98,8 @@ pub(crate) fn token(text: &str) -> usize {
     }
 }
 
-/// A string of a document. The same character may be written in several ways.
-fn word(rest: &mut &str) -> String {
-    let (word, after) = rest.split_at(token(rest));
-    *rest = after;
-    serde_json::from_str(word).map_or_else(|_| word.to_owned(), |text: serde_json::Value| text.to_string())
-}
-
 /// A number, a truth or null of a document.
-fn scalar(rest: &mut &str, rounded: bool) -> String {
-    let (word, after) = rest.split_at(token(rest));
-    *rest = after;
+fn scalar(word: &str, rounded: bool) -> String {
     let is_whole = word.parse::<i64>().is_ok() || word.parse::<u64>().is_ok();
     match word.parse::<f64>() {
         Ok(float) if rounded && !is_whole => number(&format!("{float:e}")),

@@ -130,7 +130,7 @@ fn form<'v>(field: &Field<'_>, text: &'v [u8]) -> Option<Cow<'v, [u8]>> {
         Class::Json => {
             let Some(text) = word() else { return Some(bytes) };
             let _: serde::de::IgnoredAny = serde_json::from_str(text).ok()?;
-            owned(document(&mut &*text, field.rounds))
+            owned(document(text, field.rounds))
         }
         _ => {
             let mut bytes = bytes;
