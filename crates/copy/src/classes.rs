@@ -22,22 +22,18 @@ pub fn kind_of(engine: &Engine, text: &str) -> Kind {
     let class = |name: &str| classes(engine).find(|(known, _)| *known == name).map(|(_, class)| class);
     let class = class(&declared.base).or_else(|| class(engine.dialect.type_of_unknown(&declared)?));
     let class = class.unwrap_or(Class::Native);
-    let n = match class {
-        Class::Char | Class::Binary | Class::Bits => declared.n.unwrap_or(1),
-        Class::Time | Class::Timestamp | Class::TimestampTz => declared.n.unwrap_or(engine.default_fraction),
-        _ => declared.n.unwrap_or(UNLIMITED),
-    };
-    let s = declared.s.unwrap_or(0);
-    let mut kind = Kind { class, n, s: s.unsigned_abs(), declared: text.to_owned() };
-    if class == Class::Decimal {
+    let is_negative = declared.s.is_some_and(i32::is_negative);
+    let s = declared.s.unwrap_or(0).unsigned_abs();
+    let (n, s) = match (class, declared.n) {
         // PostgreSQL rounds to tens, or has more digits after the point than digits. No other engine does.
-        (kind.n, kind.s) = match declared.n {
-            None => engine.default_decimal,
-            Some(n) if s < 0 => (n + s.unsigned_abs(), 0),
-            Some(n) => (n.max(s.unsigned_abs()), s.unsigned_abs()),
-        };
-    }
-    kind
+        (Class::Decimal, Some(n)) if is_negative => (n + s, 0),
+        (Class::Decimal, Some(n)) => (n.max(s), s),
+        (Class::Decimal, None) => engine.default_decimal,
+        (Class::Char | Class::Binary | Class::Bits, n) => (n.unwrap_or(1), s),
+        (Class::Time | Class::Timestamp | Class::TimestampTz, n) => (n.unwrap_or(engine.default_fraction), s),
+        (_, n) => (n.unwrap_or(UNLIMITED), s),
+    };
+    Kind { class, n, s, declared: text.to_owned() }
 }
 
 impl Mapped {
