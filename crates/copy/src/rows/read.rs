@@ -27,14 +27,13 @@ pub struct Read {
 /// Reads a table's rows in pages.
 pub struct Reader<'a> {
     table: &'a TablePlan,
-    readings: Vec<Reading>,
     sql: String,
-    /// The values of the gaps in `sql`: fields of the key after which rows are read.
-    parameters: Vec<Option<Page>>,
+    /// The values of the gaps in `sql`, each in a row: fields of the key after which rows are read.
+    parameters: Page,
     /// The positions in a row of the key's fields.
     key: Vec<usize>,
-    /// What verification reads of each row, and the first position of it.
-    checks: Option<(Checks<'a>, usize)>,
+    /// What verification reads of each row.
+    checks: Option<Checks<'a>>,
     /// Whether rows come as the tuples that the target loads. The key's fields are then those of a tuple.
     is_tuples: bool,
     /// Whether rows come in the order of their places.
@@ -88,11 +87,11 @@ impl<'a> Reader<'a> {
             }
             Resume::Restart => {}
         }
-        let checks = digests.then(|| Checks::new(engine, table, Of::Source)).transpose()?;
-        let checks = checks.map(|checks| (checks, list.len()));
-        list.extend(checks.iter().flat_map(|(checks, _)| checks.list.iter().cloned()));
+        let mut checks = digests.then(|| Checks::new(engine, table, Of::Source)).transpose()?;
+        checks.iter_mut().for_each(|checks| checks.first = list.len());
+        list.extend(checks.iter().flat_map(|checks| checks.list.iter().cloned()));
         let mut sql = format!("SELECT {} FROM {} {ROWS}", list.join(", "), table.from);
-        let mut parameters = Vec::new();
+        let mut parameters = Page::new(1);
         let mut conditions: Vec<String> = table.filter.iter().map(|filter| format!("({filter})")).collect();
         if let Some((first, _)) = fields.first() {
             let bound = |at: i64| place.map_or(at.to_string(), |literal| literal(at));
@@ -104,17 +103,14 @@ impl<'a> Reader<'a> {
                 return Err(Error::new(ErrorKind::Damaged, "the state of the copy has another key")
                     .hint("begin again with --no-resume"));
             }
-            let gap = |at: usize| engine.dialect.compared(&fields[at].1, after.cell(0, at));
             let terms = (0..fields.len()).map(|last| {
                 let mut terms: Vec<String> = Vec::new();
-                for (at, (name, _)) in fields.iter().enumerate().take(last + 1) {
+                for (at, (name, kind)) in fields.iter().enumerate().take(last + 1) {
                     let sign = if at == last { ">" } else { "=" };
-                    let declared = fields[at].1.declared.as_str();
-                    let sign = (engine.sign)([declared; 2], sign);
-                    terms.push(format!("{name} {sign} {}", gap(at)));
-                    let mut value = Page::new(1);
-                    value.push(after.cell(0, at));
-                    parameters.push(Some(value));
+                    let sign = (engine.sign)([kind.declared.as_str(); 2], sign);
+                    let gap = engine.dialect.compared(kind, after.cell(0, at));
+                    terms.push(format!("{name} {sign} {gap}"));
+                    parameters.push(after.cell(0, at));
                 }
                 format!("({})", terms.join(" AND "))
             });
@@ -129,22 +125,17 @@ impl<'a> Reader<'a> {
             let by: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
             let _ = write!(sql, " ORDER BY {}", by.join(", "));
         }
-        debug_assert_eq!(sql.matches(GAP).count(), parameters.len());
+        debug_assert_eq!(sql.matches(GAP).count(), parameters.rows());
         let sql = pass.map_or_else(|| sql.clone(), |(send, _)| send(&sql));
-        let reading = |column: &ColumnPlan| Reading {
-            class: column.kind.class,
-            hex: engine.bytes_as_hex,
-            exact: column.exact,
-        };
-        let readings = table.columns.iter().map(reading).collect();
         let (is_tuples, has_places) = (pass.is_some(), place.is_some());
-        Ok(Self { table, readings, sql, parameters, key, checks, is_tuples, has_places })
+        Ok(Self { table, sql, parameters, key, checks, is_tuples, has_places })
     }
 
     /// Passes on all rows, in canonical form and as the target holds them, with the key of each page's last row.
     pub fn read(&self, side: &mut Side, each: &mut dyn FnMut(Read) -> Result<()>) -> Result<()> {
-        let engine = side.engine;
-        let parameters = self.parameters.iter().flatten().map(|page| engine.dialect.as_read(page.cell(0, 0)));
+        let (engine, TablePlan { name, columns, .. }) = (side.engine, self.table);
+        let rows = 0..self.parameters.rows();
+        let parameters = rows.map(|row| engine.dialect.as_read(self.parameters.cell(row, 0)));
         let parameters = parameters.collect::<Result<Vec<Encoded<'_>>>>()?;
         let values: Vec<Value<'_>> = parameters.iter().map(Encoded::value).collect();
         let set = |name| expression_of(engine, name, "");
@@ -159,16 +150,17 @@ impl<'a> Reader<'a> {
                     each(Read { page, last, digests: Vec::new() })
                 };
             }
-            let mut page = Page::new(self.readings.len());
+            let (mut page, hex) = (Page::new(columns.len()), engine.bytes_as_hex);
             for row in 0..reply.rows() {
-                for (at, reading) in self.readings.iter().enumerate() {
-                    push_mended(*reading, &self.table.columns[at].mend, field(reply, row, at), &mut page)
-                        .map_err(|error| self.named(error, at))?;
+                for (at, column) in columns.iter().enumerate() {
+                    let reading = Reading { class: column.kind.class, hex, exact: column.exact };
+                    let pushed = push_mended(reading, &column.mend, field(reply, row, at), &mut page);
+                    pushed.map_err(|error| error.context(format!("source, {name}.{}", column.name)))?;
                 }
             }
             let (mut digests, mut forms) = (Vec::new(), Forms::default());
-            if let Some((checks, from)) = &self.checks {
-                let all = (0..reply.rows()).map(|row| checks.digests(reply, row, *from, &mut forms));
+            if let Some(checks) = &self.checks {
+                let all = (0..reply.rows()).map(|row| checks.digests(reply, row, &mut forms));
                 digests = all.collect::<Result<_>>()?;
             }
             let last = self.key_of(&|at| field(reply, reply.rows() - 1, at))?;
@@ -200,10 +192,6 @@ impl<'a> Reader<'a> {
             last = tuple;
         }
         (page, last)
-    }
-
-    fn named(&self, error: Error, column: usize) -> Error {
-        error.context(format!("source, {}.{}", self.table.name, self.table.columns[column].name))
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Checks<'t> {
     of: Of,
     /// The expressions of the columns.
     pub list: Vec<String>,
+    /// The position of the first of them in rows that are read.
+    pub first: usize,
     fields: Vec<Field<'t>>,
     /// The columns that name a row: all of them where there is no key.
     key: Vec<usize>,
@@ -75,7 +77,7 @@ impl<'t> Checks<'t> {
     pub fn new(engine: &Engine, table: &'t TablePlan, of: Of) -> Result<Self> {
         let all = || (0..table.columns.len()).collect();
         let key = if table.key.is_empty() { all() } else { table.key.clone() };
-        let mut checks = Self { table, of, list: Vec::new(), fields: Vec::new(), key };
+        let mut checks = Self { table, of, list: Vec::new(), first: 0, fields: Vec::new(), key };
         for column in &table.columns {
             let name = quoted(engine, &column.name);
             let kind = if of == Of::Source { &column.kind } else { &column.mapped.stored };
@@ -104,18 +106,12 @@ impl<'t> Checks<'t> {
         Ok(checks)
     }
 
-    /// The chunk of a row of a reply, and its digest in two halves. The first column is at `from`.
+    /// The chunk of a row of a reply, and its digest in two halves.
     ///
     /// # Errors
     /// [`Mismatch`](ErrorKind::Mismatch) for a value that is not one of its class.
-    pub fn digests(
-        &self,
-        reply: &Reply,
-        row: usize,
-        from: usize,
-        forms: &mut Forms,
-    ) -> Result<(usize, [u64; 2])> {
-        self.forms(&|at| reply.field(row, from + at).unwrap_or(Value::Null), forms)?;
+    pub fn digests(&self, reply: &Reply, row: usize, forms: &mut Forms) -> Result<(usize, [u64; 2])> {
+        self.forms(&|at| reply.field(row, self.first + at).unwrap_or(Value::Null), forms)?;
         let digests = [0, 1].map(|salt| digest(salt, [&forms.bytes[..]]));
         let chunk = digest(2, self.key.iter().map(|at| forms.of(*at)));
         Ok((chunk as usize % CHUNKS, digests))
@@ -167,7 +163,7 @@ impl<'t> Checks<'t> {
             if failed.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Interrupted, "the other side cannot be read"));
             }
-            let (chunk, digests) = self.digests(reply, row, 0, &mut forms)?;
+            let (chunk, digests) = self.digests(reply, row, &mut forms)?;
             for (sum, digest) in all.sums[chunk].iter_mut().zip(digests) {
                 *sum = sum.wrapping_add(digest);
             }
@@ -185,7 +181,7 @@ impl<'t> Checks<'t> {
     fn kept(&self, side: &mut Side, halt: &Halt<'_>, chunk: usize) -> Result<Kept> {
         let (mut kept, mut forms) = (Kept::default(), Forms::default());
         self.read(side, halt, &mut |reply, row| {
-            if self.digests(reply, row, 0, &mut forms)?.0 == chunk && kept.bytes < KEPT {
+            if self.digests(reply, row, &mut forms)?.0 == chunk && kept.bytes < KEPT {
                 let texts =
                     (0..self.list.len()).map(|at| text_of(reply.field(row, at)?).map(Cow::into_owned));
                 let key = self.key.iter().flat_map(|at| forms.of(*at)).copied().collect();

@@ -262,7 +262,7 @@ fn row_that_is_named_is_of_the_first_part_that_differs() {
     let (mut reply, mut forms) = (Reply::new(), Forms::default());
     let sql = format!("SELECT {} FROM t WHERE n = -1 ORDER BY id", checks.list.join(", "));
     target.execute(&sql, &[], &mut reply).unwrap();
-    let mut part = |row: usize| checks.digests(&reply, row, 0, &mut forms).unwrap().0;
+    let mut part = |row: usize| checks.digests(&reply, row, &mut forms).unwrap().0;
     let first = (0..141).min_by_key(|row| part(*row)).unwrap() + 10;
     let error = verified(&places, &table, [200, 0], None).0.unwrap_err().to_string();
     assert!(first > 10 && error.contains(&format!("row {first}, column n:")), "{first}: {error}");
@@ -292,8 +292,7 @@ fn row_is_not_told_as_missing_where_not_all_rows_of_its_part_were_kept() {
     let numbers = "WITH RECURSIVE g (g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM g WHERE g < 4000) SELECT g AS id, 0 AS n FROM g";
     let sql = format!("SELECT {} FROM ({numbers}) t ORDER BY id", checks.list.join(", "));
     source.execute(&sql, &[], &mut reply).unwrap();
-    let parts: Vec<usize> =
-        (0..4000).map(|row| checks.digests(&reply, row, 0, &mut forms).unwrap().0).collect();
+    let parts: Vec<usize> = (0..4000).map(|row| checks.digests(&reply, row, &mut forms).unwrap().0).collect();
     let of_first = (0..4000).filter(|row| parts[*row] == parts[0]).map(|row| row + 1);
     let [a, b, c] = of_first.take(3).collect::<Vec<_>>().try_into().unwrap();
     // In hexadecimal digits, two are more than the 64 MiB that are kept.
@@ -317,7 +316,7 @@ fn rows_that_the_target_refused_are_taken_off_the_sources_sums() {
         let sql = format!("SELECT {} FROM t WHERE id = {id}", checks.list.join(", "));
         source.execute(&sql, &[], &mut reply).unwrap();
         let mut now = OfTable { rows: 199, ..OfTable::new(Phase::Copied) };
-        now.reject(checks.digests(&reply, 0, 0, &mut forms).unwrap());
+        now.reject(checks.digests(&reply, 0, &mut forms).unwrap());
         let stop = AtomicBool::new(false);
         verify(&mut source, &mut target, &table, &now, None, &Halt::new(&stop), &mut |_| {})
     };
