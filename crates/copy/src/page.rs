@@ -133,6 +133,14 @@ pub fn whole_of_tuple(tuple: &[u8], column: usize) -> Option<i64> {
     Some(digits.iter().fold(i64::from(*first as i8), |sum, byte| sum << 8 | i64::from(*byte)))
 }
 
+/// Bytes as `\x` and hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(2 * bytes.len() + 2);
+    digits.push_str("\\x");
+    kurabe_driver_common::sql::hex(&mut digits, bytes);
+    digits
+}
+
 impl<'a> Cell<'a> {
     /// The value as a parameter: text, if it is UTF-8.
     pub fn value(self) -> Value<'a> {
@@ -148,14 +156,7 @@ impl<'a> Cell<'a> {
         match self {
             Cell::Null => serde_json::Value::Null,
             Cell::Int(number) => (*number).into(),
-            Cell::Bytes(bytes) => {
-                if let Ok(text) = std::str::from_utf8(bytes) {
-                    return text.into();
-                }
-                let mut digits = String::from("\\x");
-                kurabe_driver_common::sql::hex(&mut digits, bytes);
-                digits.into()
-            }
+            Cell::Bytes(bytes) => str::from_utf8(bytes).map_or_else(|_| hex(bytes).into(), Into::into),
         }
     }
 

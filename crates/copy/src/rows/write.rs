@@ -1,7 +1,7 @@
 //! Pages as many rows of an insert, or as text in the engine's own way to load it.
 
 use crate::engines::engine::Engine;
-use crate::page::{BINARY, Cell, Encoded, Page};
+use crate::page::{BINARY, Cell, Encoded, Page, hex};
 use crate::plan::TablePlan;
 use crate::script::quoted;
 use crate::sql::Side;
@@ -24,15 +24,10 @@ pub fn encode<'a>(engine: &Engine, stored: Class, cell: Cell<'a>) -> Result<Enco
         Cell::Null => Value::Null,
         Cell::Int(number) if stored == Class::Bool => Value::Bool(number != 0),
         Cell::Int(number) => Value::Int(number),
-        Cell::Bytes(bytes) if stored.is_bytes() => {
-            if engine.bytes_as_hex {
-                let mut text = String::with_capacity(2 * bytes.len() + 2);
-                text.push_str("\\x");
-                kurabe_driver_common::sql::hex(&mut text, bytes);
-                return Ok(Encoded::Text(text));
-            }
-            Value::Bytes(bytes)
+        Cell::Bytes(bytes) if stored.is_bytes() && engine.bytes_as_hex => {
+            return Ok(Encoded::Text(hex(bytes)));
         }
+        Cell::Bytes(bytes) if stored.is_bytes() => Value::Bytes(bytes),
         // The shortest text of the largest number is more than an engine that reads it with 64 bits allows.
         Cell::Bytes(bytes) if stored == Class::Float32 => {
             let text = String::from_utf8_lossy(bytes);
@@ -80,11 +75,7 @@ impl<'a> Writer<'a> {
         while from < page.rows() {
             let last = page.rows().min(from + self.batch);
             let alone = (from..last).find_map(|row| Some((row, self.alone(side.engine, page, row)?)));
-            let rows = match &alone {
-                Some((row, _)) if *row == from => 1,
-                Some((row, _)) => row - from,
-                None => last - from,
-            };
+            let rows = alone.as_ref().map_or(last - from, |(row, _)| (row - from).max(1));
             let mut parameters = Vec::with_capacity(rows * self.written.len());
             for row in from..from + rows {
                 for at in &self.written {
