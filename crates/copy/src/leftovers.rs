@@ -82,20 +82,20 @@ pub fn list(
 
 /// Makes comments of the statements that name a view or a routine which is one: what reads it, and what it is given.
 fn without_what_they_name(plan: &mut Plan, target: &Engine) {
-    let may_be_named = |issue: &&Issue| matches!(issue.kind, IssueKind::View | IssueKind::Routine);
-    let issues = plan.issues.iter().filter(may_be_named);
-    let issues = issues.filter_map(|issue| Some((&issue.object, issue.text.as_ref()?)));
-    let all = plan.left.iter().map(|left| (&left.object, &left.sql)).chain(issues);
+    let may_be_named = |issue: &Issue| matches!(issue.kind, IssueKind::View | IssueKind::Routine);
+    let issues = plan.issues.iter_mut();
+    let issues = issues.filter_map(|issue| Some((may_be_named(issue), &issue.object, issue.text.as_mut()?)));
+    let left = plan.left.iter_mut().map(|left| (true, &left.object, &mut left.sql));
+    let mut all: Vec<_> = left.chain(issues).collect();
     let is_comment = |entry: &Entry| matches!(entry, Entry::Comment(_));
-    let absent = all.filter(|(_, entry)| is_comment(entry)).map(|(object, _)| object.clone());
-    let mut absent: Vec<String> = absent.collect();
+    let absent = all.iter().filter(|(may_be_named, _, entry)| *may_be_named && is_comment(entry));
+    let mut absent: Vec<&String> = absent.map(|(_, object, _)| *object).collect();
     while let Some(object) = absent.pop() {
-        let issues = plan.issues.iter_mut();
-        let issues = issues.filter_map(|issue| Some((&issue.object, issue.text.as_mut()?)));
-        let all = plan.left.iter_mut().map(|left| (&left.object, &mut left.sql)).chain(issues);
-        for (of, entry) in all.filter(|(_, entry)| !is_comment(entry) && names(target, entry, &object)) {
-            *entry = entry.commented(&format!("{object} is not made by this file: make it first"));
-            absent.push(of.clone());
+        for (_, of, entry) in &mut all {
+            if !is_comment(entry) && names(target, entry, object) {
+                **entry = entry.commented(&format!("{object} is not made by this file: make it first"));
+                absent.push(*of);
+            }
         }
     }
 }
@@ -221,15 +221,12 @@ impl Plan {
         let is_left = |name: &&String| {
             left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
         };
-        match wanted.leave_out.iter().find(|name| !is_left(name)) {
-            None => Ok(()),
-            Some(name) => {
-                let what = format!("--leave-out: nothing that would be made is named '{name}'");
-                Err(Error::new(ErrorKind::NotFound, what).hint(
-                    "--dry-run shows the statements; a part of a table's own text is left out with the table",
-                ))
-            }
-        }
+        wanted.leave_out.iter().find(|name| !is_left(name)).map_or(Ok(()), |name| {
+            let what = format!("--leave-out: nothing that would be made is named '{name}'");
+            Err(Error::new(ErrorKind::NotFound, what).hint(
+                "--dry-run shows the statements; a part of a table's own text is left out with the table",
+            ))
+        })
     }
 
     /// What is not made, with its text: a file for the target's own client. What the target's server cannot execute, such as the
@@ -237,14 +234,12 @@ impl Plan {
     pub fn left_text(&self, target: &Engine) -> String {
         let mut text = comment(&format!("What 'kurabe copy' did not make, for {}.", target.name));
         let _ = writeln!(text, "\n{}", target.script);
-        // Writing to a String cannot fail.
-        for left in &self.left {
-            let _ =
-                writeln!(text, "{}\n{}\n", comment(&format!("left out: {}", left.object)), left.sql.text());
-        }
-        for (issue, entry) in in_order(target, &self.issues) {
-            let head = comment(&format!("{}: {}", issue.kind.name(), issue.object));
-            let _ = writeln!(text, "{head}\n{}\n", entry.text());
+        let left = self.left.iter().map(|left| ("left out", &left.object, &left.sql));
+        let issues = in_order(target, &self.issues).into_iter();
+        let issues = issues.map(|(issue, entry)| (issue.kind.name(), &issue.object, entry));
+        for (why, object, entry) in left.chain(issues) {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{}\n{}\n", comment(&format!("{why}: {object}")), entry.text());
         }
         text
     }

@@ -138,13 +138,12 @@ impl Plan {
 
     /// The plan as text: its statements.
     pub fn statements(&self) -> String {
-        let before = self.before.iter().map(|named| named.sql.as_str());
-        let tables = self.tables.iter().map(|table| table.create.as_str());
+        let before = self.before.iter().map(|named| &named.sql);
+        let tables = self.tables.iter().map(|table| &table.create);
         let indexes = self.tables.iter().flat_map(|table| &table.indexes);
-        let later = indexes
-            .chain(self.tables.iter().flat_map(|table| &table.foreign))
-            .map(|named| named.sql.as_str());
-        let all = before.chain(tables).chain(later).filter(|_| self.parts != Parts::Data);
+        let later = indexes.chain(self.tables.iter().flat_map(|table| &table.foreign));
+        let all = before.chain(tables).chain(later.map(|named| &named.sql));
+        let all = all.filter(|_| self.parts != Parts::Data);
         all.flat_map(|sql| [sql, ";\n"]).collect()
     }
 }
