@@ -341,8 +341,7 @@ pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> 
 }
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let sql = "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1";
-    for row in side.rows(sql)? {
+    for row in side.rows(query("mysql", "tables"))? {
         let (name, kind) = (text(&row, 0), text(&row, 1));
         catalog.names.push(name.to_owned());
         if kind == "BASE TABLE" || kind == "SYSTEM VERSIONED" {

@@ -20,7 +20,7 @@ fn is_doubtful(text: &str) -> bool {
     !text.is_ascii() || text.contains('?')
 }
 
-/// A text as it is shown.
+/// A text as it is shown: each character of four bytes becomes four marks, so that all else stays where it is.
 fn shown(text: &str) -> String {
     let each = |c: char| if c.len_utf8() == 4 { "????".to_owned() } else { c.to_string() };
     text.chars().map(each).collect()
@@ -34,7 +34,7 @@ fn told(line: &mut String, catalogue: &str) -> Option<String> {
     while let Some(character) = characters.next() {
         plain.extend(if character == '\\' { characters.next() } else { Some(character) });
     }
-    let bytes: Option<Vec<u8>> = plain.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+    let bytes: Option<Vec<u8>> = plain.chars().map(|c| u8::try_from(c).ok()).collect();
     let from_latin1 = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     for text in [from_latin1.as_deref(), Some(&plain), Some(catalogue)].into_iter().flatten() {
         if line.contains(&shown(text)) {
@@ -42,21 +42,9 @@ fn told(line: &mut String, catalogue: &str) -> Option<String> {
             return Some(text.to_owned());
         }
     }
-    part_shown_as(line, catalogue).map(str::to_owned)
-}
-
-/// The part of a text that is shown so.
-fn part_shown_as<'t>(text: &'t str, part: &str) -> Option<&'t str> {
-    text.char_indices().find_map(|(start, _)| {
-        let mut rest = part;
-        for (at, character) in text[start..].char_indices() {
-            if rest.is_empty() {
-                return Some(&text[start..start + at]);
-            }
-            rest = rest.strip_prefix(&*shown(character.encode_utf8(&mut [0; 4])))?;
-        }
-        None
-    })
+    let all = shown(line);
+    let mut parts = all.match_indices(catalogue).filter_map(|(at, part)| line.get(at..at + part.len()));
+    parts.next().map(str::to_owned)
 }
 
 /// Whether an expression has a literal whose bytes are not known from its text: of another character set than the session's, or with
