@@ -126,11 +126,7 @@ impl Bench<'_> {
         let began = Instant::now();
         let options = OpenOptions { setup: self.data.map(str::to_owned), ..OpenOptions::default() };
         let opened = kurabe_targets::open(&[self.url.to_owned()], &options, self.reporter)?;
-        let read = || {
-            let mut side = self.side(&opened, 0)?;
-            side.engine.dialect.catalog(&mut side)
-        };
-        let catalogue = read();
+        let catalogue = self.side(&opened, 0).and_then(|mut side| side.catalog());
         opened.close(self.reporter);
         // A restart takes less than a start with its data.
         let server = began.elapsed();

@@ -7,13 +7,13 @@ use crate::ddl;
 use crate::defaults;
 use crate::engines::engine::Engine;
 use crate::engines::facts::{Documents, Identity, TargetFacts};
-use crate::issue::{Accepted, Becomes, Issue, IssueKind};
+use crate::issue::{Becomes, Issue, IssueKind};
 use crate::names::Names;
-use crate::page::PageSize;
 use crate::plan::{ColumnPlan, Resume, TablePlan};
 use crate::script::quoted;
 use crate::sql::Side;
 use crate::types::{Class, ColumnTypes, UNLIMITED};
+use crate::wanted::Wanted;
 use kurabe_core::{Error, Result, units};
 use std::collections::HashMap;
 
@@ -27,10 +27,8 @@ pub struct OneTable<'a> {
     pub table: &'a Table,
     /// The table as it is made, with the names of the target.
     pub made: &'a Table,
-    pub accepted: &'a Accepted,
+    pub wanted: &'a Wanted,
     pub casts: &'a Casts<'a>,
-    /// How many rows are inserted together.
-    pub page: PageSize,
     pub issues: &'a mut Vec<Issue>,
 }
 
@@ -85,7 +83,7 @@ impl OneTable<'_> {
             indexes: native
                 .map_or_else(|| ddl::indexes(self.target, made, names), |native| native.later.clone()),
             foreign: Vec::new(),
-            page: self.page,
+            page: self.wanted.page,
             rows: scanned.rows,
             columns,
             key,
@@ -187,7 +185,7 @@ impl OneTable<'_> {
         let mut nullable = column.nullable;
         for (unfit, count) in unfit {
             self.list(column, *unfit, format!("{} values", units::count(*count)));
-            let becomes = self.accepted.becomes(*unfit, &format!("{}.{}", table.name, column.name));
+            let becomes = self.wanted.accepted.becomes(*unfit, &format!("{}.{}", table.name, column.name));
             let is_null = becomes == Becomes::Usual;
             nullable |= is_null && *unfit != IssueKind::NulCharacter;
             if becomes != Becomes::Itself {

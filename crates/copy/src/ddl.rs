@@ -20,7 +20,7 @@ pub fn create_table(
         parts.push(format!("PRIMARY KEY ({})", names(to, &table.primary)));
     }
     parts.extend(inline.iter().map(|clause| clause.sql.clone()));
-    let options = to.dialect.table_options(facts);
+    let options = to.table_options.replace("{by_bytes}", &facts.by_bytes);
     format!("CREATE TABLE {} ({}){options}", quoted(to, &table.name), parts.join(", "))
 }
 

@@ -65,7 +65,7 @@ impl Copy<'_> {
     /// What the target will refuse of a plan, by its own word: all that is new is made without a row and taken back, and no other
     /// session sees it.
     pub fn try_out(&mut self, plan: &Plan) -> Result<Vec<(String, Error)>> {
-        let there = self.target.engine.dialect.catalog(&mut self.target)?;
+        let there = self.target.catalog()?;
         // An unfinished copy has made tables of these names.
         if plan.parts == Parts::Data || there.names.iter().any(|name| name == state::NAME) {
             return Ok(Vec::new());

@@ -34,7 +34,7 @@ pub fn plan(
     wanted: &Wanted,
     there: Option<&Catalog>,
 ) -> Result<Plan> {
-    let mut catalog = source.engine.dialect.catalog(source)?;
+    let mut catalog = source.catalog()?;
     let comments = besides(source, &mut catalog, facts)?;
     let own = own(source, &catalog)?;
     let mut tables = chosen(source, &catalog, wanted, &own)?;
@@ -77,8 +77,8 @@ pub fn plan(
     differ_beyond_case(facts.folds_tables, made.iter().map(|table| table.name.as_str()), "tables")?;
     for (table, made) in tables.iter().zip(&made) {
         check_table(target, facts, wanted, table, made)?;
-        let (page, issues, accepted) = (wanted.page, &mut plan.issues, &wanted.accepted);
-        let mut one = OneTable { source, target, facts, table, made, accepted, casts: &casts, page, issues };
+        let (casts, issues) = (&casts, &mut plan.issues);
+        let mut one = OneTable { source, target, facts, table, made, wanted, casts, issues };
         let mut planned = one.plan(&mut names)?;
         let found = there.and_then(|there| there.tables.iter().find(|table| table.name == made.name));
         for column in
@@ -161,7 +161,7 @@ fn check_table(to: &Engine, facts: &TargetFacts, wanted: &Wanted, table: &Table,
 fn refuse_reject(source: &mut Side, facts: &TargetFacts, wanted: &Wanted, tables: &[Table]) -> Result<()> {
     let into = wanted.parts == Parts::Data;
     let there = &facts.without_transactions;
-    let without = if into { there.clone() } else { source.engine.dialect.without_transactions(source)? };
+    let without = if into { there.clone() } else { source.without_transactions()? };
     let names = tables.iter().filter(|table| into || facts.same_server && table.native.is_some());
     let mut names = names.map(|table| wanted.renamed(&table.name));
     let found = names.find(|name| without.iter().any(|known| known.eq_ignore_ascii_case(name)));

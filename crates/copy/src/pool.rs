@@ -2,23 +2,23 @@
 
 use crate::event::TableDone;
 use crate::plan::TablePlan;
-use crate::state::{OfTable, Phase, Range};
+use crate::state::{OfTable, Phase};
+use crate::wanted::Parts;
 use kurabe_core::{Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Whether the copy ends early: the user stops it, or a part of it failed.
 pub struct Halt<'h> {
     stop: &'h AtomicBool,
-    failed: AtomicBool,
-    error: Mutex<Option<Error>>,
+    error: OnceLock<Error>,
 }
 
 impl<'h> Halt<'h> {
     /// As long as `stop` is not set, and nothing fails.
     pub fn new(stop: &'h AtomicBool) -> Self {
-        Self { stop, failed: AtomicBool::new(false), error: Mutex::new(None) }
+        Self { stop, error: OnceLock::new() }
     }
 
     /// Fails after the user has stopped the program, or another part of the copy has failed.
@@ -29,7 +29,7 @@ impl<'h> Halt<'h> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
         }
-        if self.failed.load(Ordering::Relaxed) {
+        if self.error.get().is_some() {
             return Err(Error::new(ErrorKind::Interrupted, "another part of the copy has failed"));
         }
         Ok(())
@@ -37,12 +37,11 @@ impl<'h> Halt<'h> {
 
     /// Ends the copy. The first error is the one to report.
     pub fn fail(&self, error: Error) {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        self.failed.store(true, Ordering::Relaxed);
+        let _ = self.error.set(error);
     }
 
     pub fn error(&self) -> Option<Error> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.error.get().cloned()
     }
 }
 
@@ -95,18 +94,20 @@ impl<'p> Work<'p> {
     }
 }
 
+/// A range of a table whose rows are to be copied.
+pub struct RowRange<'p> {
+    pub at: usize,
+    pub table: &'p TablePlan,
+    pub range: usize,
+    /// How far the table was when this process began.
+    pub whole: OfTable,
+    pub now: OfTable,
+}
+
 /// What a thread does next.
 pub enum Item<'p> {
-    Rows {
-        at: usize,
-        table: &'p TablePlan,
-        range: usize,
-        /// The keys.
-        bounds: Range,
-        /// How far the table was when this process began.
-        whole: OfTable,
-        now: OfTable,
-    },
+    /// Copies a range.
+    Rows(RowRange<'p>),
     /// Verifies a table and makes its indexes.
     Finish { at: usize, table: &'p TablePlan, now: OfTable, done: TableDone },
 }
@@ -117,14 +118,13 @@ pub struct Pool<'p> {
     refused: Mutex<Vec<(String, Error)>>,
     ready: Condvar,
     pub halt: &'p Halt<'p>,
-    /// Whether no table is verified before the rows of all are copied: a trigger of another table may change it.
-    rows_first: bool,
+    pub parts: Parts,
 }
 
 impl<'p> Pool<'p> {
     /// These tables, in this order.
-    pub fn new(works: Vec<Work<'p>>, halt: &'p Halt<'p>, rows_first: bool) -> Self {
-        Self { works: Mutex::new(works), refused: Mutex::default(), ready: Condvar::new(), halt, rows_first }
+    pub fn new(works: Vec<Work<'p>>, halt: &'p Halt<'p>, parts: Parts) -> Self {
+        Self { works: Mutex::new(works), refused: Mutex::default(), ready: Condvar::new(), halt, parts }
     }
 
     fn works(&self) -> MutexGuard<'_, Vec<Work<'p>>> {
@@ -141,13 +141,14 @@ impl<'p> Pool<'p> {
                 self.halt.fail(error);
                 return None;
             }
-            let waits = self.rows_first && works.iter().any(|work| work.open > 0);
+            // Before the rows of all are copied, a trigger of another table may change one.
+            let waits = self.parts == Parts::Data && works.iter().any(|work| work.open > 0);
             for (at, work) in works.iter_mut().enumerate() {
                 let table = work.table;
                 if let Some(range) = work.waiting.pop() {
                     work.start.get_or_insert_with(Instant::now);
-                    let (bounds, now) = (work.now.bounds(range), work.ranges[range].clone());
-                    return Some(Item::Rows { at, table, range, bounds, whole: work.now.clone(), now });
+                    let (whole, now) = (work.now.clone(), work.ranges[range].clone());
+                    return Some(Item::Rows(RowRange { at, table, range, whole, now }));
                 }
                 if work.open == 0 && !work.finishing && !waits {
                     work.finishing = true;

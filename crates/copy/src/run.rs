@@ -94,7 +94,7 @@ impl<'a> Copy<'a> {
             prepare(target, &[target.engine.writing, into_keys].concat())?;
         }
         self.refuse_itself()?;
-        let mut without = engine.dialect.without_transactions(&mut self.source)?;
+        let mut without = self.source.without_transactions()?;
         without.retain(|name| wanted.is_chosen(name));
         let open = self.open.filter(|_| !without.is_empty());
         let mut holder = open.map(|open| open(Of::Source)).transpose()?;
@@ -128,7 +128,7 @@ impl<'a> Copy<'a> {
             }
         }
         let there = match wanted.parts {
-            Parts::Data => Some(self.target.engine.dialect.catalog(&mut self.target)?),
+            Parts::Data => Some(self.target.catalog()?),
             _ => None,
         };
         let mut plan = plan(&mut self.source, self.target.engine, &facts, wanted, there.as_ref())?;
@@ -174,7 +174,7 @@ impl<'a> Copy<'a> {
             parts: plan.parts,
             ..Whole::default()
         };
-        let mut there = self.target.engine.dialect.catalog(&mut self.target)?;
+        let mut there = self.target.catalog()?;
         let (mut exists, mut record) = self.record(namespace, &there)?;
         let finished = record.as_ref().is_some_and(|record| record.done);
         if let Some(record) = &record {
@@ -191,7 +191,7 @@ impl<'a> Copy<'a> {
         if how.restart && exists && !finished {
             self.discard(namespace, &record.take().unwrap_or_default(), &whole, &there)?;
             exists = false;
-            there = self.target.engine.dialect.catalog(&mut self.target)?;
+            there = self.target.catalog()?;
         }
         let (resumed, kept) = (exists && !finished, whole.kept);
         let state = if resumed {
@@ -244,8 +244,8 @@ impl<'a> Copy<'a> {
             works.push(one.map_err(|error| error.context(format!("table {}", table.name)))?);
         }
         how.reject.map_or(Ok(()), |file| file.keep(&whole.fingerprint, &works))?;
-        let pool = Pool::new(works, &halt, plan.parts == Parts::Data);
-        let worked = self.work(&pool, state, plan.parts, &there.names, how.reject, how.more, events);
+        let pool = Pool::new(works, &halt, plan.parts);
+        let worked = self.work(&pool, state, &there.names, how.reject, how.more, events);
         let worked = worked
             .map(|()| pool.end())
             .and_then(|(done, refused)| Ok((done, self.after_rows(plan, &there, &whole, refused, resumed)?)));
@@ -287,7 +287,7 @@ impl<'a> Copy<'a> {
         if plan.parts == Parts::Data {
             foreign::prove(&mut self.target, plan, there)?;
         }
-        let now = resumed.then(|| self.target.engine.dialect.catalog(&mut self.target)).transpose()?;
+        let now = resumed.then(|| self.target.catalog()).transpose()?;
         for table in plan.tables.iter().filter(|_| plan.parts != Parts::Data) {
             // Other tables may have keys of the same names.
             let known = now.as_ref().and_then(|now| named(&now.tables, |known| &known.name, &table.to));
@@ -340,24 +340,21 @@ impl<'a> Copy<'a> {
     }
 
     /// Copies and verifies all tables, with as many threads as there are sessions. With one, it is this thread.
-    #[expect(clippy::too_many_arguments, reason = "what each thread needs")]
     fn work<'w>(
         &'w mut self,
         pool: &Pool<'w>,
         state: State,
-        parts: Parts,
         there: &'w [String],
         reject: Option<&'w Rejects>,
         mut more: Vec<(Side, Side)>,
         events: &mut dyn FnMut(Event<'_>),
     ) -> Result<()> {
-        let halt = pool.halt;
         let (source, target) = (&mut self.source, &mut self.target);
         if more.is_empty() {
             let events = RefCell::new(events);
             let notify = |event: Event<'w>| (*events.borrow_mut())(event);
-            let worker = Worker { state, halt, reject, parts, there, notify: &notify, open: self.open };
-            worker.run(source, target, pool);
+            let worker = Worker { state, pool, reject, there, notify: &notify, open: self.open };
+            worker.run(source, target);
             worker.state.close(target)?;
         } else {
             let (send, receive) = channel();
@@ -373,9 +370,8 @@ impl<'a> Copy<'a> {
                     scope.spawn(move || {
                         // It is received as long as a thread may send.
                         let notify = |event: Event<'w>| drop(send.send(event));
-                        let worker =
-                            Worker { state, halt, reject, parts, there, notify: &notify, open: None };
-                        worker.run(source, target, pool);
+                        let worker = Worker { state, pool, reject, there, notify: &notify, open: None };
+                        worker.run(source, target);
                         // The connection ends with the copy.
                         let _ = worker.state.close(target);
                     });
@@ -388,7 +384,7 @@ impl<'a> Copy<'a> {
                 let _ = (source.session.close(), target.session.close());
             }
         }
-        halt.error().map_or(Ok(()), Err)
+        pool.halt.error().map_or(Ok(()), Err)
     }
 
     /// Only a copy with the same source and tables is continued. Indexes and foreign keys may be left out then.

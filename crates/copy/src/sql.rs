@@ -3,6 +3,7 @@
 use crate::catalog::Table;
 use crate::engines::engine::Engine;
 pub use crate::engines::engine::{GAP, Side};
+use crate::engines::queries::expression_of;
 use crate::page::PageSize;
 use crate::script::{push_bytes, quoted};
 use kurabe_core::collection::Collection;
@@ -140,6 +141,12 @@ impl Side {
     /// The first field of the first row.
     pub fn value(&mut self, sql: &str) -> Result<Option<String>> {
         Ok(first(self.rows(sql)?))
+    }
+
+    /// The tables that a transaction does not keep as they were when it began.
+    pub fn without_transactions(&mut self) -> Result<Vec<String>> {
+        let sql = expression_of(self.engine, "without_transactions", "");
+        sql.map_or(Ok(Vec::new()), |sql| Ok(texts(&self.rows(&sql)?, 0)))
     }
 
     /// A whole number: the first field of the first row.

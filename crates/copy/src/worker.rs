@@ -3,12 +3,12 @@
 use crate::event::{Event, Step, TableDone};
 use crate::page::{Cell, Page};
 use crate::plan::TablePlan;
-use crate::pool::{Halt, Item, Pool};
+use crate::pool::{Item, Pool, RowRange};
 use crate::reject::Rejects;
 use crate::rows::{Read, Reader, Writer, refused_rows, stream, with_row};
 use crate::run::{Open, prepare};
 use crate::sql::{Side, in_transaction, only_refused};
-use crate::state::{OfTable, Phase, Range, State};
+use crate::state::{OfTable, Phase, State};
 use crate::verify::servers::Digests;
 use crate::verify::{Of, verify};
 use crate::wanted::Parts;
@@ -25,10 +25,9 @@ type Checker<'t> = (Digests<'t>, [Side; 2]);
 /// A session's part of a copy.
 pub(crate) struct Worker<'d, 'n> {
     pub(crate) state: State,
-    pub(crate) halt: &'d Halt<'d>,
+    pub(crate) pool: &'n Pool<'d>,
     /// Takes the rows that the target refuses.
     pub(crate) reject: Option<&'d Rejects>,
-    pub(crate) parts: Parts,
     /// The tables of the target before this process made any.
     pub(crate) there: &'d [String],
     pub(crate) notify: &'n dyn Fn(Event<'d>),
@@ -38,52 +37,45 @@ pub(crate) struct Worker<'d, 'n> {
 
 impl<'d> Worker<'d, '_> {
     /// Does what is left, until nothing is or something fails.
-    pub(crate) fn run(&self, source: &mut Side, target: &mut Side, pool: &Pool<'d>) {
-        while let Some(item) = pool.next() {
+    pub(crate) fn run(&self, source: &mut Side, target: &mut Side) {
+        while let Some(item) = self.pool.next() {
             let (table, done) = match item {
-                Item::Rows { at, table, range, bounds, whole, now } => {
-                    let shared = |rows| {
-                        (self.notify)(Event::Progress { table, step: Step::Copy, rows: pool.add(at, rows) });
-                    };
-                    let done = self.rows(source, target, table, bounds, now, &(range, whole), &shared);
-                    let done = done.and_then(|(now, part)| {
-                        let Some(whole) = pool.copied(at, range, now, &part) else { return Ok(()) };
+                Item::Rows(rows) => {
+                    let (at, table, range) = (rows.at, rows.table, rows.range);
+                    let done = self.rows(source, target, rows).and_then(|(now, part)| {
+                        let Some(whole) = self.pool.copied(at, range, now, &part) else { return Ok(()) };
                         self.state.set_table(target, &table.to, &whole)
                     });
                     (table, done)
                 }
                 Item::Finish { at, table, now, done } => {
-                    let done = self.finish(source, target, table, now, done, pool);
+                    let done = self.finish(source, target, table, now, done);
                     let done = done.map(|done| {
-                        pool.finish(at, done.clone());
+                        self.pool.finish(at, done.clone());
                         (self.notify)(Event::Table(done));
                     });
                     (table, done)
                 }
             };
             if let Err(error) = done {
-                self.halt.fail(error.context(format!("table {}", table.name)));
+                self.pool.halt.fail(error.context(format!("table {}", table.name)));
             }
         }
     }
 
     /// Copies the rows of a range of a table.
-    #[expect(clippy::too_many_arguments, reason = "a range of a table")]
     fn rows(
         &self,
         source: &mut Side,
         target: &mut Side,
-        table: &TablePlan,
-        bounds: Range,
-        mut now: OfTable,
-        (range, whole): &(usize, OfTable),
-        progress: &dyn Fn(u64),
+        RowRange { at, table, range, whole, mut now }: RowRange<'d>,
     ) -> Result<(OfTable, TableDone)> {
         let mut done = TableDone::default();
         let start = Instant::now();
-        let reader = Reader::new(source.engine, table, now.last.as_ref(), bounds, self.reject.is_some())?;
+        let (after, bounds) = (now.last.as_ref(), whole.bounds(range));
+        let reader = Reader::new(source.engine, table, after, bounds, self.reject.is_some())?;
         let mut writer = Writer::new(target.engine, table);
-        let (halt, checker) = (self.halt, self.checker(source, target, table));
+        let (halt, checker) = (self.pool.halt, self.checker(source, target, table));
         done.proven = std::thread::scope(|scope| {
             let (send, keys) = channel();
             let checking =
@@ -92,7 +84,7 @@ impl<'d> Worker<'d, '_> {
                 for read in pages {
                     let Read { mut page, last, digests } = read?;
                     // The reader may have read the rest of the table already.
-                    self.halt.check()?;
+                    halt.check()?;
                     let mut next = now.clone();
                     next.last.clone_from(&last);
                     let rows = page.rows() as u64;
@@ -100,7 +92,7 @@ impl<'d> Worker<'d, '_> {
                         next.rows = now.rows + page.rows() as u64;
                         in_transaction(target, |target| {
                             writer.insert(target, page)?;
-                            self.state.set_range(target, &table.to, whole, *range, next)
+                            self.state.set_range(target, &table.to, &whole, range, next)
                         })
                     };
                     if let Err(error) = insert(target, &page, &mut next) {
@@ -109,7 +101,7 @@ impl<'d> Worker<'d, '_> {
                         };
                         only_refused(error)?;
                         let refused = refused_rows(target, table, &page, page.rows())?;
-                        file.write(table, *range, &page, &refused)?;
+                        file.write(table, range, &page, &refused)?;
                         for (row, _) in &refused {
                             next.reject(digests[*row]);
                         }
@@ -123,7 +115,8 @@ impl<'d> Worker<'d, '_> {
                     }
                     done.copied += page.rows() as u64;
                     done.bytes += page.size();
-                    progress(rows);
+                    let rows = self.pool.add(at, rows);
+                    (self.notify)(Event::Progress { table, step: Step::Copy, rows });
                 }
                 Ok(())
             })?;
@@ -134,15 +127,15 @@ impl<'d> Worker<'d, '_> {
         writer.end(target)?;
         now.phase = Phase::Copied;
         now.last = None;
-        self.state.set_range(target, &table.to, whole, *range, &now)?;
+        self.state.set_range(target, &table.to, &whole, range, &now)?;
         done.copy = start.elapsed();
         Ok((now, done))
     }
 
     /// What compares a large table while its rows are written. What fails here is done afterwards.
     fn checker<'t>(&self, source: &mut Side, target: &Side, table: &'t TablePlan) -> Option<Checker<'t>> {
-        let is_large = table.rows >= ROWS_TO_FOLLOW;
-        let open = self.open.filter(|_| is_large && self.parts == Parts::All && self.reject.is_none())?;
+        let is_whole = self.pool.parts == Parts::All && self.reject.is_none();
+        let open = self.open.filter(|_| is_whole && table.rows >= ROWS_TO_FOLLOW)?;
         let digests =
             Digests::new(source.engine, target.engine, table).filter(|digests| digests.key.is_some())?;
         let mut sides = [open(Of::Source).ok()?, open(Of::Target).ok()?];
@@ -160,18 +153,18 @@ impl<'d> Worker<'d, '_> {
         table: &'d TablePlan,
         mut now: OfTable,
         mut done: TableDone,
-        pool: &Pool<'d>,
     ) -> Result<TableDone> {
-        self.halt.check()?;
+        let Pool { halt, parts, .. } = *self.pool;
+        halt.check()?;
         done.name.clone_from(&table.name);
         (done.rows, done.rejected) = (now.rows, now.rejected);
         let start = Instant::now();
         // Also what an earlier process has verified: the source may have changed since.
-        if now.phase >= Phase::Copied && self.parts != Parts::Schema {
+        if now.phase >= Phase::Copied && parts != Parts::Schema {
             let proven = done.proven;
             let mut progress = |rows| (self.notify)(Event::Progress { table, step: Step::Verify, rows });
             let compare =
-                |target: &mut Side| verify(source, target, table, &now, proven, self.halt, &mut progress);
+                |target: &mut Side| verify(source, target, table, &now, proven, halt, &mut progress);
             (done.rows, done.by_servers) = in_transaction(target, compare)?;
             if now.phase == Phase::Copied {
                 now.phase = Phase::Verified;
@@ -182,18 +175,18 @@ impl<'d> Worker<'d, '_> {
         let start = Instant::now();
         if now.phase == Phase::Verified {
             (self.notify)(Event::Progress { table, step: Step::Index, rows: done.rows });
-            let indexes = if self.parts == Parts::Data { &[][..] } else { &table.indexes };
+            let indexes = if parts == Parts::Data { &[][..] } else { &table.indexes };
             let known =
                 if indexes.is_empty() { Vec::new() } else { indexes_of(target, &table.to, self.there)? };
             let mut all = true;
             for index in indexes.iter().filter(|index| !known.contains(&index.name)) {
-                self.halt.check()?;
+                halt.check()?;
                 if let Err(error) = target.run(&index.sql) {
                     let error = only_refused(error)?;
                     // Otherwise the server has completed the statement of a process that was killed.
                     if !indexes_of(target, &table.to, std::slice::from_ref(&table.to))?.contains(&index.name)
                     {
-                        pool.refuse((format!("{}.{}", table.to, index.name), error));
+                        self.pool.refuse((format!("{}.{}", table.to, index.name), error));
                         all = false;
                     }
                 }
@@ -214,12 +207,10 @@ fn indexes_of(target: &mut Side, table: &str, there: &[String]) -> Result<Vec<St
     if !there.iter().any(|name| name == table) {
         return Ok(Vec::new());
     }
-    let mut catalog = target.engine.dialect.catalog(target)?;
-    let indexes =
-        catalog.table_mut(table).map(|table| std::mem::take(&mut table.indexes)).unwrap_or_default();
-    let native = catalog.table_mut(table).and_then(|table| table.native.take()).unwrap_or_default();
-    let named = native.later.into_iter().map(|made| made.name).filter(|name| !name.is_empty());
-    Ok(indexes.into_iter().map(|index| index.name).chain(named).collect())
+    let found = target.catalog()?.tables.into_iter().find(|known| known.name == table).unwrap_or_default();
+    let later = found.native.unwrap_or_default().later;
+    let named = later.into_iter().map(|made| made.name).filter(|name| !name.is_empty());
+    Ok(found.indexes.into_iter().map(|index| index.name).chain(named).collect())
 }
 
 /// Has the server give numbers after the largest one that was copied, and after those of rows that were deleted.

@@ -43,7 +43,7 @@ pub fn stream<T>(
 /// row that has no name yet. A table without transactions keeps the rows of each attempt.
 pub fn with_row(side: &mut Side, table: &TablePlan, page: &Page, error: Error) -> Error {
     let is_it = |name: &String| table.to.eq_ignore_ascii_case(name);
-    let mut without = || side.engine.dialect.without_transactions(side);
+    let mut without = || side.without_transactions();
     if error.kind() != ErrorKind::Server || without().map_or(true, |names| names.iter().any(is_it)) {
         return error;
     }

@@ -2,7 +2,7 @@
 //!
 //! A cell is a function of its row and column. Each engine declares the columns by types of its own.
 
-use kurabe_copy::engines::{ALL, Engine, GAP, TargetFacts};
+use kurabe_copy::engines::{ALL, Engine, GAP};
 use kurabe_copy::page::{Cell, Encoded, Page};
 use kurabe_copy::rows::encode;
 use kurabe_copy::script::quoted;
@@ -138,8 +138,7 @@ fn create(engine: &Engine, table: &str) -> String {
             _ => write!(sql, ", {} {}{}", quoted(engine, name), mapped.sql, engine.nullable),
         };
     }
-    let facts = TargetFacts { by_bytes: "utf8mb4_bin".to_owned(), ..TargetFacts::default() };
-    sql + ")" + &engine.dialect.table_options(&facts) + made_by_us(engine)
+    sql + ")" + &engine.table_options.replace("{by_bytes}", "utf8mb4_bin") + made_by_us(engine)
 }
 
 /// What follows the options of a table that Kurabe may remove, with a leading space.

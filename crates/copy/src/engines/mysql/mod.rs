@@ -5,8 +5,8 @@ mod characters;
 
 use super::engine::{Dialect, Engine, Sums};
 use super::facts::{DocumentLimits, Documents, Identity, TargetFacts};
-use super::queries::{expression, query};
-use crate::catalog::{Catalog, Collation, Column, Table, Text};
+use super::queries::expression;
+use crate::catalog::{Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::script::quoted;
@@ -50,6 +50,9 @@ pub(super) static MYSQL: Engine = Engine {
         sum: |row| format!("CAST(SUM(CAST(CONV(LEFT(SHA2({row}, 256), 14), 16, 10) AS UNSIGNED)) AS CHAR)"),
         exact: None,
     }),
+    table_options: " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE={by_bytes}",
+    // They are stored outside the row.
+    without_default: &["text", "blob", "json"],
     // Without it, a TIMESTAMP of an older server is not null.
     nullable: " NULL",
     identity_ends: Some("SELECT SLEEP(1.05 - MICROSECOND(NOW(6)) / 1e6)"),
@@ -62,7 +65,7 @@ pub(super) static MYSQL: Engine = Engine {
     longest_key: Some(760),
     // Of 65,535, and of the 8,126 of half a page of InnoDB, some are of the table itself.
     longest_row: Some([65_000, 8_000]),
-    ..Engine::of("MySQL", &["mysql", "mariadb"], &Mysql)
+    ..Engine::of("MySQL", &["mysql", "mariadb"], &Mysql, catalog::read)
 };
 
 struct Mysql;
@@ -93,10 +96,6 @@ impl Dialect for Mysql {
         let ids = side.rows("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'datadir', 'hostname', 'port')")?;
         let ids = ids.iter().map(|row| text(row, 1)).collect::<Vec<_>>().join(" ");
         Ok(side.value("SELECT DATABASE()")?.map(|name| [name, ids]))
-    }
-
-    fn without_transactions(&self, side: &mut Side) -> Result<Vec<String>> {
-        Ok(texts(&side.rows(query("mysql", "without_transactions"))?, 0))
     }
 
     fn hold(&self, side: &mut Side, tables: &[String]) -> Result<Vec<(String, String)>> {
@@ -157,10 +156,6 @@ impl Dialect for Mysql {
     fn comment(&self, table: &str, column: Option<(&str, &str)>, literal: &str) -> Option<String> {
         let column = column.map_or_else(String::new, |(_, sql)| format!(" MODIFY {sql}"));
         Some(format!("ALTER TABLE {table}{column} COMMENT {literal}"))
-    }
-
-    fn catalog(&self, side: &mut Side) -> Result<Catalog> {
-        catalog::read(side)
     }
 
     /// Integers, floating-point numbers, bytes and text come as they are. All else is text: a date may be one that no
@@ -279,10 +274,6 @@ impl Dialect for Mysql {
         }
     }
 
-    fn table_options(&self, target: &TargetFacts) -> String {
-        format!(" ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE={}", target.by_bytes)
-    }
-
     fn facts(&self, side: &mut Side) -> Result<TargetFacts> {
         let collations = texts(&side.rows("SELECT collation_name FROM information_schema.collations")?, 0);
         let found = BY_BYTES.iter().find(|name| collations.iter().any(|known| known == *name));
@@ -304,24 +295,17 @@ impl Dialect for Mysql {
             folds_tables,
             folds_columns: true,
             edition,
-            without_transactions: self.without_transactions(side)?,
+            without_transactions: side.without_transactions()?,
             requires_keys,
             ..TargetFacts::default()
         })
     }
 
     fn identity(&self, table: &Table, column: &Column, _: &Mapped) -> Option<Identity> {
-        let leads = |columns: &[String]| columns.first() == Some(&column.name);
         // One column of a table, which is the first of a key.
         let only = table.columns.iter().filter(|other| other.identity).count() == 1;
-        let keyed = leads(&table.primary);
+        let keyed = table.primary.first() == Some(&column.name);
         (only && keyed).then_some(Identity { after: " AUTO_INCREMENT", ..Identity::default() })
-    }
-
-    /// Types that are stored outside the row have none.
-    fn has_literal_default(&self, mapped: &Mapped) -> bool {
-        let name = mapped.sql.to_ascii_lowercase();
-        !(name.contains("text") || name.contains("blob") || name == "json")
     }
 
     /// InnoDB refuses the others.

@@ -8,7 +8,7 @@ mod renderings;
 use super::engine::{Dialect, Engine, Expression, Sums};
 use super::facts::{DocumentLimits, Documents, TargetFacts};
 use super::queries::{expression, query};
-use crate::catalog::{Catalog, Collation, Text};
+use crate::catalog::{Collation, Text};
 use crate::issue::IssueKind;
 use crate::script::{literal, quoted, unquoted};
 use crate::sql::{Row, Side, text, texts};
@@ -58,7 +58,7 @@ pub(super) static POSTGRES: Engine = Engine {
     names_collations: true,
     catalogue: Some(catalogue),
     sign,
-    ..Engine::of("PostgreSQL", &["postgres", "postgresql"], &Postgres)
+    ..Engine::of("PostgreSQL", &["postgres", "postgresql"], &Postgres, catalog::read)
 };
 
 /// The text by which a query of the catalogue is read: it is parsed where the session searches `pg_catalog` alone, so that no
@@ -130,13 +130,6 @@ impl Dialect for Postgres {
         Ok(row.first().map(|row| [0, 1].map(|at| text(row, at).to_owned())))
     }
 
-    fn begin_together(&self, sides: &mut [&mut Side], hold: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        hold()?;
-        let Some((first, others)) = sides.split_first_mut() else { return Ok(()) };
-        first.begin_reading()?;
-        others.iter_mut().try_for_each(|side| self.join(first, side))
-    }
-
     fn join(&self, side: &mut Side, further: &mut Side) -> Result<()> {
         let snapshot = side.value("SELECT pg_catalog.pg_export_snapshot()")?.unwrap_or_default();
         further.begin_reading()?;
@@ -156,10 +149,6 @@ impl Dialect for Postgres {
                 (text, role.into_iter().collect())
             }
         })
-    }
-
-    fn catalog(&self, side: &mut Side) -> Result<Catalog> {
-        catalog::read(side)
     }
 
     fn read(&self, kind: &Kind, column: &str) -> String {
@@ -261,7 +250,7 @@ impl Dialect for Postgres {
     }
 
     fn facts(&self, side: &mut Side) -> Result<TargetFacts> {
-        let mut collations = texts(&side.catalogue("SELECT collname::text FROM pg_catalog.pg_collation")?, 0);
+        let mut collations = texts(&side.catalogue(query("postgresql", "collations"))?, 0);
         let (own, is_binary) = match catalog::of_database(side)? {
             Collation::Bytes => ("C".to_owned(), true),
             Collation::Binary(own) => (own, true),
@@ -269,8 +258,7 @@ impl Dialect for Postgres {
         };
         let by_bytes = if is_binary { own.clone() } else { String::new() };
         collations.push(own);
-        let types = "SELECT pg_catalog.format_type(oid, NULL)::text FROM pg_catalog.pg_type";
-        let types = texts(&side.catalogue(types)?, 0);
+        let types = texts(&side.catalogue(query("postgresql", "types"))?, 0);
         let encoding = side.value("SELECT pg_catalog.getdatabaseencoding()")?.unwrap_or_default();
         Ok(TargetFacts { by_bytes, collations, types, encoding, ..TargetFacts::default() })
     }

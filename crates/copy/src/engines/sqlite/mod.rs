@@ -6,7 +6,7 @@ use super::engine::{Dialect, Engine, Expression};
 use super::facts::{Identity, TargetFacts};
 use super::queries::expression;
 use crate::canonical::from_hex;
-use crate::catalog::{Catalog, Collation, Column, Table};
+use crate::catalog::{Collation, Column, Table};
 use crate::issue::IssueKind;
 use crate::page::{Cell, Encoded};
 use crate::script::mask;
@@ -37,7 +37,7 @@ pub(super) static SQLITE: Engine = Engine {
         let at = mask(&SQLITE, sql).0.find('(').map_or(sql.len(), |at| at + 1);
         format!("{}{MARK}{id} */{}", &sql[..at], &sql[at..])
     }),
-    ..Engine::of("SQLite", &["sqlite"], &Sqlite)
+    ..Engine::of("SQLite", &["sqlite"], &Sqlite, catalog::read)
 };
 
 struct Sqlite;
@@ -96,10 +96,6 @@ impl Dialect for Sqlite {
     /// they are written, and says what the text is.
     fn stored_class(&self, kind: &Kind) -> Class {
         if Declared::parse(&kind.declared).base.ends_with("_text") { Class::Text } else { kind.class }
-    }
-
-    fn catalog(&self, side: &mut Side) -> Result<Catalog> {
-        catalog::read(side)
     }
 
     fn comment(&self, _: &str, _: Option<(&str, &str)>, _: &str) -> Option<String> {
