@@ -42,7 +42,8 @@ impl OneTable<'_> {
             let (kind, exact) = (&kinds[at], exact[at]);
             let becomes = |limit| {
                 if exact {
-                    let sql = target.dialect.same_type(kind).to_owned();
+                    let renamed = target.same_type.filter(|[name, _]| *name == kind.declared);
+                    let sql = renamed.map_or_else(|| kind.declared.clone(), |[_, to]| to.to_owned());
                     return Ok(Mapped { sql, stored: kind.clone(), issue: None });
                 }
                 casts.becomes(&table.name, column, kind, limit).ok_or_else(|| {

@@ -69,7 +69,7 @@ fn canonical(kind: &Kind, text: &str) -> Option<String> {
 
 /// Whether a type holds a literal.
 fn is_held(same: bool, to: &Engine, stored: &Kind, text: &str) -> bool {
-    let cannot = |kind: IssueKind| to.dialect.cannot_hold(stored).contains(&kind);
+    let cannot = |kind: IssueKind| to.dialect.cannot_hold(stored) == Some(kind);
     let finite = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
     let within = |least: i128, most: i128| {
         let whole = decimal(text).and_then(|digits| digits.parse::<i128>().ok());

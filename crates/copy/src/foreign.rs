@@ -71,7 +71,7 @@ fn why_not(
     let can_be_null = |name: &String| tables[at].columns.iter().any(|own| own.name == *name && own.nullable);
     let nullable = key.columns.iter().all(can_be_null);
     let actions = [&key.on_update, &key.on_delete];
-    if let Some(action) = actions.into_iter().find(|action| !target.dialect.has_action(action, nullable)) {
+    if let Some(action) = actions.into_iter().find(|action| !(target.has_action)(action, nullable)) {
         let of = if nullable { "" } else { " for columns that are NOT NULL" };
         return Ok(Some(format!("{} has no {action}{of}", target.name)));
     }

@@ -115,9 +115,8 @@ impl Copy<'_> {
         let before = plan.before.iter().filter(is_new).map(|named| (None, &named.name, &named.sql));
         let tables = plan.tables.iter().map(|table| (Some(table), &table.to, &table.create));
         let rest = |of: fn(&TablePlan) -> &Vec<Named>| {
-            let all =
-                plan.tables.iter().flat_map(move |table| of(table).iter().map(move |named| (table, named)));
-            all.map(|(table, named)| (Some(table), &named.name, &named.sql))
+            let all = move |table| of(table).iter().map(move |named| (Some(table), &named.name, &named.sql));
+            plan.tables.iter().flat_map(all)
         };
         let foreign = rest(|table| &table.foreign).filter(|_| !is_temporary);
         let is_made = |made: &&Named| plan.before.iter().filter(is_new).any(|new| new.name == made.name);

@@ -14,16 +14,6 @@ use crate::types::{Class, ColumnTypes, Correction, Kind};
 use crate::verify::document::token;
 use kurabe_core::{Error, ErrorKind, Result, units};
 
-/// All kinds of values that depend on the value, not on the type.
-const OF_VALUES: &[IssueKind] = &[
-    IssueKind::ZeroDate,
-    IssueKind::DateRange,
-    IssueKind::TimeRange,
-    IssueKind::NotANumber,
-    IssueKind::NulCharacter,
-    IssueKind::Enum,
-];
-
 /// What a pass found in a table.
 #[derive(Clone, Debug, Default)]
 pub struct Scanned {
@@ -98,11 +88,10 @@ impl OneTable<'_> {
             let mut count = |what: What, condition: String| asked.push(((at, what), condition));
             let cannot = target.dialect.cannot_hold(&types.mapped.stored);
             // A server refuses some values of its own.
-            let is_asked = |unfit: &&IssueKind| !types.exact || **unfit == IssueKind::Enum;
-            for unfit in OF_VALUES.iter().filter(|kind| cannot.contains(kind)).filter(is_asked) {
-                if let Some(condition) = condition_of(engine, kind, *unfit, &name) {
-                    count(What::Unfit(*unfit), condition);
-                }
+            let unfit = cannot.filter(|unfit| !types.exact || *unfit == IssueKind::Enum);
+            let asked = unfit.and_then(|unfit| Some((unfit, condition_of(engine, kind, unfit, &name)?)));
+            if let Some((unfit, condition)) = asked {
+                count(What::Unfit(unfit), condition);
             }
             if let Some(longest) = types.longest {
                 let length =

@@ -220,9 +220,7 @@ fn restart_numbers(target: &mut Side, table: &TablePlan) -> Result<()> {
         let largest = target.engine.dialect.read(&column.mapped.stored, &format!("MAX({name})"));
         let largest = target.value(&format!("SELECT {largest} FROM {of}"))?;
         let next = (largest.and_then(|text| text.parse::<i128>().ok()).unwrap_or(0).max(0) + 1).max(after);
-        if let Some(sql) = target.engine.dialect.restart_identity(&of, &name, next) {
-            target.run(&sql)?;
-        }
+        target.engine.restart_identity.map_or(Ok(()), |sql| target.run(&sql(&of, &name, next)))?;
     }
     Ok(())
 }

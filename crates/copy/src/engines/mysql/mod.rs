@@ -56,6 +56,10 @@ pub(super) static MYSQL: Engine = Engine {
     // Without it, a TIMESTAMP of an older server is not null.
     nullable: " NULL",
     identity_ends: Some("SELECT SLEEP(1.05 - MICROSECOND(NOW(6)) / 1e6)"),
+    // InnoDB refuses the others.
+    has_action: |action, nullable| action != "SET DEFAULT" && (nullable || action != "SET NULL"),
+    restart_identity: Some(|table, _, next| format!("ALTER TABLE {table} AUTO_INCREMENT = {next}")),
+    same_type: Some(["json(text)", "json"]),
     foreign_keys_have_one_type: true,
     drops: Some(["SET SESSION foreign_key_checks = 0", "SET SESSION foreign_key_checks = 1"]),
     // Partitions, full texts, versions, periods, and options of storage.
@@ -229,12 +233,12 @@ impl Dialect for Mysql {
         }
     }
 
-    fn cannot_hold(&self, stored: &Kind) -> &'static [IssueKind] {
+    fn cannot_hold(&self, stored: &Kind) -> Option<IssueKind> {
         match stored.class {
-            Class::Float32 | Class::Float64 | Class::Decimal => &[IssueKind::NotANumber],
-            Class::Date | Class::Timestamp | Class::TimestampTz => &[IssueKind::DateRange],
-            Class::Enum => &[IssueKind::Enum],
-            _ => &[],
+            Class::Float32 | Class::Float64 | Class::Decimal => Some(IssueKind::NotANumber),
+            Class::Date | Class::Timestamp | Class::TimestampTz => Some(IssueKind::DateRange),
+            Class::Enum => Some(IssueKind::Enum),
+            _ => None,
         }
     }
 
@@ -258,10 +262,6 @@ impl Dialect for Mysql {
         let depth = if is_mariadb { 31 } else { 100 };
         let limits = DocumentLimits { depth, has_doubles: !is_mariadb, has_zero: true };
         (stored.declared == "json").then_some(limits)
-    }
-
-    fn same_type<'k>(&self, kind: &'k Kind) -> &'k str {
-        if kind.declared == "json(text)" { "json" } else { &kind.declared }
     }
 
     fn collate(&self, collation: &Collation, target: &TargetFacts, same: bool) -> String {
@@ -306,15 +306,6 @@ impl Dialect for Mysql {
         let only = table.columns.iter().filter(|other| other.identity).count() == 1;
         let keyed = table.primary.first() == Some(&column.name);
         (only && keyed).then_some(Identity { after: " AUTO_INCREMENT", ..Identity::default() })
-    }
-
-    /// InnoDB refuses the others.
-    fn has_action(&self, action: &str, nullable: bool) -> bool {
-        action != "SET DEFAULT" && (nullable || action != "SET NULL")
-    }
-
-    fn restart_identity(&self, table: &str, _: &str, next: i128) -> Option<String> {
-        Some(format!("ALTER TABLE {table} AUTO_INCREMENT = {next}"))
     }
 
     fn now(&self, stored: &Kind) -> String {

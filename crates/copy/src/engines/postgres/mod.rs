@@ -53,6 +53,7 @@ pub(super) static POSTGRES: Engine = Engine {
         exact: Some(hash),
     }),
     only: "ONLY ",
+    restart_identity: Some(restart_identity),
     // A third of a page holds 2,704 bytes, with the lengths of values.
     longest_entry: Some(2_690),
     names_collations: true,
@@ -112,6 +113,15 @@ fn hash(declared: &str, x: &str, nullable: bool, row: String) -> String {
     };
     let digits = or(&format!("pg_catalog.encode({sent}, 'hex')"), "");
     format!("pg_catalog.hashtextextended({digits} COLLATE \"C\", {row})")
+}
+
+/// Of an identity or a serial column. After the largest number there is no next one.
+fn restart_identity(table: &str, column: &str, next: i128) -> String {
+    let [table, name] = [table, &unquoted(column)].map(|text| text.replace('\'', "''"));
+    format!(
+        "SELECT pg_catalog.setval(seqrelid::regclass, least({next}, seqmax)::bigint, {next} > seqmax) FROM pg_catalog.pg_sequence \
+         WHERE seqrelid = pg_catalog.pg_get_serial_sequence('{table}', '{name}')::regclass::oid AND seqincrement > 0 AND {next} >= seqmin"
+    )
 }
 
 struct Postgres;
@@ -210,12 +220,12 @@ impl Dialect for Postgres {
         }
     }
 
-    fn cannot_hold(&self, stored: &Kind) -> &'static [IssueKind] {
+    fn cannot_hold(&self, stored: &Kind) -> Option<IssueKind> {
         match stored.class {
-            Class::Char | Class::Varchar | Class::Text | Class::Json => &[IssueKind::NulCharacter],
-            Class::Date | Class::Timestamp | Class::TimestampTz => &[IssueKind::ZeroDate],
-            Class::Time => &[IssueKind::TimeRange],
-            _ => &[],
+            Class::Char | Class::Varchar | Class::Text | Class::Json => Some(IssueKind::NulCharacter),
+            Class::Date | Class::Timestamp | Class::TimestampTz => Some(IssueKind::ZeroDate),
+            Class::Time => Some(IssueKind::TimeRange),
+            _ => None,
         }
     }
 
@@ -261,15 +271,6 @@ impl Dialect for Postgres {
         let types = texts(&side.catalogue(query("postgresql", "types"))?, 0);
         let encoding = side.value("SELECT pg_catalog.getdatabaseencoding()")?.unwrap_or_default();
         Ok(TargetFacts { by_bytes, collations, types, encoding, ..TargetFacts::default() })
-    }
-
-    /// Of an identity or a serial column. After the largest number there is no next one.
-    fn restart_identity(&self, table: &str, column: &str, next: i128) -> Option<String> {
-        let [table, name] = [table, &unquoted(column)].map(|text| text.replace('\'', "''"));
-        Some(format!(
-            "SELECT pg_catalog.setval(seqrelid::regclass, least({next}, seqmax)::bigint, {next} > seqmax) FROM pg_catalog.pg_sequence \
-             WHERE seqrelid = pg_catalog.pg_get_serial_sequence('{table}', '{name}')::regclass::oid AND seqincrement > 0 AND {next} >= seqmin"
-        ))
     }
 
     fn now(&self, stored: &Kind) -> String {

@@ -158,9 +158,8 @@ impl Dialect for Sqlite {
         }
     }
 
-    fn cannot_hold(&self, stored: &Kind) -> &'static [IssueKind] {
-        let is_float = matches!(stored.class, Class::Float32 | Class::Float64);
-        if is_float { &[IssueKind::NotANumber] } else { &[] }
+    fn cannot_hold(&self, stored: &Kind) -> Option<IssueKind> {
+        matches!(stored.class, Class::Float32 | Class::Float64).then_some(IssueKind::NotANumber)
     }
 
     fn other_forms(&self, kind: &Kind, column: &str) -> Vec<(String, &'static str)> {
