@@ -229,7 +229,7 @@ impl OneTable<'_> {
     }
 }
 
-/// The condition that a column of the source has such a value; `None` if it never has.
+/// The condition that a column of the source has a value of this kind, which a target cannot hold; `None` if it never has.
 pub(crate) fn condition_of(engine: &Engine, kind: &Kind, unfit: IssueKind, column: &str) -> Option<String> {
     let class = kind.class;
     let is_date = matches!(class, Class::Date | Class::Timestamp | Class::TimestampTz);

@@ -337,7 +337,7 @@ pub trait Dialect: Sync {
         kind.class
     }
 
-    /// The kind of values of a class that a target cannot hold.
+    /// The kind of values that a column of this type cannot hold.
     fn cannot_hold(&self, stored: &Kind) -> Option<IssueKind>;
 
     /// Conditions that a value of the right storage class has not the form of its column's class, and the type that the

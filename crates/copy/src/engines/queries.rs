@@ -47,7 +47,7 @@ pub(crate) fn file(engine: &Engine) -> &'static File {
     &FILES[&*engine.name.to_lowercase()]
 }
 
-/// The same as [`expression`], for the engine of a column or a table; `None` if that has none of this name.
+/// An expression of a column, or a query of a table, of this engine; `None` if it has none of this name.
 pub(crate) fn expression_of(engine: &Engine, name: &str, x: &str) -> Option<String> {
     Some(file(engine).queries.get(name)?.replace("{x}", x))
 }
