@@ -92,6 +92,8 @@ pub struct Table {
     pub foreign: Vec<ForeignKey>,
     /// The name of a hidden whole number that is unique, by which rows can be read in order.
     pub hidden: Option<&'static str>,
+    /// The collation of columns that say none, where a table has one.
+    pub collation: String,
     /// How its engine renders it.
     pub native: Option<Native>,
     /// Why the user does not see all of it.

@@ -161,8 +161,12 @@ impl OneTable<'_> {
         if let Some(expression) = &column.generated {
             self.list(column, IssueKind::Generated, expression.clone());
         }
+        // An array of PostgreSQL has the collation of its elements.
+        let is_array =
+            exact && kind.declared.ends_with("[]") && matches!(column.collation, Collation::Named(_));
+        let has_collation = kind.class.is_text() || is_array;
         if let Collation::Named(name) = &column.collation
-            && kind.class.is_text()
+            && has_collation
             && !(same && self.facts.collations.contains(name))
         {
             self.list(column, IssueKind::Collation, name.clone());
@@ -200,7 +204,7 @@ impl OneTable<'_> {
                 String::new()
             }
         };
-        let collated = mapped.stored.class.is_text() && kind.class.is_text();
+        let collated = has_collation && (is_array || mapped.stored.class.is_text());
         let collation = match &column.collation {
             Collation::Named(_) if !same => String::new(),
             collation if collated => target.dialect.collate(collation, self.facts, same),

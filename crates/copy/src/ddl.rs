@@ -20,7 +20,8 @@ pub fn create_table(
         parts.push(format!("PRIMARY KEY ({})", names(to, &table.primary)));
     }
     parts.extend(inline.iter().map(|clause| clause.sql.clone()));
-    let options = to.table_options.replace("{by_bytes}", &facts.by_bytes);
+    let own = Some(&table.collation).filter(|own| facts.same_server && facts.collations.contains(own));
+    let options = to.table_options.replace("{collation}", own.unwrap_or(&facts.by_bytes));
     format!("CREATE TABLE {} ({}){options}", quoted(to, &table.name), parts.join(", "))
 }
 

@@ -8,7 +8,7 @@ use crate::issue::{Issue, IssueKind};
 use crate::leftovers::take_left;
 use crate::names::Names;
 use crate::plan::{Plan, TablePlan};
-use crate::script::quoted;
+use crate::script::{Entry, quoted};
 use crate::sql::Side;
 use crate::wanted::Wanted;
 use kurabe_core::{Error, ErrorKind, Result, units};
@@ -35,7 +35,13 @@ pub(crate) fn plan(
                     let name = Some(&key.name).filter(|name| !name.is_empty());
                     let name = name.map_or_else(|| format!("foreign key {}", number + 1), String::clone);
                     let object = format!("{}.{name}", table.name);
-                    plan.issues.push(Issue::new(IssueKind::ForeignKey, object, detail));
+                    // Its parent may be missing.
+                    let own =
+                        native.and_then(|native| native.foreign.iter().find(|own| own.name == key.name));
+                    let made = own.cloned().unwrap_or_else(|| statement(target, table, key, taken));
+                    let text = Entry::comment(&made.sql);
+                    let issue = Issue::new(IssueKind::ForeignKey, object, detail);
+                    plan.issues.push(Issue { text: Some(text), ..issue });
                 }
                 (None, Some(native)) => {
                     foreign.extend(native.foreign.iter().filter(|known| known.name == key.name).cloned());

@@ -57,7 +57,10 @@ pub fn list(
         let is_gone = |of: &String| leftover.kind == IssueKind::Grant && !catalog.names.contains(of);
         // A text of the source has its names.
         let is_own = same && wanted.rename.is_empty() && !leftover.table.as_ref().is_some_and(is_gone);
-        let is_own = is_own && !matches!(leftover.text, Text::Words(_));
+        // An ordinary one of this name is made.
+        let is_made = matches!(leftover.kind, IssueKind::IndexOption | IssueKind::Constraint)
+            && of.is_some_and(|table| table.native.is_none());
+        let is_own = is_own && !is_made && !matches!(leftover.text, Text::Words(_));
         let mut text = body(plan, to, leftover, is_own);
         let missing = leftover.roles.iter().filter(|name| is_own && !facts.roles.contains(name));
         let missing = missing.map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -118,15 +121,31 @@ fn reads(target: &Engine, entry: &Entry, object: &str) -> bool {
     let names = names_of(target, object);
     // Whether a name here is one of those, and whether the name before was.
     let (mut is_from, mut was_from) = (false, false);
+    // Of each level of parentheses, whether it has a query, and whether it is within its list of tables.
+    let mut levels = vec![(false, false)];
+    let mut before = "";
     tokens(entry.text(), target.syntax).filter(|token| !token.is_blank()).any(|token| {
+        let (is_query, is_list) = levels.last().copied().unwrap_or_default();
+        let is = |words: &[&str]| words.iter().any(|word| token.is(word));
         let is_it = is_from && names.iter().any(|name| name == token.text);
-        let is_name = token.name().is_some();
-        let begins = token.is("FROM") || token.is("JOIN");
-        (is_from, was_from) = match () {
-            () if begins => (true, false),
-            () if is_name => (false, is_from),
-            () => (is_from && token.is_mark('(') || was_from && token.is_mark('.'), false),
+        let (here, list) = match () {
+            () if token.is("SELECT") => (false, false),
+            () if token.is("FROM") && is_query && !before.eq_ignore_ascii_case("DISTINCT") => (true, true),
+            () if is(&["JOIN", "STRAIGHT_JOIN"]) || token.is_mark(',') => (is_list, is_list),
+            () if is(&["WHERE", "GROUP", "HAVING", "ORDER", "WINDOW", "UNION", "LIMIT"]) => (false, false),
+            () if is(&["ONLY", "LATERAL"]) || token.is_mark('(') => (is_from, is_list),
+            () => (was_from && token.is_mark('.'), is_list),
         };
+        if let Some(level) = levels.last_mut() {
+            *level = (is_query || token.is("SELECT"), list);
+        }
+        match () {
+            () if token.is_mark('(') => levels.push((false, is_from)),
+            () if token.is_mark(')') => drop(levels.pop()),
+            () => {}
+        }
+        (is_from, was_from) = (here, is_from && token.name().is_some());
+        before = token.text;
         is_it
     })
 }

@@ -18,6 +18,8 @@ pub fn types_exist(tables: &[Table], catalog: &Catalog, facts: &TargetFacts) -> 
         let full = format!("{name}{tail}");
         facts.types.contains(&full)
             || name.starts_with("interval")
+            // Without a length, it has no other name.
+            || name == "bpchar"
             || catalog.accompanying_types.contains(&full)
             || catalog.types.iter().any(|made| made.name == unquoted(name))
     };

@@ -615,3 +615,30 @@ fn columns_keep_the_collation_of_the_database_where_another_collation_is_lost() 
     let of = "SELECT attcollation::regcollation FROM pg_attribute WHERE attrelid = 't'::regclass AND attname IN ('a', 'b') ORDER BY attname";
     assert_eq!(to.ask(of), from.ask(of));
 }
+
+/// Such a table is not made by its own text.
+#[test]
+fn renamed_table_has_the_collations_of_the_source_and_lists_its_engine() {
+    let renamed = || {
+        let mut wanted = all();
+        wanted.rename = vec![("t".to_owned(), "u".to_owned())];
+        wanted
+    };
+    for engine in ["mysql", "mariadb"] {
+        let Some((from, to)) = places([engine, engine]) else { continue };
+        from.ask("CREATE TABLE t (id int PRIMARY KEY, a varchar(9)) ENGINE=MyISAM CHARSET latin1 COLLATE latin1_german1_ci");
+        let (plan, _) = copy(&from, &to, &renamed()).unwrap();
+        crate::common::assert_lists(&plan, &[("table-option", "t ENGINE=MyISAM")]);
+        let of = "SELECT table_collation FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'u'";
+        assert_eq!(to.ask(of), "latin1_german1_ci");
+    }
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask("CREATE TABLE t (id int PRIMARY KEY, a text[] COLLATE \"C\", b text[], c int[], z bpchar)");
+    copy(&from, &to, &renamed()).unwrap();
+    let of = |table| {
+        format!(
+            "SELECT attname, atttypid::regtype, attcollation::regcollation FROM pg_attribute WHERE attrelid = '{table}'::regclass AND attnum > 0 ORDER BY 1"
+        )
+    };
+    assert_eq!(to.ask(&of("u")), from.ask(&of("t")));
+}

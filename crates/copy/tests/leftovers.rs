@@ -654,8 +654,23 @@ fn options_of_foreign_data_are_listed_without_secrets() {
 fn view_with_the_name_of_a_column_stands_after_the_view_that_it_reads() {
     for engine in ["mysql", "mariadb", "postgres", "sqlite"] {
         let Some((from, to)) = places([engine, engine]) else { continue };
-        from.ask("CREATE TABLE t (id int PRIMARY KEY, a int); CREATE VIEW z AS SELECT a FROM t");
+        from.ask(
+            "CREATE TABLE t (id int PRIMARY KEY, a int, d date, d_v int); CREATE VIEW z AS SELECT a FROM t",
+        );
         from.ask("CREATE VIEW a AS SELECT z.a FROM z JOIN t ON t.id = z.a; CREATE VIEW b AS SELECT * FROM a");
+        let more = match engine {
+            "postgres" => {
+                "CREATE VIEW e_v AS SELECT EXTRACT(year FROM d) AS d_v FROM t WHERE id IS DISTINCT FROM d_v; \
+                           CREATE VIEW d_v AS SELECT e_v.d_v FROM ONLY t, e_v"
+            }
+            "sqlite" => {
+                "CREATE VIEW e_v AS SELECT a AS d_v FROM t; CREATE VIEW d_v AS SELECT e_v.d_v FROM t, e_v"
+            }
+            _ => {
+                "CREATE VIEW e_v AS SELECT a AS d_v FROM t; CREATE VIEW d_v AS SELECT e_v.d_v FROM t STRAIGHT_JOIN e_v"
+            }
+        };
+        from.ask(more);
         if engine == "postgres" {
             from.ask("CREATE FUNCTION z() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION m() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT z() + count(*)::int FROM b; END");
             from.ask("CREATE FUNCTION f(x int DEFAULT z()) RETURNS SETOF a LANGUAGE sql AS 'SELECT * FROM a'; CREATE VIEW c AS SELECT f.a + m() AS a FROM f()");

@@ -345,7 +345,12 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let (name, kind) = (text(&row, 0), text(&row, 1));
         catalog.names.push(name.to_owned());
         if kind == "BASE TABLE" || kind == "SYSTEM VERSIONED" {
-            catalog.tables.push(Table { name: name.to_owned(), ..Table::default() });
+            let collation = text(&row, 2).to_owned();
+            catalog.tables.push(Table { name: name.to_owned(), collation, ..Table::default() });
+            if text(&row, 3) != "InnoDB" {
+                let engine = format!("ENGINE={}", text(&row, 3));
+                catalog.leave_to_others(IssueKind::TableOption, name, name, &engine).internal = true;
+            }
         } else if kind != "VIEW" {
             let is_known = kind == "SEQUENCE";
             let own = if is_known { own_text(side, kind, name)? } else { Text::Words(kind.to_owned()) };

@@ -50,7 +50,7 @@ pub(super) static MYSQL: Engine = Engine {
         sum: |row| format!("CAST(SUM(CAST(CONV(LEFT(SHA2({row}, 256), 14), 16, 10) AS UNSIGNED)) AS CHAR)"),
         exact: None,
     }),
-    table_options: " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE={by_bytes}",
+    table_options: " ENGINE=InnoDB COLLATE={collation}",
     // They are stored outside the row.
     without_default: &["text", "blob", "json"],
     // Without it, a TIMESTAMP of an older server is not null.
