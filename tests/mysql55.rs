@@ -5,9 +5,8 @@ use kurabe_testbed::testing;
 
 #[test]
 fn mysql_5_5_measures_what_needs_no_microseconds() {
-    let installed = kurabe_testbed::available().into_iter().find(|(name, _)| *name == "mysql@5.5");
-    if let Some((_, Err(missing))) = installed {
-        return testing::skipped(&format!("{}: {}", missing.what, missing.how));
+    if let Some(Err(missing)) = kurabe_testbed::installed("mysql@5.5") {
+        return testing::skipped(&format!("{}: {}", missing.what, missing.how()));
     }
     let place = Place::new();
     place.run(&["run", "kv", "up:mysql@5.5", "--clients", "2", "--dry-run"]).success();

@@ -17,10 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Whether a stack and a database can be started here; a line says why not, and fails the test where servers are required.
 fn there(stack: &str, engine: &str) -> bool {
     let name = stack.split('/').next().unwrap();
-    let stacks = kurabe_testbed::available_stacks();
-    let missing = stacks.into_iter().find(|(known, _)| *known == name).unwrap().1.err();
-    if let Some(missing) = missing {
-        return skip(&format!("stack:{name}: {}; {}", missing.what, missing.how));
+    if let Err(missing) = kurabe_testbed::installed_stack(name).unwrap() {
+        return skip(&format!("stack:{name}: {}; {}", missing.what, missing.how()));
     }
     has(engine)
 }

@@ -116,7 +116,7 @@ impl Postgres {
 }
 
 /// The folder of the newest PostgreSQL's programs.
-fn programs() -> Option<PathBuf> {
+pub(super) fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|entry| entry.path().join("bin"));
     versions.filter(|folder| folder.join("initdb").exists()).max()
 }

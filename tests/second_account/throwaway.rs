@@ -68,8 +68,7 @@ fn applications_and_listeners_serve_no_other_account() {
     let Some(accounts) = Accounts::get() else { return };
     let app = ["up", "app", "sqlite:", "--experiment", "kv", "--records", "20", "--listen", "127.0.0.1:0"];
     let stack = ["up", "stack", "php", "--db", "up:mariadb", "--records", "20"];
-    let has_stack =
-        kurabe_testbed::available_stacks().iter().any(|(name, found)| *name == "php" && found.is_ok());
+    let has_stack = kurabe_testbed::installed_stack("php").is_some_and(|found| found.is_ok());
     let mut all = vec![("http://", &app[..]), ("tcp://", &["up", "tcp", "127.0.0.1:0"])];
     // Stacks belong to the full tier, whose set-up installs their languages.
     if !has_stack {

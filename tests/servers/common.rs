@@ -33,8 +33,7 @@ pub(super) fn installed() -> Vec<&'static str> {
 
 /// Whether an engine can be started here. If not, it is named, or fails the test if servers are required.
 pub(crate) fn has(engine: &str) -> bool {
-    let found = kurabe_testbed::available();
-    let there = found.iter().any(|(name, found)| *name == engine && found.is_ok());
+    let there = kurabe_testbed::installed(engine).is_some_and(|found| found.is_ok());
     there || skip(&format!("{engine} is not installed"))
 }
 

@@ -23,6 +23,7 @@ mod words;
 #[allow(dead_code, reason = "a build uses what it lacks; tests of other builds use none of it")]
 mod left_out;
 
+use clap::Command;
 use clap::error::ErrorKind;
 use std::process::ExitCode;
 
@@ -43,11 +44,21 @@ fn main() -> ExitCode {
         }
     };
     let (words, all) = cli::without_all(cli::as_run(std::env::args_os().collect(), &command));
-    let mut command = if all { command } else { cli::brief(command) };
-    if let Some(width) = output::width() {
-        command = command.term_width(width.clamp(32, cli::WIDTH));
-    }
-    let matches = match command.try_get_matches_from_mut(words) {
+    let parse = |command: Command| {
+        let width = output::width().map(|width| width.clamp(32, cli::WIDTH));
+        let mut command = width.into_iter().fold(command, Command::term_width);
+        let parsed = command.try_get_matches_from_mut(&words);
+        (command, parsed)
+    };
+    let whole = parse(command);
+    // Only help and errors show what is shortened, which takes longer than all else before a command runs.
+    let (command, parsed) = match whole {
+        (_, Err(_)) if !all => {
+            parse(cli::brief(settings::configured(cli::command()).unwrap_or_else(|_| cli::command())))
+        }
+        whole => whole,
+    };
+    let matches = match parsed {
         Ok(matches) => matches,
         Err(error) => {
             let words: Vec<String> =

@@ -116,7 +116,7 @@ impl Wire {
             used.rtt_us += f64::from(info.min_rtt_us);
         }
         used.rtt_us /= used.connections.max(1) as f64;
-        for socket in self.netlink.sockets(ESTABLISHED, self.far, 0).unwrap_or_default() {
+        for socket in self.far_ends() {
             let Some(end) = self.ends.get(&socket.remote.1) else { continue };
             let (classified, held) = end.verdict(&socket.info);
             used.classified += classified;

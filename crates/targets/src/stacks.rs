@@ -126,11 +126,10 @@ impl Opened {
 
 /// Fails if the stack's programs are missing, before a database is started for it.
 fn check_installed(asked: &StackSpec) -> Result<()> {
-    let found = kurabe_testbed::available_stacks().into_iter().find(|(name, _)| *name == asked.stack);
-    match found {
-        Some((_, Err(missing))) => {
+    match kurabe_testbed::installed_stack(&asked.stack) {
+        Some(Err(missing)) => {
             let text = format!("{}: {}", asked.name(), missing.what);
-            Err(start_error(ErrorKind::NotFound, &text).hint(missing.how))
+            Err(start_error(ErrorKind::NotFound, &text).hint(missing.how()))
         }
         _ => Ok(()),
     }

@@ -148,11 +148,10 @@ pub fn reached(url: &TargetUrl, server: &Server) -> Result<TargetUrl> {
 
 /// A URL like that of a throwaway server that is not started, for its driver.
 pub(crate) fn not_started_url(url: &TargetUrl) -> Result<TargetUrl> {
-    let found = kurabe_testbed::available().into_iter().find(|(engine, _)| *engine == url.path);
     // What is in a folder of the user's own is known when it is started.
-    if let (None, Some((_, Err(missing)))) = (programs(url)?, found) {
+    if let (None, Some(Err(missing))) = (programs(url)?, kurabe_testbed::installed(&url.path)) {
         return Err(
-            Error::new(ErrorKind::NotFound, format!("up:{}: {}", url.path, missing.what)).hint(missing.how)
+            Error::new(ErrorKind::NotFound, format!("up:{}: {}", url.path, missing.what)).hint(missing.how())
         );
     }
     // Nothing listens at this port: another server at the engine's usual one would not be that of the run.

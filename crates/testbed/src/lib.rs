@@ -2,7 +2,7 @@
 //!
 //! [`start`] runs a server in a temporary folder, on a free loopback port, with the engine's default settings. The
 //! server and its folder are removed when the [`Server`] is dropped, and also if the tool ends by Ctrl-C or kill -9,
-//! because a [`supervisor`] process watches it. [`available`] lists the engines that can be started, [`available_stacks`]
+//! because a [`supervisor`] process watches it. [`available`] lists the engines that can be started, [`installed_stack`]
 //! the application stacks, which are started in the same way before a database. With the setting `mtu` some engines are
 //! started on a host of their own: a network namespace behind a link with this MTU.
 //!
@@ -64,7 +64,7 @@ pub use engine::{Installed, Missing};
 pub use error::TestbedError;
 pub use options::StartOptions;
 pub use registry::{
-    available, available_stacks, caches, engines, has_own_host, stacks, variants, without_login,
+    available, caches, engines, has_own_host, installed, installed_stack, stacks, variants, without_login,
 };
 pub use server::Server;
 pub use signals::{end_by_ignored, reset_interrupts_for_programs};

@@ -8,7 +8,8 @@ use crate::{
     TestbedError, couchdb, host, java, mariadb, memcached, mod_php, mongodb, mysql, mysql55, node, perl, php,
     postgres, python, redis, tcp,
 };
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 static ENGINES: &[&Engine] = &[
     &mysql::MYSQL,
@@ -36,16 +37,26 @@ pub fn caches() -> impl Iterator<Item = &'static str> {
     ENGINES.iter().filter(|engine| engine.cache.is_some()).map(|engine| engine.name)
 }
 
-/// Whether each engine can be started on this machine, in the registry's order, and what is missing. A process looks once:
-/// programs are started for their versions.
+/// Whether each engine can be started on this machine, in the registry's order, and what is missing.
 pub fn available() -> Vec<(&'static str, Result<Installed, Missing>)> {
-    static FOUND: OnceLock<Vec<(&str, Result<Installed, Missing>)>> = OnceLock::new();
-    FOUND.get_or_init(|| look(ENGINES.iter().copied())).clone()
+    ENGINES.iter().map(|engine| (engine.name, look(engine))).collect()
 }
 
-/// Looks for the programs of engines.
-fn look(engines: impl Iterator<Item = &'static Engine>) -> Vec<(&'static str, Result<Installed, Missing>)> {
-    engines.map(|engine| (engine.name, engine.installed())).collect()
+/// Whether an engine can be started on this machine, and what is missing; `None` if there is none of this name.
+pub fn installed(engine: &str) -> Option<Result<Installed, Missing>> {
+    ENGINES.iter().find(|known| known.name == engine).map(|engine| look(engine))
+}
+
+/// Like [`installed`], of a stack.
+pub fn installed_stack(name: &str) -> Option<Result<Installed, Missing>> {
+    stack(name).map(|stack| look(&stack.engine))
+}
+
+/// Looks for the program of an engine. A process looks once: the program is started for its version.
+fn look(engine: &'static Engine) -> Result<Installed, Missing> {
+    static FOUND: Mutex<BTreeMap<&str, Result<Installed, Missing>>> = Mutex::new(BTreeMap::new());
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    found.entry(engine.name).or_insert_with(|| engine.installed()).clone()
 }
 
 /// The setting with which a server has clients need no login, if its clients often cannot log in.
@@ -78,12 +89,6 @@ pub(crate) fn by_name(name: &str) -> Result<&'static Engine, TestbedError> {
 /// The names of all stacks.
 pub fn stacks() -> impl Iterator<Item = &'static str> {
     STACKS.iter().map(|stack| stack.engine.name)
-}
-
-/// Whether each stack can be started on this machine, and what is missing. A process looks once.
-pub fn available_stacks() -> Vec<(&'static str, Result<Installed, Missing>)> {
-    static FOUND: OnceLock<Vec<(&str, Result<Installed, Missing>)>> = OnceLock::new();
-    FOUND.get_or_init(|| look(STACKS.iter().map(|stack| &stack.engine))).clone()
 }
 
 /// The variants of a stack; `None` if there is no such stack.

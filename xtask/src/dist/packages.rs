@@ -39,7 +39,7 @@ impl Packages {
     }
 }
 
-/// The name that `[package.metadata.binstall]` of the program's manifest gives.
+/// Named and laid out as `cargo binstall` expects it by default.
 fn archive(release: &Release, tree: &Tree) -> Result<PathBuf, String> {
     let name = format!("kurabe-{}-{}", release.version, release.triple());
     let folder = release.folder.join(&name);

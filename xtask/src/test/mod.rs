@@ -49,6 +49,17 @@ fn is_in_memory(folder: &Path) -> bool {
     kind.map_or(true, |kind| kind.stdout.is_empty() || kind.stdout.starts_with(b"tmpfs"))
 }
 
+/// `PATH` with PostgreSQL's own programs first: Debian's of the same names are a script that takes 37 ms of processor time to
+/// start each, four times what `psql` needs. `None` where there are none.
+fn path_with_postgres() -> Option<String> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
+    let version = |folder: &Path| folder.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = versions.map(|entry| entry.path()).max_by_key(|folder| version(folder))?.join("bin");
+    newest.join("psql").exists().then_some(())?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(std::iter::once(newest).chain(std::env::split_paths(&path))).ok()?.into_string().ok()
+}
+
 /// The tier and the filters in the arguments.
 fn read(args: &[String]) -> Result<(Tier, Vec<String>), String> {
     let tier = if args.iter().any(|arg| arg == FULL) { Tier::Full } else { Tier::Default };
@@ -93,6 +104,7 @@ pub fn run(args: &[String]) -> Outcome {
     let (installed, installing) = setup.join().map_err(|_| "set-up panicked".to_owned())?;
     installed?;
     println!("set-up took {:.0} s beside that", installing.as_secs_f64());
+    options.environment.extend(path_with_postgres().map(|path| ("PATH".to_owned(), path)));
     let pool = pool::Pool::start(&with_servers, &mut options.environment);
     runner::run(&with_servers, &options, &mut report);
     drop(pool);

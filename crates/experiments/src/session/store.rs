@@ -33,16 +33,16 @@ pub(super) enum Layout {
 }
 
 /// The cell's axes that decide how data are stored.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Format {
     pub(super) seed: u64,
-    kind: Kind,
+    pub(super) kind: Kind,
     /// The mean.
     pub(super) payload: usize,
     /// Whether sessions have all the same length.
     pub(super) alike: bool,
     pub(super) layout: Layout,
-    compressor: Compressor,
+    pub(super) compressor: Compressor,
     pub(super) encoding: Encoding,
     /// Whether the database removes expired sessions of requests, by their times.
     pub(super) expires: bool,

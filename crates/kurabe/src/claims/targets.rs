@@ -4,7 +4,6 @@ use kurabe_core::Result;
 use kurabe_core::target::TargetUrl;
 use kurabe_report::claim::{Part, Side, Test};
 use kurabe_targets::{DB, STACK, UP, engine};
-use std::sync::OnceLock;
 
 /// A claim's targets and tests, as far as they can be tested here.
 #[derive(Clone, Debug)]
@@ -147,29 +146,19 @@ fn before(text: &str, given: &TargetUrl, own: &TargetUrl) -> Found {
     Ok(url.to_string())
 }
 
-/// Whether each throwaway server can be started here, or why not. The programs are asked once.
-fn throwaway_servers() -> &'static [(&'static str, std::result::Result<(), String>)] {
-    static FOUND: OnceLock<Vec<(&'static str, std::result::Result<(), String>)>> = OnceLock::new();
-    FOUND.get_or_init(|| {
-        let all = kurabe_testbed::available().into_iter();
-        let why = |missing: kurabe_testbed::Missing| format!("{}; {}", missing.what, missing.how);
-        all.map(|(engine, found)| (engine, found.map(drop).map_err(why))).collect()
-    })
-}
-
 /// Whether a target can be used on this machine: a throwaway server that can be started, or an embedded database, or an
 /// application stack with such a database.
 pub(crate) fn on_this_machine(url: &TargetUrl) -> std::result::Result<(), String> {
+    let why = |missing: kurabe_testbed::Missing| format!("{}; {}", missing.what, missing.how());
     if url.scheme == UP {
-        let known = throwaway_servers().iter().find(|(engine, _)| *engine == url.path);
         let unknown = || Err(format!("Kurabe has no throwaway server '{}' here", url.path));
-        return known.map_or_else(unknown, |(_, found)| found.clone());
+        return kurabe_testbed::installed(&url.path)
+            .map_or_else(unknown, |found| found.map(drop).map_err(why));
     }
     if url.scheme == STACK {
         let stack = url.path.split('/').next().unwrap_or_default();
-        let known = kurabe_testbed::available_stacks().into_iter().find(|(name, _)| *name == stack);
-        if let Some((_, Err(missing))) = known {
-            return Err(format!("{}; {}", missing.what, missing.how));
+        if let Some(Err(missing)) = kurabe_testbed::installed_stack(stack) {
+            return Err(why(missing));
         }
         let database = url.option(DB).unwrap_or_default();
         return TargetUrl::parse(database)

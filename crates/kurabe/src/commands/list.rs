@@ -83,7 +83,7 @@ fn targets() -> String {
         let _ = match found {
             Ok(installed) => writeln!(text, "  up:{engine:<12} {}", installed.version),
             Err(missing) => {
-                writeln!(text, "  up:{engine:<12} not available: {}; {}", missing.what, missing.how)
+                writeln!(text, "  up:{engine:<12} not available: {}; {}", missing.what, missing.how())
             }
         };
     }

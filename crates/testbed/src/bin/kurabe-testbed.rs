@@ -19,7 +19,7 @@ fn main() -> ExitCode {
             for (engine, found) in kurabe_testbed::available() {
                 match found {
                     Ok(found) => println!("{engine}: {} ({})", found.version, found.program.display()),
-                    Err(missing) => println!("{engine}: not installed: {}; {}", missing.what, missing.how),
+                    Err(missing) => println!("{engine}: not installed: {}; {}", missing.what, missing.how()),
                 }
             }
             ExitCode::SUCCESS

@@ -130,8 +130,8 @@ impl Supervisor {
         (engine.check)(&spec).map_err(bad)?;
         let installed = engine.installed().map_err(|missing| TestbedError::NotInstalled {
             engine: engine.name.to_owned(),
+            how: missing.how(),
             missing: missing.what,
-            how: missing.how,
         })?;
         let has_users = (engine.has_users)(&spec, &installed);
         if spec.password.is_some() && !has_users {

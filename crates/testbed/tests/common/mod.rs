@@ -75,7 +75,7 @@ impl Tool {
 
 /// Whether that engine is installed. If not, prints so, or fails the test if servers are required.
 pub fn installed(engine: &str) -> bool {
-    let found = kurabe_testbed::available().into_iter().find(|(name, _)| *name == engine).unwrap().1;
+    let found = kurabe_testbed::installed(engine).unwrap();
     if found.is_err() {
         // Prints the skip, or panics.
         assert!(testing::server(engine).is_none());
