@@ -43,14 +43,14 @@ impl OneTable<'_> {
             return Ok(found);
         }
         let mut of_type = Vec::new();
-        for column in &table.columns {
+        for (at, column) in table.columns.iter().enumerate() {
             let name = quoted(engine, &column.name);
             let classes = ["integer", "real", "text", "blob"];
-            of_type.extend(classes.map(|class| ((), format!("typeof({name}) = '{class}'"))));
+            of_type.extend(classes.map(|class| (at, format!("typeof({name}) = '{class}'"))));
         }
         let counts = self.count(of_type)?.1;
-        for (at, counts) in counts.chunks(4).enumerate() {
-            let &[(_, integers), (_, reals), (_, texts), (_, blobs)] = counts else { continue };
+        for counts in counts.chunks(4) {
+            let &[(at, integers), (_, reals), (_, texts), (_, blobs)] = counts else { continue };
             found[at] = stored(&kinds[at], integers, reals, texts, blobs);
         }
         for again in [false, true] {
@@ -171,11 +171,10 @@ impl OneTable<'_> {
             for row in 0..reply.rows() {
                 for (at, (_, limits, counts)) in asked.iter_mut().enumerate() {
                     let Some(bytes) = reply.field_bytes(row, at) else { continue };
+                    let is_refused = |text: &str| limits.is_some_and(|limits| exceeds(text, limits));
                     match std::str::from_utf8(bytes) {
                         Err(_) => counts[0] += 1,
-                        Ok(text) => {
-                            counts[1] += u64::from(limits.is_some_and(|limits| exceeds(text, limits)))
-                        }
+                        Ok(text) => counts[1] += u64::from(is_refused(text)),
                     }
                 }
             }

@@ -88,8 +88,10 @@ impl<'a> Reader<'a> {
             Resume::Restart => {}
         }
         let mut checks = digests.then(|| Checks::new(engine, table, Of::Source)).transpose()?;
-        checks.iter_mut().for_each(|checks| checks.first = list.len());
-        list.extend(checks.iter().flat_map(|checks| checks.list.iter().cloned()));
+        if let Some(checks) = &mut checks {
+            checks.first = list.len();
+            list.extend(checks.list.iter().cloned());
+        }
         let mut sql = format!("SELECT {} FROM {} {ROWS}", list.join(", "), table.from);
         let mut parameters = Page::new(1);
         let mut conditions: Vec<String> = table.filter.iter().map(|filter| format!("({filter})")).collect();
