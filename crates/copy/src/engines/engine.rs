@@ -113,7 +113,7 @@ pub struct Engine {
     pub place: Option<fn(i64) -> String>,
     /// How its server computes digests of rows; `None` if it has none that others have.
     pub sums: Option<Sums>,
-    /// What follows the column list of a table, with `{by_bytes}` for the collation that compares by bytes.
+    /// What follows the column list of a table, with `{collation}` for that of columns that say none.
     pub table_options: &'static str,
     /// Parts of the names of types whose columns have no literal default.
     pub without_default: &'static [&'static str],

@@ -138,7 +138,7 @@ fn create(engine: &Engine, table: &str) -> String {
             _ => write!(sql, ", {} {}{}", quoted(engine, name), mapped.sql, engine.nullable),
         };
     }
-    sql + ")" + &engine.table_options.replace("{by_bytes}", "utf8mb4_bin") + made_by_us(engine)
+    sql + ")" + &engine.table_options.replace("{collation}", "utf8mb4_bin") + made_by_us(engine)
 }
 
 /// What follows the options of a table that Kurabe may remove, with a leading space.

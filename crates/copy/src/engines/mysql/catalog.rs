@@ -256,7 +256,7 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
         let is_capital = word.len() > 1
             && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
             && word.bytes().any(|b| b != b'_');
-        !is_capital || known.contains(word) && !(is_index && *word == "INVISIBLE")
+        !is_capital || known.contains(word) && !(is_index && ["INVISIBLE", "HASH"].contains(word))
     };
     let mut words =
         masked.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
@@ -266,7 +266,9 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
             true => IssueKind::IndexOption,
             false => IssueKind::TableOption,
         };
-        catalog.leave_to_others(kind, table, name, sql.trim_end_matches(','));
+        let left = catalog.leave_to_others(kind, table, name, sql.trim_end_matches(','));
+        // Other engines have no such indexes.
+        left.internal = unknown == "HASH";
     }
 }
 

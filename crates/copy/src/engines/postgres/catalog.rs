@@ -191,8 +191,9 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         if let Some(kind) = what {
             catalog.leave_to_others(kind, table, name, sql).with_statement(sql);
         } else {
-            if constraint.is_empty() && is(10) {
-                catalog.leave_to_others(IssueKind::IndexOption, table, name, sql).with_statement(sql);
+            if constraint.is_empty() && (is(10) || method == "hash") {
+                let left = catalog.leave_to_others(IssueKind::IndexOption, table, name, sql);
+                left.with_statement(sql).internal = !is(10);
             }
             let index = Index { name: name.to_owned(), unique: is(2), columns: texts(rows, 7) };
             catalog.add_index(table, index, is(3));
