@@ -89,7 +89,11 @@ fn server_of_the_user_and_server_without_data_are_refused_before_anything_is_don
     let new = place.at("new");
     on("up:postgres", &["--data", &data, "-o", &new, "--export-html", &new])
         .exit_code(2)
-        .err_has("same file");
+        .err_has("for two things");
+    let other = place.at("./new");
+    on("up:postgres", &["--data", &data, "-o", &new, "--export-html", &other])
+        .exit_code(2)
+        .err_has("for two things");
 }
 
 #[test]

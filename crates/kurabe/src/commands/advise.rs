@@ -2,6 +2,7 @@
 
 mod page;
 
+use super::files::refuse_one_for_two;
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
@@ -33,14 +34,13 @@ pub(super) fn advise(matches: &ArgMatches, output: &Output) -> Result<Exit> {
     let options = AdviseOptions::of(matches);
     let (Some(capture), Some(target)) = (&options.capture, &options.target) else { return Ok(exit::DONE) };
     let files = [&options.output, &options.export_html];
-    if let Some(path) = files.into_iter().flatten().find(|path| path.exists()) {
+    let files: Vec<&Path> = files.into_iter().flatten().map(PathBuf::as_path).collect();
+    if let Some(path) = files.iter().find(|path| path.exists()) {
         return Err(Error::usage(format!("{} exists already", path.display()))
             .hint("name another file")
             .into());
     }
-    if options.output.is_some() && options.output == options.export_html {
-        return Err(Error::usage("--output and --export-html name the same file").into());
-    }
+    refuse_one_for_two(&files)?;
     places::warn_of_file(capture, output);
     let of = |word: &String| KINDS.iter().find(|(name, _)| name == word).map(|(_, kind)| *kind);
     let kinds: Vec<Kind> = options.tried.iter().filter_map(of).collect();

@@ -3,7 +3,7 @@
 mod progress;
 mod report;
 
-use super::files::{refuse_database, write, write_private};
+use super::files::{refuse_database, refuse_one_for_two, write, write_private};
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
@@ -161,19 +161,9 @@ fn read_only(text: &str) -> Result<String> {
 /// Refuses files to write that hold a database, or that are one file.
 fn check_files(options: &CopyOptions) -> Result<()> {
     let named = [&options.leftovers, &options.reject, &options.export_html];
-    let mut places = HashSet::new();
-    for file in named.into_iter().flatten().map(Path::new) {
-        refuse_database(file)?;
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = file.file_name().unwrap_or_default();
-        let place =
-            fs::canonicalize(file).or_else(|_| fs::canonicalize(folder).map(|folder| folder.join(name)));
-        if !kurabe_os::private::is_special(file) && place.is_ok_and(|place| !places.insert(place)) {
-            let what = format!("{} is named for two things that are written", file.display());
-            return Err(Error::usage(what).hint("name a file for each").into());
-        }
-    }
-    Ok(())
+    let files: Vec<&Path> = named.into_iter().flatten().map(Path::new).collect();
+    files.iter().try_for_each(|file| refuse_database(file))?;
+    Ok(refuse_one_for_two(&files)?)
 }
 
 fn work(

@@ -8,6 +8,8 @@ use kurabe_core::run::DEFAULT_MARGIN;
 use kurabe_core::{Error, ErrorKind};
 use kurabe_os::private;
 use kurabe_report::compare::Criteria;
+use std::collections::HashSet;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -140,5 +142,21 @@ fn replace(file: &Path, text: &[u8], mode: u32) -> Result<()> {
     let mut new = tempfile::Builder::new().permissions(mode).tempfile_in(folder).map_err(failed)?;
     new.write_all(text).map_err(failed)?;
     new.persist(file).map_err(|e| failed(e.error))?;
+    Ok(())
+}
+
+/// Refuses one file for two things that are written.
+pub(super) fn refuse_one_for_two(files: &[&Path]) -> kurabe_core::Result<()> {
+    let mut places = HashSet::new();
+    for file in files {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = file.file_name().unwrap_or_default();
+        let place =
+            fs::canonicalize(file).or_else(|_| fs::canonicalize(folder).map(|folder| folder.join(name)));
+        if !private::is_special(file) && place.is_ok_and(|place| !places.insert(place)) {
+            let what = format!("{} is named for two things that are written", file.display());
+            return Err(Error::usage(what).hint("name a file for each"));
+        }
+    }
     Ok(())
 }
