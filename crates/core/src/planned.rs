@@ -35,8 +35,9 @@ pub struct PlannedCell {
     /// How long the timed part of a trial takes at least, as far as is known without the target. The budget of a run
     /// counts it. Zero for work that ends when its time is over, or takes no longer than other trials.
     pub min_time: Duration,
-    /// Round trips of the timed part of a trial that follow one another, and bytes that they move. The budget counts them besides;
-    /// zero for the same work.
+    /// The time of its work on the machine of the tests; the budget counts it besides, as long as this machine would take. Round trips
+    /// of the timed part of a trial that follow one another, and bytes that they move. Zero for the same work.
+    pub usual_time: Duration,
     pub round_trips: u64,
     pub moved_bytes: u64,
     /// How its clients work. A job has one client.
@@ -112,6 +113,7 @@ impl PlannedCell {
             dataset,
             stored_bytes: None,
             min_time: Duration::ZERO,
+            usual_time: Duration::ZERO,
             round_trips: 0,
             moved_bytes: 0,
             policy,

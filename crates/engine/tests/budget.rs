@@ -56,7 +56,7 @@ fn fitted_of(
     let targets: Vec<Target> = (0..targets).map(|number| target(format!("null#{number}"), null())).collect();
     let mut plan = Plan::draft(experiment, spec, &vec![false; targets.len()]).unwrap();
     plan.compare(&targets);
-    let fit = fit(&mut plan, &targets, free, budget);
+    let fit = fit(&mut plan, &targets, free, budget, 1.0);
     (plan, fit)
 }
 
@@ -154,7 +154,7 @@ fn default_axes_give_way_to_rounds_where_targets_are_compared_at_values_of_other
         let targets: Vec<Target> = (0..3).map(|number| target(format!("null#{number}"), null())).collect();
         let mut plan = Plan::draft(experiment, spec, &[false; 3]).unwrap();
         plan.compare(&targets);
-        fit(&mut plan, &targets, &free, budget);
+        fit(&mut plan, &targets, &free, budget, 1.0);
         (plan.spec.axes["payload"].len(), plan.spec.rounds)
     };
     let (one, many_rounds) = payloads("clients");
@@ -193,7 +193,7 @@ fn round_trips_of_jobs_take_as_long_as_was_measured() {
         let mut plan = Plan::draft(experiment, spec, &[false]).unwrap();
         plan.compare(&targets);
         let operations = plan.operations.len() as u32;
-        (fit(&mut plan, &targets, &Free::default(), Duration::from_secs(20)).expected, operations)
+        (fit(&mut plan, &targets, &Free::default(), Duration::from_secs(20), 1.0).expected, operations)
     };
     let ((near, operations), (far, _)) = (expected(Duration::ZERO), expected(Duration::from_millis(20)));
     // 100,000 rows one by one, in each operation of four rounds; the A/A control is measured in some of them.
@@ -204,21 +204,23 @@ fn round_trips_of_jobs_take_as_long_as_was_measured() {
 
 /// The time of `point-read` or another experiment with 100,000 rows, of a target that is changed.
 fn expected_with(name: &str, change: impl FnOnce(&mut Target)) -> Duration {
+    expected_at(1.0, name, change)
+}
+
+/// The same on a machine that is slower by this factor.
+fn expected_at(slowness: f64, name: &str, change: impl FnOnce(&mut Target)) -> Duration {
     let experiment = common::experiment(name);
-    let baseline = experiment.info.baseline(&[]).unwrap().alone();
+    let mut axes = experiment.info.baseline(&[]).unwrap().alone();
+    // `null:` has no program that dumps.
+    axes.entry("tool".to_owned()).and_modify(|tools| *tools = vec![AxisValue::Word("kurabe".to_owned())]);
     let operations = experiment.info.operation_names();
-    let spec = RunSpec {
-        axes: baseline,
-        operations,
-        rounds: 4,
-        records: Some(100_000),
-        ..RunSpec::new(name, vec!["null:"])
-    };
+    let spec =
+        RunSpec { axes, operations, rounds: 4, records: Some(100_000), ..RunSpec::new(name, vec!["null:"]) };
     let mut target = target("null".to_owned(), null());
     change(&mut target);
     let mut plan = Plan::draft(experiment, spec, &[false]).unwrap();
     plan.compare(std::slice::from_ref(&target));
-    fit(&mut plan, &[target], &Free::default(), Duration::from_secs(1)).expected
+    fit(&mut plan, &[target], &Free::default(), Duration::from_secs(1), slowness).expected
 }
 
 #[test]
@@ -233,6 +235,16 @@ fn loading_and_searching_take_as_long_as_the_database_needs() {
     assert!((9.0..30.0).contains(&searched.as_secs_f64()), "{searched:?}");
     // Sessions have keys of text, which an index finds.
     assert_eq!(expected_with("session", scans), expected_with("session", |_| {}));
+}
+
+#[test]
+fn work_whose_end_is_not_set_takes_as_long_as_the_machine_is_slow() {
+    let times = |name| [1.0, 3.0].map(|slowness| expected_at(slowness, name, |_| {}).as_secs_f64());
+    let [usual, slow] = times("reload");
+    assert!((2.5..3.1).contains(&(slow / usual)), "{usual} {slow}");
+    let scans = |target: &mut Target| target.pace.scanned_per_second = Some(100e3);
+    let [usual, slow] = [1.0, 3.0].map(|slowness| expected_at(slowness, "point-read", scans).as_secs_f64());
+    assert!((2.5..3.1).contains(&(slow / usual)), "{usual} {slow}");
 }
 
 #[test]

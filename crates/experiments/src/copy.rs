@@ -150,8 +150,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     // Both ends, and what creates and removes tables on each.
     let planned = PlannedCell::job(name, demand, 4, job);
     let needs = vec![Need::Remote(server)];
-    let min_time = if plain { PLAIN_ROW } else { TYPED_ROW }.mul_f64(rows as f64);
-    Ok(PlannedCell { needs, stored_bytes: Some(row_bytes), min_time, ..planned })
+    let usual_time = if plain { PLAIN_ROW } else { TYPED_ROW }.mul_f64(rows as f64);
+    Ok(PlannedCell { needs, stored_bytes: Some(row_bytes), usual_time, ..planned })
 }
 
 fn initial(word: &str) -> &str {

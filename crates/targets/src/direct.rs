@@ -68,10 +68,10 @@ pub(crate) fn with_times(target: Target, start: Option<Duration>) -> Target {
     Target { start, connect, round_trip, ..target }
 }
 
-/// The number of requests of which the fastest counts.
-const PINGS: u32 = 5;
+/// The number of requests of which the median counts.
+const PINGS: usize = 11;
 
-/// How long a connection takes to open, and the shortest of a few round trips; `None` if the database has none, is no server, or
+/// How long a connection takes to open, and the median of a few round trips; `None` if the database has none, is no server, or
 /// does not answer.
 fn times(driver: &dyn Driver) -> (Option<Duration>, Option<Duration>) {
     // A session of a database in process may make or change its file.
@@ -83,13 +83,14 @@ fn times(driver: &dyn Driver) -> (Option<Duration>, Option<Duration>) {
     let connect = began.elapsed();
     let round_trip = session.prepare(&Operation::Ping).and_then(|ping| {
         let mut reply = Reply::new();
-        let mut shortest = Duration::MAX;
-        for _ in 0..PINGS {
+        let mut times = [Duration::ZERO; PINGS];
+        for time in &mut times {
             let began = Instant::now();
             session.execute(&ping, &[], &mut reply)?;
-            shortest = shortest.min(began.elapsed());
+            *time = began.elapsed();
         }
-        Ok(shortest)
+        times.sort_unstable();
+        Ok(times[PINGS / 2])
     });
     let _ = session.close();
     (Some(connect), round_trip.ok())

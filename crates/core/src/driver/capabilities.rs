@@ -39,7 +39,7 @@ pub struct Capabilities {
 /// How fast a database loads and finds small rows, on the machine of the tests. Announced times count it.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Rows loaded in a second, many in a request.
+    /// Rows loaded, counted and read back in a second, many in a request.
     pub loaded_per_second: f64,
     /// Rows read in a second to find one by a whole number; `None` if an index finds it.
     pub scanned_per_second: Option<f64>,

@@ -116,8 +116,9 @@ pub struct Fit {
 }
 
 /// Fits a run into `budget`. Removes values, with their cells, and rounds from `plan` as far as the user did not set
-/// them, and reports what it removed; or adds restarts and rounds. Trials use the time that is left.
-pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -> Fit {
+/// them, and reports what it removed; or adds restarts and rounds. Trials use the time that is left. Work whose end is not set takes
+/// `slowness` times as long as on the machine of the tests.
+pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration, slowness: f64) -> Fit {
     let (axes, rounds) = (plan.spec.axes.clone(), plan.spec.rounds);
     let usual = Usual::for_spec(&plan.spec);
     // The first analysis of a run with `--until` has a planned number of rounds.
@@ -125,7 +126,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
     if adds_rounds && plan.spec.restarts == 0 {
         plan.spec.rounds = rounds.max(usual.enough);
     }
-    let mut cost = Cost::new(plan, targets);
+    let mut cost = Cost::new(plan, targets, slowness);
     let time_for_all = cost.min();
     while cost.min() > budget {
         if let Some((axis, position)) = next_value(plan, &free.axes) {
@@ -135,7 +136,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
         } else {
             break;
         }
-        cost = Cost::new(plan, targets);
+        cost = Cost::new(plan, targets, slowness);
     }
     if free.restarts && adds_rounds {
         cost = add_restarts(plan, targets, cost, budget);
@@ -144,7 +145,7 @@ pub fn fit(plan: &mut Plan, targets: &[Target], free: &Free, budget: Duration) -
         loop {
             let before = plan.spec.rounds;
             plan.spec.rounds += plan.spec.blocks();
-            let more = Cost::new(plan, targets);
+            let more = Cost::new(plan, targets, slowness);
             if plan.spec.rounds > usual.most.max(MAX_PER_BLOCK * plan.spec.blocks())
                 || !more.is_job && more.trial(budget) < usual.long_trial
                 || more.min() > budget
@@ -182,7 +183,7 @@ fn add_restarts(plan: &mut Plan, targets: &[Target], without: Cost, budget: Dura
     for restarts in (MIN_RESTARTS..=RESTARTS).rev() {
         plan.spec.restarts = restarts;
         plan.spec.rounds = plan.spec.rounds_in_blocks(rounds);
-        let cost = Cost::new(plan, targets);
+        let cost = Cost::new(plan, targets, without.slowness);
         if cost.restarting <= budget.mul_f64(RESTARTING) && cost.min() <= budget {
             return cost;
         }
@@ -275,10 +276,12 @@ struct Cost {
     /// The part of it for restarts between blocks of rounds.
     restarting: Duration,
     is_job: bool,
+    /// How many times as long as on the machine of the tests this one works.
+    slowness: f64,
 }
 
 impl Cost {
-    fn new(plan: &Plan, targets: &[Target]) -> Self {
+    fn new(plan: &Plan, targets: &[Target], slowness: f64) -> Self {
         let operations = plan.operations.len() as u32;
         let rounds = plan.spec.rounds;
         let spec = RunSpec { control_distance: plan.spec.sparse_controls(), ..plan.spec.clone() };
@@ -290,7 +293,8 @@ impl Cost {
         let writing = if is_job { 0.0 } else { writing as f64 / plan.operations.len().max(1) as f64 };
         let besides = WARM_UP + READ_BACK * writing;
         let measured = Duration::ZERO;
-        let mut cost = Self { trials: 0.0, besides, measured, fixed: restarting, restarting, is_job };
+        let mut cost =
+            Self { trials: 0.0, besides, measured, fixed: restarting, restarting, is_job, slowness };
         // The first cell of each target is measured twice.
         let firsts: Vec<_> = plan.available().filter(|(record, _)| repeated.insert(record.target)).collect();
         let firsts = firsts.into_iter().map(|cell| (cell, true));
@@ -298,8 +302,8 @@ impl Cost {
             let is_search = Load::of(&record.axes) == Load::Highest;
             let least = if is_search { MIN_SEARCH } else { MIN_TRIAL };
             let beyond = if is_search { MIN_SEARCH.mul_f64(BEYOND_SEARCH) } else { Duration::ZERO };
-            let (least_far, far_waits) = latency::trial_time(plan, &targets[record.target], cell);
-            let job = cell.min_time + latency::job_time(&targets[record.target], cell);
+            let (least_far, far_waits) = latency::trial_time(plan, &targets[record.target], cell, slowness);
+            let job = cell.min_time + latency::job_time(&targets[record.target], cell, slowness);
             let least = least.max(job).max(least_far);
             let connections = u32::try_from(cell.connections()).unwrap_or(u32::MAX);
             let throwaway = plan.spec.is_throwaway(record.target);
@@ -325,7 +329,7 @@ impl Cost {
                 let rows = each.map_or(0.0, |_| plan.loaded_rows(cell));
                 let target = &targets[record.target];
                 let loaded_per_second = if is_job { LOADED_TOGETHER } else { LOADED_PER_SECOND };
-                let time = bytes / loaded_per_second + rows / target.pace.loaded_per_second;
+                let time = slowness * (bytes / loaded_per_second + rows / target.pace.loaded_per_second);
                 let alone = latency::record_time(target).mul_f64(records);
                 let load = Duration::from_secs_f64(time) + alone + latency::load_time(plan, target, cell);
                 if !cell.creates_nothing() && claimed.insert(record.target) {

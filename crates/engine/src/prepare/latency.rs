@@ -72,10 +72,15 @@ pub(crate) fn around(target: &Target) -> Duration {
 }
 
 /// The minimum time of a trial's measured phase, and what it waits for besides; zero if answers come soon.
-pub(crate) fn trial_time(plan: &Plan, target: &Target, cell: &PlannedCell) -> (Duration, Duration) {
+pub(crate) fn trial_time(
+    plan: &Plan,
+    target: &Target,
+    cell: &PlannedCell,
+    slowness: f64,
+) -> (Duration, Duration) {
     let round_trip = Duration::from_nanos(target.facts.round_trip_ns.unwrap_or(0));
     // Clients search in turn: one processor of the server is enough to read rows in memory.
-    let search = search_time(plan, target, cell).mul_f64(cell.policy.clients as f64);
+    let search = search_time(plan, target, cell).mul_f64(slowness * cell.policy.clients as f64);
     (search.max(round_trip * MEASURED), search * SEARCHES + round_trip * OF_A_TRIAL)
 }
 
@@ -97,16 +102,16 @@ pub(crate) fn record_time(target: &Target) -> Duration {
     target.round_trip.map_or(RECORD, |round_trip| RECORD.max(round_trip.mul_f64(OF_A_RECORD)))
 }
 
-/// The minimum time of a job's requests that follow one another, and of the bytes that they move.
-pub(crate) fn job_time(target: &Target, cell: &PlannedCell) -> Duration {
+/// The minimum time of a job's requests that follow one another, of its other work, and of the bytes that they move.
+pub(crate) fn job_time(target: &Target, cell: &PlannedCell, slowness: f64) -> Duration {
     let (request, moved_per_second) = match target.driver.endpoint() {
         Endpoint::InProcess => (IN_PROCESS, MOVED_IN_PROCESS),
         _ => (USUAL, MOVED),
     };
     let far = target.facts.round_trip_ns.map(Duration::from_nanos);
     let request = far.or(target.round_trip).unwrap_or(request);
-    request.mul_f64(cell.round_trips as f64)
-        + Duration::from_secs_f64(cell.moved_bytes as f64 / moved_per_second)
+    let moved = Duration::from_secs_f64(cell.moved_bytes as f64 / moved_per_second);
+    request.mul_f64(cell.round_trips as f64) + (cell.usual_time + moved).mul_f64(slowness)
 }
 
 /// The time of all loads of a run's first round, by target.

@@ -6,4 +6,5 @@ pub mod latency;
 pub(crate) mod overhead;
 pub(crate) mod preflight;
 pub(crate) mod server_memory;
+pub(crate) mod slowness;
 pub mod target;

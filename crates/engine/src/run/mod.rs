@@ -12,6 +12,7 @@ use crate::fleet::Fleet;
 use crate::plan::Plan;
 use crate::plan::budget::{self, Fit, Free};
 use crate::prepare::fixture::Fixture;
+use crate::prepare::slowness::slowness;
 use crate::prepare::target::Target;
 use crate::prepare::{eviction, latency, overhead, preflight};
 use crate::run::listener::{Event, Listener, RunLog, Start, StoppingRule};
@@ -204,7 +205,7 @@ fn complete(
     for text in latency::fit(plan, targets)? {
         listener.event(Event::Note { text: &text })?;
     }
-    let fit = budget.map(|budget| budget::fit(plan, targets, free, budget));
+    let fit = budget.map(|budget| budget::fit(plan, targets, free, budget, slowness(plan, targets)));
     if let Some(records) = plan.enlarge_stores(targets)? {
         let records = units::count(records);
         let text = format!("loading {records} records, so that each trial changes each record at most once");

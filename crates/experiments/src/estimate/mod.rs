@@ -42,8 +42,8 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
     let demand = Demand { loaded_bytes: table.bytes(), ..demand(table.select(&Condition::default())) };
     let demand = Demand { operations: [demand.operations, table.count_all().into()].concat(), ..demand };
     let name = table.collection.name.clone();
-    let min_time = Duration::from_secs_f64(demand.loaded_bytes as f64 / DRAWN_PER_SECOND);
-    Ok(PlannedCell { min_time, ..PlannedCell::job(name, demand, 1, Estimating::generated(table, data)) })
+    let usual_time = Duration::from_secs_f64(demand.loaded_bytes as f64 / DRAWN_PER_SECOND);
+    Ok(PlannedCell { usual_time, ..PlannedCell::job(name, demand, 1, Estimating::generated(table, data)) })
 }
 
 /// Plans a cell that estimates `SELECT * FROM text`.

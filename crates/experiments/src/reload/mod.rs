@@ -118,9 +118,9 @@ fn plan(cell: &Cell, dataset: &Dataset) -> Result<PlannedCell> {
         dump_tool: by_programs,
         ..Demand::default()
     };
-    let min_time = Duration::from_secs_f64(rows.count as f64 / MAX_PER_SECOND as f64);
+    let usual_time = Duration::from_secs_f64(rows.count as f64 / MAX_PER_SECOND as f64);
     // The writer, the reader, the probe, and what creates the table or finds its size.
-    Ok(PlannedCell { min_time, ..PlannedCell::job(name, demand, 4, job) })
+    Ok(PlannedCell { usual_time, ..PlannedCell::job(name, demand, 4, job) })
 }
 
 struct Reload {
