@@ -34,7 +34,7 @@ fn numbers() {
     for _ in 0..NUMBERS {
         text.clear();
         let _ = write!(text, "{number}");
-        number = 1.0 + text.parse::<f64>().unwrap_or(1.0) * 1.618_033_988_749_894_9 % 1e6;
+        number = 1.0 + text.parse::<f64>().unwrap_or(1.0) * 1.618_033_9 % 1e6;
     }
     std::hint::black_box(number);
 }
