@@ -51,6 +51,8 @@ pub struct Gain {
     pub writes: Option<Estimate>,
     pub index_bytes: i64,
     pub build_ns: u64,
+    /// The share of the reads that a cache answered, from 0 to 1.
+    pub hit_ratio: Option<f64>,
     /// Memory and the like.
     pub costs: Option<String>,
 }
@@ -203,6 +205,7 @@ impl Replays<'_> {
             writes: self.writes(&confirmed.laps),
             index_bytes,
             build_ns: build.as_nanos() as u64,
+            hit_ratio: mean(&confirmed.laps.iter().flatten().filter_map(|lap| lap.hits).collect::<Vec<_>>()),
             costs: (!costs.is_empty()).then(|| costs.join(", ")),
         }
     }
@@ -280,6 +283,7 @@ mod tests {
             writes: None,
             index_bytes: 0,
             build_ns: 0,
+            hit_ratio: None,
             costs: None,
         };
         let advice = Advice {

@@ -1,6 +1,6 @@
 //! Proposes indexes for the shapes of statements, and to drop those that no statement could use.
 
-use crate::change::{Change, Index, is_postgres};
+use crate::change::{Change, Index, TableName, is_postgres};
 use crate::proposal::Proposal;
 use crate::shapes::{Part, Shape};
 use kurabe_capture::statements::Asked;
@@ -23,7 +23,8 @@ const NAME: usize = 56;
 pub struct Known<'a> {
     pub engine: &'static Engine,
     pub has_expressions: bool,
-    pub tables: &'a [Table],
+    /// The tables, each with its schema.
+    pub tables: &'a [(String, Table)],
     pub asked: &'a [Asked],
     /// Of each statement, its shapes.
     pub shapes: &'a [Vec<Shape>],
@@ -38,8 +39,7 @@ pub fn missing(known: &Known<'_>) -> Vec<Proposal> {
             continue;
         }
         for shape in shapes {
-            let table = &known.tables[shape.table];
-            for (index, reason) in candidates(shape, table, known) {
+            for (index, reason) in candidates(shape, known) {
                 let same = found.iter_mut().find(|other| is_same(&other.change, &index));
                 match same {
                     Some(other) if other.statements.contains(&at) => {}
@@ -68,7 +68,8 @@ fn is_same(change: &Change, index: &Index) -> bool {
 }
 
 /// The indexes that could serve a shape, with the reason for each.
-fn candidates(shape: &Shape, table: &Table, known: &Known<'_>) -> Vec<(Index, String)> {
+fn candidates(shape: &Shape, known: &Known<'_>) -> Vec<(Index, String)> {
+    let (schema, table) = &known.tables[shape.table];
     let is_postgres = is_postgres(known.engine);
     let as_part = |part: &Part| fit(part, table, is_postgres);
     let equal: Vec<Part> = shape.equal.iter().map(|one| as_part(&one.part)).take(EQUAL).collect();
@@ -77,7 +78,7 @@ fn candidates(shape: &Shape, table: &Table, known: &Known<'_>) -> Vec<(Index, St
     let downs: Vec<bool> = shape.order.iter().map(|(_, down)| *down).collect();
     let has_mixed_order = downs.iter().any(|down| *down != downs[0]);
     let index = |parts: Vec<Part>| Index {
-        table: table.name.clone(),
+        table: TableName { schema: schema.clone(), name: table.name.clone() },
         parts: without_repeats(parts),
         ..Index::default()
     };
@@ -185,13 +186,13 @@ fn exists(index: &Index, table: &Table) -> bool {
 }
 
 /// Gives each index a name that the tables do not have yet.
-fn name_all(found: &mut [Proposal], tables: &[Table]) {
+fn name_all(found: &mut [Proposal], tables: &[(String, Table)]) {
     let mut known: BTreeSet<String> =
-        tables.iter().flat_map(|table| &table.indexes).map(|index| index.name.clone()).collect();
+        tables.iter().flat_map(|(_, table)| &table.indexes).map(|index| index.name.clone()).collect();
     for proposal in found {
         let Change::Index(index) = &mut proposal.change else { continue };
         let columns: Vec<&str> = index.parts.iter().map(Part::column).collect();
-        let base: String = format!("{}_{}", index.table, columns.join("_")).chars().take(NAME).collect();
+        let base: String = format!("{}_{}", index.table.name, columns.join("_")).chars().take(NAME).collect();
         let mut name = format!("{base}_idx");
         let mut number = 1;
         while !known.insert(name.clone()) {
@@ -202,26 +203,40 @@ fn name_all(found: &mut [Proposal], tables: &[Table]) {
     }
 }
 
-/// Indexes of tables that are written (their places), whose first column no statement compares or orders by, and that no key needs.
+/// Indexes of tables that are written (their places), whose first column no statement names in a condition or an order, and that no
+/// key needs.
 pub fn unused(known: &Known<'_>, written: &BTreeSet<usize>) -> Vec<Proposal> {
     let mut found = Vec::new();
     for at in written.iter().copied() {
-        let table = &known.tables[at];
-        let used: BTreeSet<&str> =
-            known.shapes.iter().flatten().filter(|shape| shape.table == at).flat_map(Shape::keys).collect();
+        let (schema, table) = &known.tables[at];
+        let shapes = known.shapes.iter().flatten().filter(|shape| shape.table == at);
+        let used: BTreeSet<&String> = shapes.flat_map(|shape| &shape.named).collect();
+        // Of the table's own foreign keys, and, where an index that is not unique may serve them, of those that refer to it.
+        let keys =
+            known.tables.iter().flat_map(|(_, other)| other.foreign.iter().map(move |key| (other, key)));
+        let keys: BTreeSet<&String> = keys
+            .flat_map(|(other, key)| {
+                let own = (other.name == table.name).then(|| key.columns.first());
+                own.into_iter()
+                    .chain((key.parent == table.name).then(|| key.parent_columns.first()))
+                    .flatten()
+            })
+            .collect();
         for index in table.indexes.iter().filter(|index| !index.unique) {
             let Some(first) = index.columns.first() else { continue };
-            let serves_key = table.foreign.iter().any(|key| key.columns.first() == Some(first));
-            if used.contains(first.as_str()) || serves_key {
+            if used.contains(first) || keys.contains(first) {
                 continue;
             }
             found.push(Proposal {
                 change: Change::DropIndex {
-                    table: table.name.clone(),
+                    table: TableName { schema: schema.clone(), name: table.name.clone() },
                     name: index.name.clone(),
                     columns: index.columns.clone(),
                 },
-                reason: "no recorded statement can use it, and every insert pays for it".to_owned(),
+                reason: format!(
+                    "no recorded statement uses it: none compares or orders by {first}, and writes of {} keep it up",
+                    table.name
+                ),
                 statements: Vec::new(),
                 weight: 0,
                 costs: None,

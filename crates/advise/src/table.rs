@@ -66,7 +66,8 @@ pub fn costs(gain: &Gain) -> String {
     let built = (gain.build_ns > 100_000_000)
         .then(|| format!("built in {}", time(Duration::from_nanos(gain.build_ns))));
     let writes = gain.writes.map(|writes| format!("writes take {}", factor(writes)));
-    let all: Vec<String> = [writes, bytes, built, gain.costs.clone()].into_iter().flatten().collect();
+    let hits = gain.hit_ratio.map(|ratio| format!("hit ratio {}", share(ratio)));
+    let all: Vec<String> = [hits, writes, bytes, built, gain.costs.clone()].into_iter().flatten().collect();
     if all.is_empty() { "nothing that was seen".to_owned() } else { all.join(", ") }
 }
 
@@ -210,6 +211,7 @@ mod tests {
             writes: Some(Estimate { value: 1.04, low: Some(1.01), high: Some(1.07) }),
             index_bytes: 14_000_000,
             build_ns: 0,
+            hit_ratio: None,
             costs: None,
         }
     }

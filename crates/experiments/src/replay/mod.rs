@@ -274,6 +274,8 @@ pub struct Reports {
     pub connections: [usize; 2],
     /// How many requests could be executions of prepared statements, and are none.
     pub unprepared: u64,
+    /// How many requests are reads that a cache could answer, and were asked before.
+    pub repeated: u64,
 }
 
 /// What replays of a capture report.
@@ -299,6 +301,7 @@ pub fn reports(source: &CustomWorkload) -> Result<Reports> {
         hits: HITS.name,
         connections: [traffic.lanes.iter().map(Vec::len).sum(), traffic.lanes.len()],
         unprepared: prepared::left_out(&traffic),
+        repeated: cached::repeated(&traffic),
     })
 }
 

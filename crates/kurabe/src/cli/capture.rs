@@ -160,7 +160,7 @@ pub(super) fn advise() -> Command {
                 .value_delimiter(',')
                 .value_parser(kinds)
                 .action(clap::ArgAction::Append)
-                .default_value("indexes,settings")
+                .default_value("indexes,settings,pool,prepared,cache")
                 .hide_possible_values(true),
         )
         .arg(option("budget", "TIME", "How long it may take, about").default_value("10m"))
