@@ -2,9 +2,9 @@
 //! beside the unchanged server and a second instance of that.
 
 use crate::change::{Change, is_postgres};
+use crate::indexes::Schemas;
 use crate::proposal::Proposal;
 use crate::search::{Fault, Lap, Laps, Measured, Phase, Set, Trials};
-use kurabe_copy::catalog::Table;
 use kurabe_copy::engines::{Engine, Side};
 use kurabe_copy::script::quoted;
 use kurabe_core::axis::AxisValue;
@@ -135,28 +135,26 @@ impl Listener for Caller<'_> {
 }
 
 impl Bench<'_> {
-    /// The tables of the loaded server, each with its schema, empty for that in which names are looked up.
+    /// What the loaded server has.
     ///
     /// # Errors
     /// If the server cannot be started or loaded, or its catalogue not be read.
-    pub fn tables(&mut self) -> Result<Vec<(String, Table)>> {
+    pub fn schemas(&mut self) -> Result<Schemas> {
         let began = Instant::now();
         let options = OpenOptions { setup: self.data.map(str::to_owned), ..OpenOptions::default() };
         let opened = kurabe_targets::open(&[self.url.to_owned()], &options, self.reporter)?;
-        let tables = self.tables_of(&opened);
+        let schemas = self.schemas_of(&opened);
         opened.close(self.reporter);
         // A restart takes less than a start with its data.
         let server = began.elapsed();
         self.pace = Some(Pace { server, replay: server / 2 });
-        tables
+        schemas
     }
 
-    fn tables_of(&self, opened: &Opened) -> Result<Vec<(String, Table)>> {
+    fn schemas_of(&self, opened: &Opened) -> Result<Schemas> {
+        let mut all = Schemas::default();
         let mut first = self.side(opened, 0)?;
-        let of = |schema: &str, tables: Vec<Table>| {
-            tables.into_iter().map(|table| (schema.to_owned(), table)).collect()
-        };
-        let mut all: Vec<(String, Table)> = of("", first.catalog()?.tables);
+        all.add("", first.catalog()?);
         let sql = if is_postgres(self.engine) { SCHEMAS_OF_POSTGRES } else { SCHEMAS_OF_MYSQL };
         for schema in first.catalogue(sql)?.into_iter().flatten().flatten() {
             let mut url = opened.reached[0].clone();
@@ -167,8 +165,7 @@ impl Bench<'_> {
             }
             let (driver, ..) = kurabe_targets::open_one(&url, None)?;
             let session = driver.connect(&ConnectOptions::default())?;
-            let mut side = Side { session, engine: self.engine, name: schema.clone() };
-            all.extend::<Vec<_>>(of(&schema, side.catalog()?.tables));
+            all.add(&schema, Side { session, engine: self.engine, name: schema.clone() }.catalog()?);
         }
         Ok(all)
     }
@@ -265,32 +262,21 @@ impl Bench<'_> {
         for trial in run.trials.iter().filter(|trial| is_here(trial.cell)) {
             match &trial.outcome {
                 Outcome::Failed { kind, reason, .. } => {
-                    let is_answer = *kind == ErrorKind::Mismatch;
-                    fault = Some(if is_answer {
-                        Fault::Answer(reason.clone())
-                    } else {
-                        Fault::Refused(reason.clone())
-                    });
+                    let of = if *kind == ErrorKind::Mismatch { Fault::Answer } else { Fault::Refused };
+                    fault = Some(of(reason.clone()));
                 }
                 Outcome::Measured(measured) => {
                     let value = |name: &str| {
                         measured.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value)
                     };
-                    let statements =
-                        self.reports.statements.iter().map(|one| value(&one.metric)).collect::<Vec<_>>();
-                    if let Some(lap) = laps.get_mut(trial.round as usize) {
-                        let [searched, confirmed] = self.reports.halves;
-                        let judged = if phase == Phase::Confirm { confirmed } else { searched };
-                        let all = value(self.reports.mean);
-                        // A capture of a few requests may have one half only.
-                        let judged = value(judged).or(all);
-                        let hits = value(self.reports.hits);
-                        *lap = all.zip(judged).map(|(mean_ns, judged_ns)| Lap {
-                            judged_ns,
-                            mean_ns,
-                            statements,
-                            hits,
-                        });
+                    // A capture of a few requests may have one half only.
+                    let half = value(self.reports.halves[usize::from(phase == Phase::Confirm)]);
+                    let all = value(self.reports.mean);
+                    if let (Some(mean_ns), Some(lap)) = (all, laps.get_mut(trial.round as usize)) {
+                        let statements =
+                            self.reports.statements.iter().map(|one| value(&one.metric)).collect();
+                        let (judged_ns, hits) = (half.unwrap_or(mean_ns), value(self.reports.hits));
+                        *lap = Some(Lap { judged_ns, mean_ns, statements, hits });
                     }
                 }
             }
@@ -347,18 +333,16 @@ impl Trials for Bench<'_> {
     }
 
     fn measure(&mut self, phase: Phase, sets: &[Set], rounds: u32) -> Result<Measured> {
-        let folder = tempfile::tempdir().map_err(|error| {
-            Error::new(ErrorKind::Environment, format!("no folder for temporary files: {error}"))
-        })?;
+        let failed =
+            |error: std::io::Error| Error::new(ErrorKind::Environment, format!("no temporary file: {error}"));
+        let folder = tempfile::tempdir().map_err(failed)?;
         let urls: Vec<String> =
             std::iter::once(self.url.to_owned()).chain(sets.iter().map(|set| self.url_of(set))).collect();
         let mut changes: Vec<Option<PathBuf>> = vec![None];
         for (at, set) in sets.iter().enumerate() {
             let path = self.script_of(set).map(|text| {
                 let path = folder.path().join(format!("{at}.sql"));
-                std::fs::write(&path, text).map(|()| path).map_err(|error| {
-                    Error::new(ErrorKind::Environment, format!("a temporary file cannot be written: {error}"))
-                })
+                std::fs::write(&path, text).map(|()| path).map_err(failed)
             });
             changes.push(path.transpose()?);
         }

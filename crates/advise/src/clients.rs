@@ -46,8 +46,6 @@ pub fn proposals(reports: &Reports, kinds: &[Kind]) -> Vec<Proposal> {
     all.map(|(.., axis, words, reason, costs)| Proposal {
         change: Change::Client { axis, words },
         reason,
-        statements: Vec::new(),
-        weight: 0,
         costs,
     })
     .collect()

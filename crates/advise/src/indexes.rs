@@ -4,8 +4,9 @@ use crate::change::{Change, Index, TableName, is_postgres};
 use crate::proposal::Proposal;
 use crate::shapes::{Part, Shape};
 use kurabe_capture::statements::Asked;
-use kurabe_copy::catalog::Table;
+use kurabe_copy::catalog::{Catalog, Table};
 use kurabe_copy::engines::Engine;
+use kurabe_protocol::sql::{Dialect, Statement};
 use std::collections::BTreeSet;
 
 /// The columns for equality in an index at most.
@@ -19,12 +20,30 @@ const SHARE: f64 = 0.01;
 /// The longest name of an index, in characters.
 const NAME: usize = 56;
 
+/// What a server has.
+#[derive(Default)]
+pub struct Schemas {
+    /// The tables, each with its schema, empty for that in which names are looked up.
+    pub tables: Vec<(String, Table)>,
+    /// The names of views and of what else is found where tables are, in lower case.
+    pub others: Vec<String>,
+}
+
+impl Schemas {
+    pub(crate) fn add(&mut self, schema: &str, catalogue: Catalog) {
+        let is_table = |name: &String| catalogue.tables.iter().any(|table| table.name == *name);
+        self.others
+            .extend(catalogue.names.iter().filter(|name| !is_table(name)).map(|name| name.to_lowercase()));
+        self.tables.extend(catalogue.tables.into_iter().map(|table| (schema.to_owned(), table)));
+    }
+}
+
 /// What is known of the database.
 pub struct Known<'a> {
     pub engine: &'static Engine,
     pub has_expressions: bool,
-    /// The tables, each with its schema.
-    pub tables: &'a [(String, Table)],
+    pub dialect: Dialect,
+    pub schemas: &'a Schemas,
     pub asked: &'a [Asked],
     /// Of each statement, its shapes.
     pub shapes: &'a [Vec<Shape>],
@@ -33,33 +52,26 @@ pub struct Known<'a> {
 /// Indexes that are not there yet, those for the largest share of the time first.
 pub fn missing(known: &Known<'_>) -> Vec<Proposal> {
     let total: u64 = known.asked.iter().map(|asked| asked.total_ns).sum();
-    let mut found: Vec<Proposal> = Vec::new();
+    // With the recorded time of the statements that each is for, and the last of these.
+    let mut found: Vec<(Proposal, u64, usize)> = Vec::new();
     for (at, (asked, shapes)) in known.asked.iter().zip(known.shapes).enumerate() {
         if (asked.total_ns as f64) < SHARE * total as f64 {
             continue;
         }
-        for shape in shapes {
-            for (index, reason) in candidates(shape, known) {
-                let same = found.iter_mut().find(|other| is_same(&other.change, &index));
-                match same {
-                    Some(other) if other.statements.contains(&at) => {}
-                    Some(other) => {
-                        other.statements.push(at);
-                        other.weight += asked.total_ns;
-                    }
-                    None => found.push(Proposal {
-                        change: Change::Index(index),
-                        reason,
-                        statements: vec![at],
-                        weight: asked.total_ns,
-                        costs: None,
-                    }),
+        for (index, reason) in shapes.iter().flat_map(|shape| candidates(shape, known)) {
+            match found.iter_mut().find(|(other, ..)| is_same(&other.change, &index)) {
+                Some((.., last)) if *last == at => {}
+                Some((_, weight, last)) => (*weight, *last) = (*weight + asked.total_ns, at),
+                None => {
+                    let change = Change::Index(index);
+                    found.push((Proposal { change, reason, costs: None }, asked.total_ns, at));
                 }
             }
         }
     }
-    found.sort_by_key(|proposal| std::cmp::Reverse(proposal.weight));
-    name_all(&mut found, known.tables);
+    found.sort_by_key(|(_, weight, _)| std::cmp::Reverse(*weight));
+    let mut found: Vec<Proposal> = found.into_iter().map(|(proposal, ..)| proposal).collect();
+    name_all(&mut found, &known.schemas.tables);
     found
 }
 
@@ -69,7 +81,7 @@ fn is_same(change: &Change, index: &Index) -> bool {
 
 /// The indexes that could serve a shape, with the reason for each.
 fn candidates(shape: &Shape, known: &Known<'_>) -> Vec<(Index, String)> {
-    let (schema, table) = &known.tables[shape.table];
+    let (schema, table) = &known.schemas.tables[shape.table];
     let is_postgres = is_postgres(known.engine);
     let as_part = |part: &Part| fit(part, table, is_postgres);
     let equal: Vec<Part> = shape.equal.iter().map(|one| as_part(&one.part)).take(EQUAL).collect();
@@ -203,17 +215,28 @@ fn name_all(found: &mut [Proposal], tables: &[(String, Table)]) {
     }
 }
 
-/// Indexes of tables that are written (their places), whose first column no statement names in a condition or an order, and that no
-/// key needs.
-pub fn unused(known: &Known<'_>, written: &BTreeSet<usize>) -> Vec<Proposal> {
+/// Indexes of tables that are written, whose first column no statement names in a condition or an order, and that no key needs.
+pub fn unused(known: &Known<'_>) -> Vec<Proposal> {
+    let statements = || known.asked.iter().map(|one| Statement::read(&one.text, known.dialect));
+    // A view reads tables that its statement does not name.
+    let names_view = |one: Statement<'_>| one.tables().iter().any(|name| known.schemas.others.contains(name));
+    if statements().any(names_view) {
+        return Vec::new();
+    }
+    let writes = statements().zip(known.shapes).filter(|(one, _)| one.asks_for_write().is_some());
+    let written: BTreeSet<usize> =
+        writes.flat_map(|(_, shapes)| shapes.iter().map(|shape| shape.table)).collect();
     let mut found = Vec::new();
-    for at in written.iter().copied() {
-        let (schema, table) = &known.tables[at];
+    for at in written {
+        let (schema, table) = &known.schemas.tables[at];
         let shapes = known.shapes.iter().flatten().filter(|shape| shape.table == at);
         let used: BTreeSet<&String> = shapes.flat_map(|shape| &shape.named).collect();
         // Of the table's own foreign keys, and, where an index that is not unique may serve them, of those that refer to it.
-        let keys =
-            known.tables.iter().flat_map(|(_, other)| other.foreign.iter().map(move |key| (other, key)));
+        let keys = known
+            .schemas
+            .tables
+            .iter()
+            .flat_map(|(_, other)| other.foreign.iter().map(move |key| (other, key)));
         let keys: BTreeSet<&String> = keys
             .flat_map(|(other, key)| {
                 let own = (other.name == table.name).then(|| key.columns.first());
@@ -237,8 +260,6 @@ pub fn unused(known: &Known<'_>, written: &BTreeSet<usize>) -> Vec<Proposal> {
                     "no recorded statement uses it: none compares or orders by {first}, and writes of {} keep it up",
                     table.name
                 ),
-                statements: Vec::new(),
-                weight: 0,
                 costs: None,
             });
         }

@@ -1,12 +1,12 @@
 //! What would make an application's traffic faster, proven: `kurabe advise`.
 //!
-//! [`shapes`] says what statements ask of their tables, [`indexes`], [`settings`] and `clients` propose changes, [`search`] tries them by halving and
+//! [`shapes`] says what statements ask of their tables, [`indexes`], [`settings`] and [`clients`] propose changes, [`search`] tries them by halving and
 //! confirms the best, [`bench`](mod@bench) measures for it on throwaway servers, [`decide`] says what is a gain, and [`advice`] has the answer.
 
 pub mod advice;
 pub mod bench;
 pub mod change;
-mod clients;
+pub mod clients;
 pub mod decide;
 pub mod indexes;
 pub mod proposal;
@@ -23,9 +23,7 @@ use kurabe_copy::engines;
 use kurabe_core::target::{SETUP, TargetUrl, UP};
 use kurabe_core::{Error, Result};
 use kurabe_experiments::replay;
-use kurabe_protocol::sql::Statement;
 use kurabe_targets::Reporter;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -118,39 +116,32 @@ pub fn advise(request: &AdviceRequest<'_>, cancel: &AtomicBool, reporter: &dyn R
         costs: Vec::new(),
         replays: 0,
     };
-    let tables = bench.tables()?;
+    let schemas = bench.schemas()?;
     let dialect = asked.language.dialect();
-    let shapes: Vec<_> = asked.all.iter().map(|one| shapes::shapes(one, dialect, &tables)).collect();
+    let shapes: Vec<_> = asked.all.iter().map(|one| shapes::shapes(one, dialect, &schemas.tables)).collect();
     let known = Known {
         engine,
         has_expressions: engine_name != MARIADB,
-        tables: &tables,
+        dialect,
+        schemas: &schemas,
         asked: &asked.all,
         shapes: &shapes,
     };
     let has = |kind| request.kinds.contains(&kind);
     if has(Kind::Indexes) {
         bench.proposals.extend(indexes::missing(&known).into_iter().take(INDEXES));
-        let writes = |text: &str| Statement::read(text, dialect).asks_for_write().is_some();
-        let written: BTreeSet<usize> = asked
-            .all
-            .iter()
-            .zip(&shapes)
-            .filter(|(one, _)| writes(&one.text))
-            .flat_map(|(_, shapes)| shapes.iter().map(|shape| shape.table))
-            .collect();
-        bench.proposals.extend(indexes::unused(&known, &written));
+        bench.proposals.extend(indexes::unused(&known));
+    }
+    bench.proposals.extend(clients::proposals(&bench.reports, request.kinds));
+    if bench.proposals.iter().any(clients::needs_cache) {
+        around.throwaway_cache = Some(true);
+        bench.workload = replay::workload(request.capture, around)?;
     }
     let of_settings = if change::is_postgres(engine) { "postgres" } else { "mysql" };
     for (kind, durability) in [(Kind::Settings, false), (Kind::Durability, true)] {
         if has(kind) {
             bench.proposals.extend(settings::settings(of_settings, &url, durability)?);
         }
-    }
-    bench.proposals.extend(clients::proposals(&bench.reports, request.kinds));
-    if bench.proposals.iter().any(clients::needs_cache) {
-        around.throwaway_cache = Some(true);
-        bench.workload = replay::workload(request.capture, around)?;
     }
     reporter.note(&format!(
         "trying {} proposals on throwaway servers, for about {}",

@@ -8,10 +8,6 @@ pub struct Proposal {
     pub change: Change,
     /// The reason, as a clause.
     pub reason: String,
-    /// The statements that it is for, by their places; empty: all.
-    pub statements: Vec<usize>,
-    /// The recorded time of these, in nanoseconds.
-    pub weight: u64,
     /// What it costs beside what is measured: memory of a setting.
     pub costs: Option<String>,
 }
