@@ -1,8 +1,8 @@
 //! The answer: what gains how much, for which statements, at what cost; and what was tried for nothing.
 
 use crate::bench::{Bench, Cost};
+use crate::change::Proposal;
 use crate::decide::Outcome;
-use crate::proposal::Proposal;
 use crate::search::{Confirmed, Fault, Found, Lap, ProposalState};
 use crate::{AdviceRequest, table};
 use kurabe_capture::statements::Statements;

@@ -1,9 +1,8 @@
 //! Measures sets of proposals: each on a throwaway server of its own, with data restored before each replay of the capture, in rounds
 //! beside the unchanged server and a second instance of that.
 
-use crate::change::{Change, is_postgres};
+use crate::change::{Change, Proposal, is_postgres};
 use crate::indexes::Schemas;
-use crate::proposal::Proposal;
 use crate::search::{Fault, Lap, Laps, Measured, Phase, Set, Trials};
 use kurabe_copy::engines::{Engine, Side};
 use kurabe_copy::script::quoted;

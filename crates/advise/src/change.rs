@@ -1,4 +1,4 @@
-//! A change that could make the traffic faster, and its text for the server and for people.
+//! A proposal: a change that could make the traffic faster, its text for the server and for people, and why.
 
 use crate::shapes::Part;
 use kurabe_copy::engines::Engine;
@@ -23,6 +23,16 @@ pub enum Change {
         axis: &'static str,
         words: String,
     },
+}
+
+/// A change, and why it could help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    pub change: Change,
+    /// The reason, as a clause.
+    pub reason: String,
+    /// What it costs beside what is measured: memory of a setting.
+    pub costs: Option<String>,
 }
 
 /// A table, and its schema if that is not the one in which names are looked up.

@@ -1,7 +1,6 @@
 //! Proposes indexes for the shapes of statements, and to drop those that no statement could use.
 
-use crate::change::{Change, Index, TableName, is_postgres};
-use crate::proposal::Proposal;
+use crate::change::{Change, Index, Proposal, TableName, is_postgres};
 use crate::shapes::{Part, Shape};
 use kurabe_capture::statements::Asked;
 use kurabe_copy::catalog::{Catalog, Table};

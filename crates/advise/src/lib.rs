@@ -9,7 +9,6 @@ pub mod change;
 pub mod clients;
 pub mod decide;
 pub mod indexes;
-pub mod proposal;
 pub mod search;
 pub mod settings;
 pub mod shapes;

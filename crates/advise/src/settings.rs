@@ -1,7 +1,6 @@
 //! The settings that are tried, from one list with its sources.
 
-use crate::change::Change;
-use crate::proposal::Proposal;
+use crate::change::{Change, Proposal};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use serde::Deserialize;

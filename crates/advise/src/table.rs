@@ -9,6 +9,8 @@ use std::time::Duration;
 const NARROW: usize = 24;
 /// Lines of SQL that are shown.
 const SQL: usize = 4;
+/// Lines about what gained nothing.
+const LINES: usize = 2;
 /// Proposals that gained nothing and are named.
 const NAMED: usize = 6;
 
@@ -138,20 +140,26 @@ fn gains(advice: &Advice, width: usize) -> Vec<String> {
         .collect()
 }
 
-/// What gained nothing, and why, a line a reason.
+/// What gained nothing, and why: what changes an answer first, then a line a reason.
 fn others(others: &[Other], width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
+    let because = |what: &str, of: fn(&Why) -> Option<&String>| -> Vec<String> {
+        let all = others.iter().filter_map(|one| Some((&one.label, of(&one.why)?)));
+        all.map(|(label, why)| format!("{what}: {label}: {}", why.lines().next().unwrap_or_default()))
+            .collect()
+    };
+    let mut lines =
+        because("Changes an answer", |why| if let Why::WrongAnswer(why) = why { Some(why) } else { None });
     let mut list = |what: &str, is: &dyn Fn(&Why) -> bool| {
-        let labels: Vec<&str> =
-            others.iter().filter(|one| is(&one.why)).map(|one| one.label.as_str()).collect();
-        if labels.is_empty() {
-            return;
+        let labels: Vec<&str> = others
+            .iter()
+            .filter(|one| is(&one.why))
+            .map(|one| one.label.trim_start_matches("CREATE "))
+            .collect();
+        if !labels.is_empty() {
+            let more = labels.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            lines.push(format!("{what}: {}{more}", labels[..labels.len().min(NAMED)].join("; ")));
         }
-        let more = labels.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let shown =
-            labels.iter().take(NAMED).map(|label| label.trim_start_matches("CREATE ")).collect::<Vec<_>>();
-        lines.push(cut(&format!("{what}: {}{more}", shown.join("; ")), width));
     };
     list("No gain that can be told from none", &|why| {
         matches!(why, Why::NotPromising(_) | Why::NotConfirmed(_))
@@ -159,27 +167,10 @@ fn others(others: &[Other], width: usize) -> Vec<String> {
     list("Promising, and not confirmed", &|why| matches!(why, Why::Unconfirmed));
     list("Slower", &|why| matches!(why, Why::Slower(_)));
     list("Not tried, no time left (--budget)", &|why| matches!(why, Why::NoTime));
-    for one in others {
-        match &one.why {
-            Why::Refused(why) => {
-                lines.push(format!("Refused: {}: {}", one.label, why.lines().next().unwrap_or_default()));
-            }
-            Why::WrongAnswer(why) => {
-                lines.push(format!(
-                    "Changes an answer: {}: {}",
-                    one.label,
-                    why.lines().next().unwrap_or_default()
-                ));
-            }
-            _ => {}
-        }
-    }
-    let most = 2;
-    let more = lines.len().saturating_sub(most);
-    lines.truncate(most);
-    if more > 0 {
-        lines.push(format!("{more} more lines: --report json has all"));
-    }
+    lines.extend(because("Refused", |why| if let Why::Refused(why) = why { Some(why) } else { None }));
+    let more = lines.len().saturating_sub(LINES);
+    lines.truncate(LINES);
+    lines.extend((more > 0).then(|| format!("{more} more lines: --report json has all")));
     lines.into_iter().map(|line| cut(&line, width)).collect()
 }
 

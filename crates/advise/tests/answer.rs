@@ -60,10 +60,13 @@ fn answer_has_at_most_20_lines_whatever_was_tried() {
             if n.is_multiple_of(2) { Why::Refused("ERROR: no".to_owned()) } else { Why::NotPromising(1.0) };
         Other { label: format!("CREATE INDEX ON t (c{n})"), sql: String::new(), why }
     };
+    let mut others: Vec<Other> = (0..40).map(other).collect();
+    let why = Why::WrongAnswer("1 of 9 answers differs".to_owned());
+    others.push(Other { label: "jit = off".to_owned(), sql: String::new(), why });
     let gains = (0..4).map(|n| gain(&format!("CREATE INDEX ON item (order_id, c{n})"))).collect();
     let advice = Advice {
         together: Some(gain("all of these")),
-        others: (0..40).map(other).collect(),
+        others,
         loops: vec![SlowLoop { statement: "SELECT 1".to_owned(), saves_at_most: 0.4 }],
         ended: Some("stopped by the user".to_owned()),
         ..advice(gains)
@@ -72,5 +75,6 @@ fn answer_has_at_most_20_lines_whatever_was_tried() {
     assert!(text.lines().count() <= 20, "{} lines\n{text}", text.lines().count());
     assert!(text.contains("2.3× (2.1–2.5)") && text.contains("61 % → 7 %"), "{text}");
     assert!(text.contains("hit ratio 83 %, writes take 1.04× (1.01–1.07)"), "{text}");
+    assert!(text.contains("\nChanges an answer: jit = off: 1 of 9 answers differs\n"), "{text}");
     assert!(text.lines().next().unwrap().contains("up to 3.0 %"), "{text}");
 }

@@ -108,7 +108,7 @@ fn constants_and_given_columns_are_those_of_the_table() {
 fn proposed(
     engine: &str,
     texts: &[&str],
-    propose: impl Fn(&Known<'_>) -> Vec<kurabe_advise::proposal::Proposal>,
+    propose: impl Fn(&Known<'_>) -> Vec<kurabe_advise::change::Proposal>,
 ) -> Vec<String> {
     let mut tables = tables();
     let index = |column: &str, unique| Index {
