@@ -150,13 +150,13 @@ fn pool_gains_where_each_request_opens_a_connection() {
     let tables = "CREATE TABLE item (id int PRIMARY KEY, note varchar(40)); INSERT INTO item VALUES (1, 'a'), (2, 'b');";
     for (engine, traffic) in [("postgres", lines(60, psql)), ("mariadb", lines(60, mysql))] {
         let Some(advice) = advised(engine, tables, &traffic, "pool") else { continue };
-        let gain = &advice["gains"][0];
-        assert!(
-            gain["label"].as_str().is_some_and(|label| label.starts_with("keep connections open")),
-            "{advice:#}"
-        );
-        assert!(gain["faster"]["low"].as_f64() > advice["unchanged"].as_f64(), "{advice:#}");
-        assert!(gain["sql"].as_str().unwrap().starts_with("-- in the application"), "{advice:#}");
+        // Beside other load a small server's answers vary more than connections cost: the factor is told all the same.
+        let (gain, other) = (&advice["gains"][0], &advice["others"][0]);
+        let one = if gain.is_null() { other } else { gain };
+        assert!(one["label"].as_str().unwrap().starts_with("keep connections open"), "{advice:#}");
+        let factor = gain["faster"]["value"].as_f64().or(other["why"]["not-confirmed"]["value"].as_f64());
+        assert!(factor > Some(1.3), "{advice:#}");
+        assert!(one["sql"].as_str().unwrap().starts_with("-- in the application"), "{advice:#}");
     }
 }
 

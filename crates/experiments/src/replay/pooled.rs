@@ -23,13 +23,13 @@ fn of(connection: &Connection, traffic: &Traffic) -> Option<Vec<String>> {
     if !ended {
         return None;
     }
-    let mut set = Vec::new();
+    let mut settings = Vec::new();
     for sent in sent() {
         let text = &traffic.templates[sent.template].text;
         let statement = Statement::read(text, traffic.language.dialect());
         let plain = text.to_ascii_lowercase().replace("@@", "");
         if statement.begins(&["set"]) {
-            set.push(traffic.text(sent));
+            settings.push(traffic.text(sent));
         } else if text != "COM_PING"
             && (!statement.is_empty() && !statement.begins(PLAIN)
                 || LEAVING.iter().any(|word| plain.contains(word)))
@@ -37,5 +37,5 @@ fn of(connection: &Connection, traffic: &Traffic) -> Option<Vec<String>> {
             return None;
         }
     }
-    Some(set)
+    Some(settings)
 }

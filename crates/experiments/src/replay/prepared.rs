@@ -7,6 +7,7 @@ use kurabe_protocol::mysql::message::kind;
 use kurabe_protocol::sql::{Dialect, Statement, tokens};
 use kurabe_wire::statement::GAP;
 use kurabe_wire::view::Step;
+use std::fmt::Write as _;
 
 /// Statements that every server prepares.
 const PREPARED: &[&str] = &["select", "insert", "update", "delete", "replace", "with", "values"];
@@ -72,7 +73,11 @@ fn parametrised(template: &str, literals: &[String], dialect: Dialect) -> Option
         }
         // `ORDER BY 2` is no value.
         parameters.push(parameter(literal, dialect).filter(|_| !names_columns)?);
-        text.push_str(&if dialect.is_mysql() { "?".to_owned() } else { format!("${}", parameters.len()) });
+        if dialect.is_mysql() {
+            text.push('?');
+        } else {
+            let _ = write!(text, "${}", parameters.len());
+        }
     }
     Some((text, parameters))
 }
