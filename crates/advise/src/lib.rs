@@ -115,14 +115,14 @@ pub fn advise(request: &AdviceRequest<'_>, cancel: &AtomicBool, reporter: &dyn R
         costs: Vec::new(),
         replays: 0,
     };
-    let schemas = bench.schemas()?;
+    let database = bench.schemas()?;
     let dialect = asked.language.dialect();
-    let shapes: Vec<_> = asked.all.iter().map(|one| shapes::shapes(one, dialect, &schemas.tables)).collect();
+    let shapes: Vec<_> = asked.all.iter().map(|one| shapes::shapes(one, dialect, &database.tables)).collect();
     let known = Known {
         engine,
         has_expressions: engine_name != MARIADB,
         dialect,
-        schemas: &schemas,
+        schemas: &database,
         asked: &asked.all,
         shapes: &shapes,
     };
