@@ -222,9 +222,11 @@ pub fn unused(known: &Known<'_>) -> Vec<Proposal> {
     if statements().any(names_view) {
         return Vec::new();
     }
-    let writes = statements().zip(known.shapes).filter(|(one, _)| one.asks_for_write().is_some());
+    // What it writes is named first.
+    let writes = |one: &Statement<'_>| one.begins(&["insert", "replace", "update", "delete"]);
+    let writing = statements().zip(known.shapes).filter(|(one, _)| writes(one));
     let written: BTreeSet<usize> =
-        writes.flat_map(|(_, shapes)| shapes.iter().map(|shape| shape.table)).collect();
+        writing.filter_map(|(_, shapes)| shapes.first()).map(|shape| shape.table).collect();
     let mut found = Vec::new();
     for at in written {
         let (schema, table) = &known.schemas.tables[at];

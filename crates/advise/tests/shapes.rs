@@ -141,7 +141,8 @@ fn proposed(
 #[test]
 fn index_that_no_statement_names_is_dropped_unless_a_key_needs_it() {
     let writes = "INSERT INTO item SELECT * FROM sales.item WHERE id = ?";
-    let drops = |uses: &str| proposed("postgres", &[writes, uses], unused);
+    let others = "DELETE FROM sales.item WHERE id = ?";
+    let drops = |uses: &str| proposed("postgres", &[writes, others, uses], unused);
     // That of a foreign key, and a unique one, never.
     assert_eq!(
         drops("SELECT * FROM item WHERE id = ?"),
@@ -158,8 +159,12 @@ fn index_that_no_statement_names_is_dropped_unless_a_key_needs_it() {
         assert!(!drops(uses).contains(&"DROP INDEX \"by_at\";".to_owned()), "{uses}");
     }
     assert_eq!(drops("SELECT * FROM busy"), Vec::<String>::new());
+    // What is only read costs no write.
+    let dropped = proposed("postgres", &[writes], unused);
+    assert!(!dropped.contains(&"DROP INDEX \"sales\".\"by_price\";".to_owned()), "{dropped:?}");
     assert_eq!(proposed("postgres", &["SELECT * FROM item WHERE id = ?"], unused), Vec::<String>::new());
-    let of_mysql = proposed("mysql", &[writes, "SELECT id FROM item WHERE at = ? AND state = ?"], unused);
+    let of_mysql =
+        proposed("mysql", &[writes, others, "SELECT id FROM item WHERE at = ? AND state = ?"], unused);
     assert_eq!(of_mysql, ["ALTER TABLE `sales`.`item` DROP INDEX `by_price`;"]);
 }
 
