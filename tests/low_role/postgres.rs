@@ -1,7 +1,7 @@
 //! PostgreSQL: what others create in a schema of the search path (CVE-2018-1058), and before us under our names.
 
 use super::*;
-use kurabe_advise::change::{Change, Index};
+use kurabe_advise::change::{Change, Index, TableName};
 use kurabe_advise::shapes::Part;
 use kurabe_testbed::{Server, testing};
 
@@ -156,7 +156,7 @@ fn statement_of_advice_runs_no_functions_and_operators_of_others() {
         let only = Some(("state".to_owned(), "'b'".to_owned()));
         Change::Index(Index {
             name: "i".to_owned(),
-            table: "item".to_owned(),
+            table: TableName { schema: String::new(), name: "item".to_owned() },
             parts: vec![part],
             only,
             ..Index::default()

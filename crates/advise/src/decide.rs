@@ -44,21 +44,3 @@ pub fn decide(again: &[f64], sets: &[Vec<f64>]) -> Decided {
     };
     Decided { band, sets: sets.iter().map(judged).collect() }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gain_within_what_the_unchanged_server_differs_from_itself_is_none() {
-        let outcome = |again: [f64; 4], set: [f64; 4]| {
-            decide(&again, &[set.to_vec()]).sets[0].map(|(_, outcome)| outcome)
-        };
-        let (quiet, noisy) = ([0.0, 0.01, -0.01, 0.005], [-0.10, -0.12, -0.11, -0.09]);
-        assert_eq!(outcome(quiet, [0.08, 0.09, 0.10, 0.09]), Some(Outcome::Gain));
-        // The second instance is a tenth slower, for no reason.
-        assert_eq!(outcome(noisy, [0.08, 0.09, 0.10, 0.09]), Some(Outcome::Nothing));
-        assert_eq!(outcome(quiet, [-0.5, -0.52, -0.49, -0.5]), Some(Outcome::Loss));
-        assert_eq!(decide(&[0.0], &[vec![0.7]]).sets[0].map(|(_, outcome)| outcome), Some(Outcome::Nothing));
-    }
-}

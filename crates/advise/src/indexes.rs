@@ -1,11 +1,11 @@
 //! Proposes indexes for the shapes of statements, and to drop those that no statement could use.
 
-use crate::change::{Change, Index, is_postgres};
-use crate::proposal::Proposal;
+use crate::change::{Change, Index, Proposal, TableName, is_postgres};
 use crate::shapes::{Part, Shape};
 use kurabe_capture::statements::Asked;
-use kurabe_copy::catalog::Table;
+use kurabe_copy::catalog::{Catalog, Table};
 use kurabe_copy::engines::Engine;
+use kurabe_protocol::sql::{Dialect, Statement};
 use std::collections::BTreeSet;
 
 /// The columns for equality in an index at most.
@@ -19,11 +19,30 @@ const SHARE: f64 = 0.01;
 /// The longest name of an index, in characters.
 const NAME: usize = 56;
 
+/// What a server has.
+#[derive(Default)]
+pub struct Schemas {
+    /// The tables, each with its schema, empty for that in which names are looked up.
+    pub tables: Vec<(String, Table)>,
+    /// The names of views and of what else is found where tables are, in lower case.
+    pub others: Vec<String>,
+}
+
+impl Schemas {
+    pub(crate) fn add(&mut self, schema: &str, catalogue: Catalog) {
+        let is_table = |name: &String| catalogue.tables.iter().any(|table| table.name == *name);
+        self.others
+            .extend(catalogue.names.iter().filter(|name| !is_table(name)).map(|name| name.to_lowercase()));
+        self.tables.extend(catalogue.tables.into_iter().map(|table| (schema.to_owned(), table)));
+    }
+}
+
 /// What is known of the database.
 pub struct Known<'a> {
     pub engine: &'static Engine,
     pub has_expressions: bool,
-    pub tables: &'a [Table],
+    pub dialect: Dialect,
+    pub schemas: &'a Schemas,
     pub asked: &'a [Asked],
     /// Of each statement, its shapes.
     pub shapes: &'a [Vec<Shape>],
@@ -32,34 +51,26 @@ pub struct Known<'a> {
 /// Indexes that are not there yet, those for the largest share of the time first.
 pub fn missing(known: &Known<'_>) -> Vec<Proposal> {
     let total: u64 = known.asked.iter().map(|asked| asked.total_ns).sum();
-    let mut found: Vec<Proposal> = Vec::new();
+    // With the recorded time of the statements that each is for, and the last of these.
+    let mut found: Vec<(Proposal, u64, usize)> = Vec::new();
     for (at, (asked, shapes)) in known.asked.iter().zip(known.shapes).enumerate() {
         if (asked.total_ns as f64) < SHARE * total as f64 {
             continue;
         }
-        for shape in shapes {
-            let table = &known.tables[shape.table];
-            for (index, reason) in candidates(shape, table, known) {
-                let same = found.iter_mut().find(|other| is_same(&other.change, &index));
-                match same {
-                    Some(other) if other.statements.contains(&at) => {}
-                    Some(other) => {
-                        other.statements.push(at);
-                        other.weight += asked.total_ns;
-                    }
-                    None => found.push(Proposal {
-                        change: Change::Index(index),
-                        reason,
-                        statements: vec![at],
-                        weight: asked.total_ns,
-                        costs: None,
-                    }),
+        for (index, reason) in shapes.iter().flat_map(|shape| candidates(shape, known)) {
+            match found.iter_mut().find(|(other, ..)| is_same(&other.change, &index)) {
+                Some((.., last)) if *last == at => {}
+                Some((_, weight, last)) => (*weight, *last) = (*weight + asked.total_ns, at),
+                None => {
+                    let change = Change::Index(index);
+                    found.push((Proposal { change, reason, costs: None }, asked.total_ns, at));
                 }
             }
         }
     }
-    found.sort_by_key(|proposal| std::cmp::Reverse(proposal.weight));
-    name_all(&mut found, known.tables);
+    found.sort_by_key(|(_, weight, _)| std::cmp::Reverse(*weight));
+    let mut found: Vec<Proposal> = found.into_iter().map(|(proposal, ..)| proposal).collect();
+    name_all(&mut found, &known.schemas.tables);
     found
 }
 
@@ -68,7 +79,8 @@ fn is_same(change: &Change, index: &Index) -> bool {
 }
 
 /// The indexes that could serve a shape, with the reason for each.
-fn candidates(shape: &Shape, table: &Table, known: &Known<'_>) -> Vec<(Index, String)> {
+fn candidates(shape: &Shape, known: &Known<'_>) -> Vec<(Index, String)> {
+    let (schema, table) = &known.schemas.tables[shape.table];
     let is_postgres = is_postgres(known.engine);
     let as_part = |part: &Part| fit(part, table, is_postgres);
     let equal: Vec<Part> = shape.equal.iter().map(|one| as_part(&one.part)).take(EQUAL).collect();
@@ -77,7 +89,7 @@ fn candidates(shape: &Shape, table: &Table, known: &Known<'_>) -> Vec<(Index, St
     let downs: Vec<bool> = shape.order.iter().map(|(_, down)| *down).collect();
     let has_mixed_order = downs.iter().any(|down| *down != downs[0]);
     let index = |parts: Vec<Part>| Index {
-        table: table.name.clone(),
+        table: TableName { schema: schema.clone(), name: table.name.clone() },
         parts: without_repeats(parts),
         ..Index::default()
     };
@@ -185,13 +197,13 @@ fn exists(index: &Index, table: &Table) -> bool {
 }
 
 /// Gives each index a name that the tables do not have yet.
-fn name_all(found: &mut [Proposal], tables: &[Table]) {
+fn name_all(found: &mut [Proposal], tables: &[(String, Table)]) {
     let mut known: BTreeSet<String> =
-        tables.iter().flat_map(|table| &table.indexes).map(|index| index.name.clone()).collect();
+        tables.iter().flat_map(|(_, table)| &table.indexes).map(|index| index.name.clone()).collect();
     for proposal in found {
         let Change::Index(index) = &mut proposal.change else { continue };
         let columns: Vec<&str> = index.parts.iter().map(Part::column).collect();
-        let base: String = format!("{}_{}", index.table, columns.join("_")).chars().take(NAME).collect();
+        let base: String = format!("{}_{}", index.table.name, columns.join("_")).chars().take(NAME).collect();
         let mut name = format!("{base}_idx");
         let mut number = 1;
         while !known.insert(name.clone()) {
@@ -202,28 +214,53 @@ fn name_all(found: &mut [Proposal], tables: &[Table]) {
     }
 }
 
-/// Indexes of tables that are written (their places), whose first column no statement compares or orders by, and that no key needs.
-pub fn unused(known: &Known<'_>, written: &BTreeSet<usize>) -> Vec<Proposal> {
+/// Indexes of tables that are written, whose first column no statement names in a condition or an order, and that no key needs.
+pub fn unused(known: &Known<'_>) -> Vec<Proposal> {
+    let statements = || known.asked.iter().map(|one| Statement::read(&one.text, known.dialect));
+    // A view reads tables that its statement does not name.
+    let names_view = |one: Statement<'_>| one.tables().iter().any(|name| known.schemas.others.contains(name));
+    if statements().any(names_view) {
+        return Vec::new();
+    }
+    // What it writes is named first.
+    let writes = |one: &Statement<'_>| one.begins(&["insert", "replace", "update", "delete"]);
+    let writing = statements().zip(known.shapes).filter(|(one, _)| writes(one));
+    let written: BTreeSet<usize> =
+        writing.filter_map(|(_, shapes)| shapes.first()).map(|shape| shape.table).collect();
     let mut found = Vec::new();
-    for at in written.iter().copied() {
-        let table = &known.tables[at];
-        let used: BTreeSet<&str> =
-            known.shapes.iter().flatten().filter(|shape| shape.table == at).flat_map(Shape::keys).collect();
+    for at in written {
+        let (schema, table) = &known.schemas.tables[at];
+        let shapes = known.shapes.iter().flatten().filter(|shape| shape.table == at);
+        let used: BTreeSet<&String> = shapes.flat_map(|shape| &shape.named).collect();
+        // Of the table's own foreign keys, and, where an index that is not unique may serve them, of those that refer to it.
+        let keys = known
+            .schemas
+            .tables
+            .iter()
+            .flat_map(|(_, other)| other.foreign.iter().map(move |key| (other, key)));
+        let keys: BTreeSet<&String> = keys
+            .flat_map(|(other, key)| {
+                let own = (other.name == table.name).then(|| key.columns.first());
+                own.into_iter()
+                    .chain((key.parent == table.name).then(|| key.parent_columns.first()))
+                    .flatten()
+            })
+            .collect();
         for index in table.indexes.iter().filter(|index| !index.unique) {
             let Some(first) = index.columns.first() else { continue };
-            let serves_key = table.foreign.iter().any(|key| key.columns.first() == Some(first));
-            if used.contains(first.as_str()) || serves_key {
+            if used.contains(first) || keys.contains(first) {
                 continue;
             }
             found.push(Proposal {
                 change: Change::DropIndex {
-                    table: table.name.clone(),
+                    table: TableName { schema: schema.clone(), name: table.name.clone() },
                     name: index.name.clone(),
                     columns: index.columns.clone(),
                 },
-                reason: "no recorded statement can use it, and every insert pays for it".to_owned(),
-                statements: Vec::new(),
-                weight: 0,
+                reason: format!(
+                    "no recorded statement uses it: none compares or orders by {first}, and writes of {} keep it up",
+                    table.name
+                ),
                 costs: None,
             });
         }

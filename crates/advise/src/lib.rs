@@ -1,14 +1,14 @@
 //! What would make an application's traffic faster, proven: `kurabe advise`.
 //!
-//! [`shapes`] says what statements ask of their tables, [`indexes`] and [`settings`] propose changes, [`search`] tries them by halving and
+//! [`shapes`] says what statements ask of their tables, [`indexes`], [`settings`] and [`clients`] propose changes, [`search`] tries them by halving and
 //! confirms the best, [`bench`](mod@bench) measures for it on throwaway servers, [`decide`] says what is a gain, and [`advice`] has the answer.
 
 pub mod advice;
 pub mod bench;
 pub mod change;
+pub mod clients;
 pub mod decide;
 pub mod indexes;
-pub mod proposal;
 pub mod search;
 pub mod settings;
 pub mod shapes;
@@ -22,9 +22,7 @@ use kurabe_copy::engines;
 use kurabe_core::target::{SETUP, TargetUrl, UP};
 use kurabe_core::{Error, Result};
 use kurabe_experiments::replay;
-use kurabe_protocol::sql::Statement;
 use kurabe_targets::Reporter;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -49,13 +47,25 @@ pub struct AdviceRequest<'a> {
 pub enum Kind {
     Indexes,
     Settings,
+    /// Connections that are kept, where the recording opens one after the other.
+    Pool,
+    /// Statements that are prepared, where the recording has none.
+    Prepared,
+    /// A cache of reads in front of the server.
+    Cache,
     /// Settings that change what an acknowledged write survives.
     Durability,
 }
 
 /// The kinds of proposals, by the words that ask for them.
-pub const KINDS: [(&str, Kind); 3] =
-    [("indexes", Kind::Indexes), ("settings", Kind::Settings), ("durability", Kind::Durability)];
+pub const KINDS: [(&str, Kind); 6] = [
+    ("indexes", Kind::Indexes),
+    ("settings", Kind::Settings),
+    ("pool", Kind::Pool),
+    ("prepared", Kind::Prepared),
+    ("cache", Kind::Cache),
+    ("durability", Kind::Durability),
+];
 
 /// MariaDB among the engines that the testbed starts.
 const MARIADB: &str = "mariadb";
@@ -70,8 +80,8 @@ pub fn advise(request: &AdviceRequest<'_>, cancel: &AtomicBool, reporter: &dyn R
     let began = Instant::now();
     let url = TargetUrl::parse(request.target)?;
     refuse(&url, request.data)?;
-    let around =
-        replay::Around { write: true, restored: true, throwaway: true, throwaway_cache: None, halves: true };
+    let mut around =
+        replay::Around { write: true, restored: true, throwaway: true, halves: true, ..Default::default() };
     let workload = replay::workload(request.capture, around)?;
     let engine_name = kurabe_targets::engine(&url).to_owned();
     let schemes = replay::schemes(&workload)?;
@@ -105,29 +115,26 @@ pub fn advise(request: &AdviceRequest<'_>, cancel: &AtomicBool, reporter: &dyn R
         costs: Vec::new(),
         replays: 0,
     };
-    let catalogue = bench.catalogue()?;
+    let database = bench.schemas()?;
     let dialect = asked.language.dialect();
-    let shapes: Vec<_> =
-        asked.all.iter().map(|one| shapes::shapes(one, dialect, &catalogue.tables)).collect();
+    let shapes: Vec<_> = asked.all.iter().map(|one| shapes::shapes(one, dialect, &database.tables)).collect();
     let known = Known {
         engine,
         has_expressions: engine_name != MARIADB,
-        tables: &catalogue.tables,
+        dialect,
+        schemas: &database,
         asked: &asked.all,
         shapes: &shapes,
     };
     let has = |kind| request.kinds.contains(&kind);
     if has(Kind::Indexes) {
         bench.proposals.extend(indexes::missing(&known).into_iter().take(INDEXES));
-        let writes = |text: &str| Statement::read(text, dialect).asks_for_write().is_some();
-        let written: BTreeSet<usize> = asked
-            .all
-            .iter()
-            .zip(&shapes)
-            .filter(|(one, _)| writes(&one.text))
-            .flat_map(|(_, shapes)| shapes.iter().map(|shape| shape.table))
-            .collect();
-        bench.proposals.extend(indexes::unused(&known, &written));
+        bench.proposals.extend(indexes::unused(&known));
+    }
+    bench.proposals.extend(clients::proposals(&bench.reports, request.kinds));
+    if bench.proposals.iter().any(clients::needs_cache) {
+        around.throwaway_cache = Some(true);
+        bench.workload = replay::workload(request.capture, around)?;
     }
     let of_settings = if change::is_postgres(engine) { "postgres" } else { "mysql" };
     for (kind, durability) in [(Kind::Settings, false), (Kind::Durability, true)] {

@@ -28,6 +28,8 @@ pub struct Lap {
     pub mean_ns: f64,
     /// The mean times of statements, in nanoseconds, as far as they were reported.
     pub statements: Vec<Option<f64>>,
+    /// The share of the reads that a cache answered, from 0 to 1; `None` without one.
+    pub hits: Option<f64>,
 }
 
 /// Why a set was not measured.

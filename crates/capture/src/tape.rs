@@ -423,7 +423,12 @@ impl Shared {
     pub(crate) fn connection(self: &Arc<Self>) -> Taped {
         let number = self.connections.fetch_add(1, Ordering::SeqCst);
         let mut view = (self.view)(self.language.dialect());
-        view.watch(Watch { began: (self.began, self.began_us), recorded: None, keeps_rows: false });
+        view.watch(Watch {
+            began: (self.began, self.began_us),
+            recorded: None,
+            keeps_rows: false,
+            as_text: false,
+        });
         Taped {
             number,
             shared: Arc::clone(self),

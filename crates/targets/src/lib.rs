@@ -217,7 +217,7 @@ impl Opened {
         }
         let claims = seen.insert(reached.to_string());
         let (mut members, mut missing) = (Vec::new(), Vec::new());
-        if let Some(cache) = cache.filter(|_| !open_options.caches.is_empty()) {
+        if let Some(cache) = cache.filter(|_| open_options.has_caches(at)) {
             members = self.caches(cache, open_options, reporter)?;
         }
         if !open_options.remotes.is_empty() {
@@ -226,7 +226,7 @@ impl Opened {
             (members, missing) = (members.into_iter().chain(remotes.members).collect(), remotes.missing);
             restart = own.map(|own| restarting([own].into_iter().chain(remotes.servers).collect()));
         }
-        if !open_options.caches.is_empty() || !open_options.remotes.is_empty() {
+        if open_options.has_caches(at) || !open_options.remotes.is_empty() {
             members::add_facts(&mut facts, &members);
             driver = Box::new(Composite::new(driver, members, missing));
         }

@@ -34,6 +34,8 @@ pub struct OpenOptions {
     pub cache: Option<String>,
     /// The caches that the cells need in front of each target.
     pub caches: Vec<CacheNeed>,
+    /// For each target, whether these are in front of it; all, where that is not said.
+    pub cached: Vec<bool>,
     /// Whether throwaway servers cache little of their data, so that a cache in front of them can matter.
     pub small_cache: bool,
     /// The second server that `--remote` names, as given.
@@ -77,6 +79,7 @@ impl OpenOptions {
             connections: plan.connections(),
             cache: cache.map(str::to_owned),
             caches: plan.caches(),
+            cached: Vec::new(),
             // A replay has data of its own.
             small_cache: plan.experiment.takes_cache && spec.custom.is_none(),
             remote: remote.map(str::to_owned),
@@ -114,7 +117,14 @@ impl OpenOptions {
     /// Whether the A/A control of a target should run on a second instance of its server. Not behind a cache or with
     /// a remote, since these would be other ones too. Applications and external servers have only one instance.
     pub(crate) fn second_instance(&self, target: usize) -> bool {
-        self.second_instances.get(target) == Some(&true) && self.caches.is_empty() && self.remotes.is_empty()
+        self.second_instances.get(target) == Some(&true)
+            && !self.has_caches(target)
+            && self.remotes.is_empty()
+    }
+
+    /// Whether caches are in front of a target.
+    pub(crate) fn has_caches(&self, target: usize) -> bool {
+        !self.caches.is_empty() && self.cached.get(target) != Some(&false)
     }
 }
 

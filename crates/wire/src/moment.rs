@@ -51,13 +51,15 @@ pub struct Watch {
     /// The span of the recording to which answers are compared.
     pub recorded: Option<[i64; 2]>,
     pub keeps_rows: bool,
+    /// Whether rows of MySQL's binary form count as those of its text form, to be compared with them.
+    pub as_text: bool,
 }
 
 impl Watch {
     /// What begins now.
     pub fn now() -> Self {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        Self { began: (Instant::now(), micros(wall)), recorded: None, keeps_rows: false }
+        Self { began: (Instant::now(), micros(wall)), recorded: None, keeps_rows: false, as_text: false }
     }
 
     /// The spans in which a time is one of the server's clock, in the answer to what began then.

@@ -6,7 +6,7 @@
 
 use crate::moment::{Spans, Watch};
 use crate::view::Exchange;
-use kurabe_protocol::mysql::message::{push_length, text, value};
+use kurabe_protocol::mysql::message::{Form, push_length, text, value};
 use kurabe_protocol::sql::{Dialect, Order, Statement, Varies, order};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -27,6 +27,9 @@ const MOMENT: &[u8] = b"\xffmoment";
 const VOLATILE: &[u8] = b"\xffvolatile";
 const KEY: &[u8] = b"\xffkey";
 
+/// MySQL's NULL in the text form of a row.
+const NULL: u8 = 0xfb;
+
 /// How the values of a row are divided.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Layout {
@@ -35,8 +38,8 @@ pub(crate) enum Layout {
     /// `DataRow`: a count, and each value behind its length.
     Postgres,
     MysqlText,
-    /// With the types of the columns.
-    MysqlBinary(Vec<u8>),
+    /// With the forms of the columns.
+    MysqlBinary(Vec<Form>),
 }
 
 /// What is put in the place of a value.
@@ -69,7 +72,7 @@ impl Layout {
             }
             Self::MysqlText => {
                 while let Some(first) = row.get(at) {
-                    if *first == 0xfb {
+                    if *first == NULL {
                         at += 1;
                     } else {
                         let (value, next) = text(row, at)?;
@@ -79,21 +82,39 @@ impl Layout {
                     columns += 1;
                 }
             }
-            Self::MysqlBinary(kinds) => {
-                columns = kinds.len();
+            Self::MysqlBinary(forms) => {
+                columns = forms.len();
                 let nulls = row.get(1..1 + (columns + 9) / 8)?;
                 at = 1 + nulls.len();
-                for (column, kind) in kinds.iter().enumerate() {
+                for (column, form) in forms.iter().enumerate() {
                     if nulls.get((column + 2) / 8)? >> ((column + 2) % 8) & 1 == 1 {
                         continue;
                     }
-                    let (_, bytes, next) = value(row, at, *kind)?;
+                    let (_, bytes, next) = value(row, at, form.kind)?;
                     each(column, at, next - bytes.len()..next);
                     at = next;
                 }
             }
         }
         (at == row.len()).then_some(columns)
+    }
+
+    /// A row of MySQL's binary form in the text form.
+    fn as_text(&self, row: &[u8]) -> Option<Vec<u8>> {
+        let Self::MysqlBinary(forms) = self else { return None };
+        let mut texts = vec![Some(None); forms.len()];
+        self.values(row, |column, _, at| texts[column] = forms[column].text(&row[at]).map(Some))?;
+        let mut out = Vec::with_capacity(row.len());
+        for text in texts {
+            match text? {
+                None => out.push(NULL),
+                Some(text) => {
+                    push_length(&mut out, text.len());
+                    out.extend_from_slice(&text);
+                }
+            }
+        }
+        Some(out)
     }
 
     /// Gives the bytes of a row to `push`, with what `put` says in place of values.
@@ -142,6 +163,8 @@ impl Layout {
 pub(crate) struct Digest {
     /// What is known of the rows, and these as they came if they are kept.
     rows: Rows,
+    /// How rows come, where they count as others.
+    came: Option<Layout>,
     keeps: bool,
     keys: Keys,
     /// The bytes of a row of which it is not known whether it is too long to be divided, and the checksum if it is.
@@ -198,6 +221,7 @@ impl Digest {
         let order = if is_ordered { Ordered::All } else { Ordered::Not };
         Self {
             rows: Rows { order, ..Rows::default() },
+            came: None,
             keeps: false,
             keys: Keys::None,
             row: Vec::new(),
@@ -234,8 +258,10 @@ impl Digest {
         };
         let (volatile, keys) = made_by(text, dialect);
         let keeps = watch.is_some_and(|watch| watch.keeps_rows);
+        let is_other = watch.is_some_and(|watch| watch.as_text) && matches!(layout, Layout::MysqlBinary(_));
+        let (layout, came) = if is_other { (Layout::MysqlText, Some(layout)) } else { (layout, None) };
         let rows = Rows { layout, spans, order, volatile, ..Rows::default() };
-        Self { rows, keeps, keys, long: None, ..Self::new(false) }
+        Self { rows, came, keeps, keys, long: None, ..Self::new(false) }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -271,6 +297,7 @@ impl Digest {
             return self.add(hash, hash, &[]);
         }
         let row = std::mem::take(&mut self.row);
+        let row = self.came.as_ref().and_then(|came| came.as_text(&row)).unwrap_or(row);
         let (mut hash, mut loose, mut keys) = (START, START, Vec::new());
         let size: usize = self.made.iter().map(Vec::len).sum();
         let mut left = MOST_MADE.saturating_sub(size);
@@ -509,7 +536,7 @@ mod tests {
     fn digest(text: &str, columns: &[&str], rows: &[&[&str]]) -> Digest {
         let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
         let (began, wall) = (Instant::now(), 1_795_903_064_000_000);
-        let watch = Watch { began: (began, wall), recorded: None, keeps_rows: true };
+        let watch = Watch { began: (began, wall), recorded: None, keeps_rows: true, as_text: false };
         let (text, began) = (text.to_owned(), Some(began + Duration::from_secs(1)));
         let request = Exchange { text, began, ..Exchange::default() };
         let mut digest =
@@ -591,7 +618,9 @@ mod tests {
     #[test]
     fn rows_of_mysql_are_divided_by_their_types() {
         let mut found = Vec::new();
-        let layout = Layout::MysqlBinary(vec![kind::LONG, kind::DATETIME, 0xfd, kind::LONGLONG]);
+        let forms =
+            [kind::LONG, kind::DATETIME, 0xfd, kind::LONGLONG].map(|kind| Form { kind, ..Form::default() });
+        let layout = Layout::MysqlBinary(forms.to_vec());
         // The second column is NULL.
         let row = [&[0, 0b1000, 7, 0, 0, 0, 2][..], b"ab", &9_u64.to_le_bytes()].concat();
         layout.values(&row, |column, _, at| found.push((column, row[at].to_vec()))).unwrap();

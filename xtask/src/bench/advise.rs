@@ -14,7 +14,7 @@ use std::fs;
 const PLANTS: &str = include_str!("advise.txt");
 
 /// The tables, by name.
-const TABLES: [(&str, &str); 5] = [
+const TABLES: [(&str, &str); 9] = [
     (
         "items",
         "CREATE TABLE item (id int PRIMARY KEY, order_id int NOT NULL, state int NOT NULL, at int NOT NULL, name text NOT NULL);\
@@ -38,6 +38,28 @@ const TABLES: [(&str, &str); 5] = [
         CREATE INDEX entry_a ON entry (a, b); CREATE INDEX entry_b ON entry (b, a);",
     ),
     (
+        "indexed of mariadb",
+        "CREATE TABLE item (id int PRIMARY KEY, order_id int NOT NULL, note varchar(40));\
+        INSERT INTO item SELECT seq, seq % 20000, md5(seq) FROM seq_1_to_200000; CREATE INDEX item_order ON item (order_id);",
+    ),
+    (
+        "written of mariadb",
+        "CREATE TABLE entry (id int PRIMARY KEY, a varchar(40), b varchar(40));\
+        INSERT INTO entry SELECT seq, md5(seq), md5(seq + 1) FROM seq_1_to_200000;\
+        CREATE INDEX entry_a ON entry (a, b); CREATE INDEX entry_b ON entry (b, a);",
+    ),
+    (
+        "sales",
+        "CREATE SCHEMA sales; CREATE TABLE item (id int PRIMARY KEY, order_id int NOT NULL);\
+        CREATE TABLE sales.item (id int PRIMARY KEY, order_id int NOT NULL, note text);\
+        INSERT INTO sales.item SELECT n, n % 20000, md5(n::text) FROM generate_series(1, 200000) n;",
+    ),
+    (
+        "joined",
+        "DO $$ BEGIN FOR i IN 0..8 LOOP EXECUTE format('CREATE TABLE t%s (id int PRIMARY KEY, v%s text)', i, i);\
+        EXECUTE format('INSERT INTO t%s SELECT n, md5(n::text) FROM generate_series(1, 2000) n', i); END LOOP; END $$; ANALYZE t0, t1, t2, t3, t4, t5, t6, t7, t8;",
+    ),
+    (
         "wide",
         "CREATE TABLE wide (id int PRIMARY KEY, k int NOT NULL, pad text NOT NULL);\
         INSERT INTO wide SELECT n, n * 7919 % 200003, repeat(md5(n::text), 4) FROM generate_series(1, 200000) n;",
@@ -53,7 +75,7 @@ struct Plant<'a> {
     passes: u32,
     /// A part of what is a gain; empty: nothing is.
     wanted: &'a str,
-    /// Statements; `{n}` is the number of the pass.
+    /// Statements; `{n}` is the number of the pass, `{line}` begins a line.
     asked: &'a str,
 }
 
@@ -90,7 +112,7 @@ pub fn run(args: &[String]) -> Outcome {
         println!("{:24} {:8} {}", plant.name, if is_found { "as meant" } else { "NOT" }, gains.join("; "));
     }
     println!("{found} of {all} as meant");
-    if found + 2 >= all { Ok(()) } else { Err("fewer than 12 of 14".to_owned()) }
+    if 7 * found >= 6 * all { Ok(()) } else { Err("fewer than 6 of 7".to_owned()) }
 }
 
 /// The lines of what gains.
@@ -102,8 +124,9 @@ fn advise(kurabe: &Kurabe, plant: &Plant<'_>, budget: &str) -> Result<Vec<String
             .map_err(|error| format!("{}: {error}", path.display()))
     };
     let data = file("data.sql", plant.tables)?;
+    let asked = plant.asked.replace("{line}", "\n");
     let passes: Vec<String> =
-        (1..=plant.passes).map(|n| plant.asked.replace("{n}", &n.to_string()) + "\n").collect();
+        (1..=plant.passes).map(|n| asked.replace("{n}", &n.to_string()) + "\n").collect();
     let script = file("script.sql", &passes.concat())?;
     let capture = kurabe.scratch.join("plant.capture").display().to_string();
     let _ = fs::remove_file(&capture);

@@ -484,6 +484,7 @@ mod tests {
             began: (now, moment(TIME.as_bytes()).unwrap()),
             recorded: None,
             keeps_rows: true,
+            as_text: false,
         });
         view.sent(&message(b'Q', &[text.as_bytes(), b"\0"].concat()), now, &mut events);
         view.received(&told.concat(), now, &mut events);

@@ -12,7 +12,7 @@ use kurabe_capture::record::Value as Recorded;
 use kurabe_core::driver::Prepared;
 use kurabe_protocol::sql;
 use kurabe_wire::view::{Exchange, Step, Transaction};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -195,6 +195,21 @@ fn is_cached(traffic: &Traffic, unit: &Unit) -> bool {
             && sql::Statement::read(text, traffic.language.dialect()).varies().is_none()
     };
     is_outside(unit) && unit.commit.is_none() && unit.requests.iter().all(reads)
+}
+
+/// How many requests a cache could answer, if nothing were changed: reads that were asked before.
+pub(super) fn repeated(traffic: &Traffic) -> u64 {
+    let (versions, mut asked) = (Versions::new(traffic), HashSet::new());
+    let mut found = 0;
+    for connection in &traffic.connections {
+        for unit in connection.units.iter().map(|unit| &traffic.units[*unit]) {
+            let mut is_new = || asked.insert(key(traffic, connection, &versions, unit));
+            if is_cached(traffic, unit) && !is_new() {
+                found += unit.requests.len() as u64;
+            }
+        }
+    }
+    found
 }
 
 /// Why a cache would answer nothing of a capture: it has no read that could be cached.

@@ -3,7 +3,7 @@
 use super::commands::{PIECE, Sent};
 use super::mongodb::Cursors;
 use super::traffic::{Traffic, Unit};
-use super::{http, memcached, mongodb, mysql, postgres, redis};
+use super::{http, memcached, mongodb, mysql, postgres, prepared, redis};
 use crate::prelude::*;
 use kurabe_capture::session;
 use kurabe_core::driver::{Access, RawMessages};
@@ -16,7 +16,7 @@ use kurabe_protocol::resp;
 use kurabe_protocol::sql::with_order_keys;
 use kurabe_wire::registry::of_scheme;
 use kurabe_wire::view::{Conversation, Event, Exchange, Step, Transaction, Watch};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 /// Settings of PostgreSQL's sessions that are the target's, that name a client, or that say whether and as whom it may write.
@@ -41,6 +41,8 @@ pub(super) struct Client<'a> {
     events: Vec<Event>,
     /// What the server sent last, if it is to be kept.
     kept: Option<Vec<u8>>,
+    /// The templates that are sent as they were recorded, where all others are prepared; `None`: all.
+    pub(super) as_recorded: Option<&'a HashSet<usize>>,
 }
 
 impl<'a> Client<'a> {
@@ -55,8 +57,20 @@ impl<'a> Client<'a> {
         let mut view = (protocol.view)(traffic.language.dialect());
         view.let_in(messages.flags());
         let database = messages.database().unwrap_or_default().to_owned();
-        let (prepared, portals, out, events) = Default::default();
-        Ok(Self { traffic, view, prepared, portals, cursors, database, number: 0, out, events, kept: None })
+        let (prepared, portals, out, events, kept, as_recorded) = Default::default();
+        Ok(Self {
+            traffic,
+            view,
+            prepared,
+            portals,
+            cursors,
+            database,
+            number: 0,
+            out,
+            events,
+            kept,
+            as_recorded,
+        })
     }
 
     /// Says when answers begin, for the times in them.
@@ -207,9 +221,65 @@ impl<'a> Client<'a> {
         }
     }
 
+    /// Writes a unit as an execution, and prepares its text if the connection has not. Gives when that began; `None`: it is sent as
+    /// it was recorded, as is what is kept for a cache.
+    fn encode_prepared(&mut self, messages: &mut dyn RawMessages, unit: &Unit) -> Result<Option<Instant>> {
+        let began = Instant::now();
+        let (Some(refused), None, [sent]) = (self.as_recorded, &self.kept, &unit.requests[..]) else {
+            return Ok(None);
+        };
+        let found = Some(sent).filter(|sent| !refused.contains(&sent.template));
+        let Some((text, sent)) = found.and_then(|sent| prepared::execution(self.traffic, sent)) else {
+            return Ok(None);
+        };
+        if !self.prepared.contains_key(&text) && !self.prepare(messages, &text, &sent)? {
+            return Ok(None);
+        }
+        self.encode_sql(&text, &sent)?;
+        if self.traffic.language.is_postgres() {
+            Request::Sync.write(&mut self.out);
+        }
+        Ok(Some(began))
+    }
+
+    /// Whether the server prepares a text.
+    fn prepare(&mut self, messages: &mut dyn RawMessages, text: &str, sent: &Sent) -> Result<bool> {
+        let mut sent = sent.clone();
+        sent.request.step = Step::Prepare;
+        self.encode_sql(text, &sent)?;
+        if self.traffic.language.is_postgres() {
+            Request::Sync.write(&mut self.out);
+        }
+        let answer = self.exchange(messages, 1, &[])?;
+        let is_refused = answer.first().is_none_or(|answer| answer.error.is_some());
+        if is_refused {
+            self.prepared.remove(text);
+        }
+        Ok(!is_refused)
+    }
+
+    /// The templates of which the server prepares no text.
+    pub(super) fn refused(&mut self, messages: &mut dyn RawMessages) -> Result<HashSet<usize>> {
+        let (mut seen, mut refused) = (HashSet::new(), HashSet::new());
+        for sent in self.traffic.units.iter().flat_map(|unit| &unit.requests) {
+            if !seen.insert(sent.template) {
+                continue;
+            }
+            if let Some((text, sent)) = prepared::execution(self.traffic, sent)
+                && !self.prepare(messages, &text, &sent)?
+            {
+                refused.insert(sent.template);
+            }
+        }
+        Ok(refused)
+    }
+
     /// Sends a unit, and waits for all of its answers.
     pub(super) fn send(&mut self, messages: &mut dyn RawMessages, unit: &Unit) -> Result<Vec<Exchange>> {
-        self.encode(unit)?;
+        let began = self.encode_prepared(messages, unit)?;
+        if began.is_none() {
+            self.encode(unit)?;
+        }
         let data = unit.requests.first().map_or(&[][..], |sent| &sent.data);
         let count = unit.requests.len();
         let last = unit.requests.last().filter(|_| self.traffic.language.sql().is_none());
@@ -221,6 +291,9 @@ impl<'a> Client<'a> {
         }
         let mut answers = self.exchange(messages, count + usize::from(is_quiet), data)?;
         answers.truncate(count);
+        if let (Some(began), Some(answer)) = (began, answers.first_mut()) {
+            answer.began = Some(began);
+        }
         if self.traffic.language == Language::Documents {
             unit.requests.iter().zip(&answers).for_each(|(sent, answer)| self.cursors.opened(sent, answer));
         }

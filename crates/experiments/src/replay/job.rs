@@ -14,7 +14,8 @@ use kurabe_core::driver::{Access, ConnectOptions, Driver};
 use kurabe_core::job::{Ended, Job, JobContext};
 use kurabe_reactor::Reactor;
 use kurabe_stats::Histogram;
-use kurabe_wire::view::{Exchange, Watch};
+use kurabe_wire::view::{Exchange, Step, Watch};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -36,6 +37,10 @@ pub(super) struct Replay {
     pub(super) speed: Option<f64>,
     /// Where answers are cached.
     pub(super) cache: Option<Arc<Collection>>,
+    /// What each connection [leaves](super::pooled::left) in its session; empty: none is kept.
+    pub(super) left: Vec<Option<Vec<String>>>,
+    /// Whether statements are prepared.
+    pub(super) prepares: bool,
     /// Whether databases or collections of the capture are removed before it.
     pub(super) emptied: bool,
     /// Whether the means of both halves are reported.
@@ -52,7 +57,7 @@ pub(super) struct Seen {
     /// How long each transaction waited for answers, by kind.
     transactions: Vec<Histogram>,
     all: Histogram,
-    /// Times of every second eighth of the requests, and of the others.
+    /// Times of every second eighth of the requests, and of the others, with those of opening all but a lane's first connection.
     halves: [Histogram; 2],
     requests: u64,
     cached: Counts,
@@ -70,6 +75,17 @@ struct Shared<'a> {
     versions: Versions,
     bindings: Bindings,
     watch: Watch,
+    /// The templates that are sent as they were recorded; `None`: all.
+    as_recorded: Option<HashSet<usize>>,
+}
+
+/// An open connection.
+struct Open<'a> {
+    session: Box<dyn Session>,
+    client: Client<'a>,
+    cached: Option<Cached>,
+    /// How long opening it took.
+    took: Duration,
 }
 
 impl Job for Replay {
@@ -88,7 +104,7 @@ impl Job for Replay {
     }
 
     fn run(&self, _: &str, _: &DatasetState, context: &mut JobContext<'_>) -> Result<()> {
-        let shared = Shared {
+        let mut shared = Shared {
             replay: self,
             driver: context.driver(),
             options: context.options(),
@@ -99,7 +115,11 @@ impl Job for Replay {
             versions: Versions::new(&self.traffic),
             bindings: Bindings::default(),
             watch: Watch { keeps_rows: true, ..Watch::now() },
+            as_recorded: None,
         };
+        if self.prepares {
+            shared.as_recorded = Some(shared.refused()?);
+        }
         let lanes = (0..self.traffic.lanes.len()).map(|lane| {
             let shared = &shared;
             move || {
@@ -210,20 +230,73 @@ impl Shared<'_> {
         let traffic = &self.replay.traffic;
         seen.times.resize_with(traffic.kinds.len(), Histogram::new);
         seen.transactions.resize_with(traffic.transactions.len(), Histogram::new);
-        traffic.lanes[lane]
-            .iter()
-            .try_for_each(|connection| self.connection(lane, &traffic.connections[*connection], seen))
+        let mut kept: Option<(usize, Open<'_>)> = None;
+        for (place, number) in traffic.lanes[lane].iter().enumerate() {
+            let connection = &traffic.connections[*number];
+            self.sleep_until(connection.opened)?;
+            let mut open = match kept.take() {
+                Some((before, open)) if self.may_follow(before, *number) => open,
+                before => {
+                    before.map_or(Ok(()), |(_, open)| open.session.close())?;
+                    self.open(connection)?
+                }
+            };
+            // A pool has to open the first one too.
+            let connecting = std::mem::take(&mut open.took) * u32::from(place > 0);
+            self.connection((lane, connecting), connection, &mut open, seen)?;
+            if self.left(*number).is_some() {
+                kept = Some((*number, open));
+            } else {
+                open.session.close()?;
+            }
+        }
+        kept.map_or(Ok(()), |(_, open)| open.session.close()).map_err(Some)
     }
 
-    fn connection(&self, lane: usize, connection: &Connection, seen: &mut Seen) -> Result<(), Failed> {
-        let traffic = &*self.replay.traffic;
-        self.sleep_until(connection.opened)?;
+    fn left(&self, number: usize) -> Option<&Vec<String>> {
+        self.replay.left.get(number)?.as_ref()
+    }
+
+    /// Whether a connection may have the session of another one: it would set the same.
+    fn may_follow(&self, before: usize, next: usize) -> bool {
+        let connections = &self.replay.traffic.connections;
+        self.left(before) == self.left(next) && connections[before].said == connections[next].said
+    }
+
+    fn open(&self, connection: &Connection) -> Result<Open<'_>> {
+        let began = Instant::now();
         let mut session = self.driver.connect(self.options)?;
+        let took = began.elapsed();
         let cache = self.replay.cache.as_ref();
-        let mut cached = cache.map(|cache| Cached::new(&mut *session, cache)).transpose()?;
+        let cached = cache.map(|cache| Cached::new(&mut *session, cache)).transpose()?;
         let messages = session.raw_messages()?;
-        let mut client = Client::new(traffic, messages, &self.cursors)?;
+        let mut client = Client::new(&self.replay.traffic, messages, &self.cursors)?;
+        client.as_recorded = self.as_recorded.as_ref();
         client.set_up(messages, &connection.said, self.options.access)?;
+        Ok(Open { session, client, cached, took })
+    }
+
+    /// The templates that the server does not prepare.
+    fn refused(&self) -> Result<HashSet<usize>> {
+        let traffic = &self.replay.traffic;
+        let Some(first) = traffic.connections.iter().find(|one| one.has_requests) else {
+            return Ok(HashSet::new());
+        };
+        let Open { mut session, mut client, .. } = self.open(first)?;
+        let refused = client.refused(session.raw_messages()?)?;
+        session.close()?;
+        Ok(refused)
+    }
+
+    fn connection(
+        &self,
+        (lane, mut connecting): (usize, Duration),
+        connection: &Connection,
+        Open { session, client, cached, .. }: &mut Open<'_>,
+        seen: &mut Seen,
+    ) -> Result<(), Failed> {
+        let traffic = &*self.replay.traffic;
+        let messages = session.raw_messages()?;
         // Of MySQL: whether updates count rows that were found, or that were changed.
         let found = connection.said.iter().any(|(name, _)| name == "found_rows");
         let other_counts = traffic.language.is_mysql() && found != (messages.flags() & 2 != 0);
@@ -237,17 +310,19 @@ impl Shared<'_> {
             }
             let recorded = traffic.about.began_ms as i64 * 1_000;
             let recorded = [recorded, recorded.saturating_add((unit.at / 1_000) as i64)];
-            let watch = Watch { recorded: Some(recorded), ..self.watch };
+            let is_text = unit.requests.first().is_some_and(|sent| sent.request.step == Step::Text);
+            let as_text = self.replay.prepares && is_text;
+            let watch = Watch { recorded: Some(recorded), as_text, ..self.watch };
             client.watch(watch);
             let filled = self.bindings.filled(traffic, unit);
-            let answers = match &mut cached {
+            let answers = match cached {
                 None => {
                     let sent = client.send(session.raw_messages()?, &filled);
                     sent.map_err(|error| with_text(error, traffic, unit))?
                 }
                 Some(cached) => {
                     let of = (traffic, connection);
-                    cached.send(&mut *session, &mut client, of, &self.versions, &filled)?
+                    cached.send(&mut **session, client, of, &self.versions, &filled)?
                 }
             };
             self.check_refused(unit, &answers)?;
@@ -276,7 +351,8 @@ impl Shared<'_> {
                     seen.all.record(time);
                     if self.replay.halves {
                         let eighth = 8 * unit.rank / traffic.units.len().max(1);
-                        seen.halves[eighth % 2].record(time);
+                        let connecting = std::mem::take(&mut connecting).as_nanos() as u64;
+                        seen.halves[eighth % 2].record(time + connecting);
                     }
                 }
                 let before = seen.compared.wrong;
@@ -294,10 +370,10 @@ impl Shared<'_> {
                 }
             }
         }
-        if let Some(cached) = &cached {
-            seen.cached.add(cached.counts);
+        if let Some(cached) = cached {
+            seen.cached.add(std::mem::take(&mut cached.counts));
         }
-        session.close().map_err(Some)
+        Ok(())
     }
 
     /// Ends the replay where the server refuses what would write in a session that only reads.

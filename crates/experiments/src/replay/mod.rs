@@ -14,7 +14,9 @@ mod memcached;
 mod mongodb;
 mod mysql;
 mod order;
+mod pooled;
 mod postgres;
+mod prepared;
 mod reading;
 mod redis;
 mod traffic;
@@ -55,9 +57,36 @@ const ROUNDS: u32 = 12;
 const SPEED: &str = "speed";
 
 /// The axis of a replay through a cache: both are compared.
-const CACHE: &str = "cached";
+pub const CACHE: &str = "cached";
 
-static AXES: [AxisInfo; 2] = [SPEEDS, CACHES];
+/// The axes of a replay whose clients do something otherwise than the recorded ones.
+pub const POOLED: &str = "pooled";
+pub const PREPARED: &str = "prepared";
+
+static AXES: [AxisInfo; 4] = [SPEEDS, POOLS, PREPARES, CACHES];
+
+const POOLS: AxisInfo = AxisInfo::new(
+    POOLED,
+    "whether connections are kept",
+    AxisKind::choice(&[
+        ("no", "each is opened and closed as it was recorded"),
+        (
+            "yes",
+            "as many as were open at once; one that is closed is the next one's, if it left the session as it was",
+        ),
+    ]),
+    &["no"],
+);
+
+const PREPARES: AxisInfo = AxisInfo::new(
+    PREPARED,
+    "whether statements are prepared",
+    AxisKind::choice(&[
+        ("no", "as they were recorded"),
+        ("yes", "once a connection, and executed with their literals as parameters"),
+    ]),
+    &["no"],
+);
 
 const CACHES: AxisInfo = AxisInfo::new(
     CACHE,
@@ -82,7 +111,7 @@ const SPEEDS: AxisInfo = AxisInfo::new(
     &["max"],
 );
 
-/// The axes of a replay; the last one needs a cache.
+/// The axes of a replay; those behind the first one are of SQL, and the last one needs a cache.
 pub fn axes() -> &'static [AxisInfo] {
     &AXES
 }
@@ -239,6 +268,14 @@ pub struct Reports {
     pub requests: u64,
     /// The statements with the largest share of the recorded time.
     pub statements: Vec<Reported>,
+    /// The metric with the share of the reads that a cache answered.
+    pub hits: &'static str,
+    /// The connections with requests, and how many of them are open at once.
+    pub connections: [usize; 2],
+    /// How many requests could be executions of prepared statements, and are none.
+    pub unprepared: u64,
+    /// How many requests are reads that a cache could answer, and were asked before.
+    pub repeated: u64,
 }
 
 /// What replays of a capture report.
@@ -261,6 +298,10 @@ pub fn reports(source: &CustomWorkload) -> Result<Reports> {
         halves: HALVES.map(|half| half.name),
         requests: traffic.requests,
         statements,
+        hits: HITS.name,
+        connections: [traffic.lanes.iter().map(Vec::len).sum(), traffic.lanes.len()],
+        unprepared: prepared::left_out(&traffic),
+        repeated: cached::repeated(&traffic),
     })
 }
 
@@ -356,7 +397,11 @@ pub(crate) fn experiment(source: &CustomWorkload) -> Result<Experiment> {
             }
         )
         .leak(),
-        axes: if kept.throwaway_cache.is_some() { &AXES } else { &AXES[..1] },
+        axes: match Language::from_scheme(&kept.protocol).sql() {
+            None => &AXES[..1],
+            Some(_) if kept.throwaway_cache.is_none() => &AXES[..3],
+            Some(_) => &AXES,
+        },
         operations: vec![operation].leak(),
         metrics: all.collect::<Vec<_>>().leak(),
         chart_axis: SPEED,
@@ -405,14 +450,29 @@ impl Planner {
             Some(speed) => (self.kept.time as f64 / speed) as u64,
             None => traffic.busiest(),
         };
-        let is_cached = self.kept.throwaway_cache.is_some() && cell.word(CACHE)? == "yes";
+        // A run file of an earlier version has fewer axes.
+        let is = |axis| cell.word(axis).is_ok_and(|word| word == "yes");
+        let is_cached = self.kept.throwaway_cache.is_some() && is(CACHE);
         let need = self.kept.throwaway_cache.filter(|_| is_cached).map(cached::need);
         let cache = need.as_ref().map(|need| cached::collection(&need.name, dataset.slot));
         let through: Vec<Operation> = cache.iter().flat_map(cached::operations).collect();
         let of_transactions = self.of_transactions.clone();
         let (emptied, ended) = (self.kept.emptied, Mutex::new(Seen::default()));
         let halves = self.kept.halves;
-        let job = Replay { traffic, metrics, of_transactions, speed, cache, emptied, halves, ended };
+        let left = if is(POOLED) { pooled::left(&traffic) } else { Vec::new() };
+        let prepares = is(PREPARED);
+        let job = Replay {
+            traffic,
+            metrics,
+            of_transactions,
+            speed,
+            cache,
+            left,
+            prepares,
+            emptied,
+            halves,
+            ended,
+        };
         // Of a server without read-only sessions, only commands that are known to read are sent.
         let reads = self.kept.writes.is_none() && !self.write && !self.has_commands();
         let operation = if self.has_commands() {

@@ -138,7 +138,7 @@ pub(super) fn relay() -> [Arg; 5] {
 pub(super) fn advise() -> Command {
     let kinds: Vec<&str> = kurabe_advise::KINDS.iter().map(|(name, _)| *name).collect();
     Command::new("advise")
-        .about("Says what would make a captured application faster: tries indexes and settings on throwaway servers, and confirms what gains")
+        .about("Says what would make a captured application faster: tries indexes, settings, pools and caches on throwaway servers, and confirms what gains")
         .long_about(
             "Says what would make an application faster whose requests 'kurabe capture' recorded. Each proposal is tried on a throwaway \
              server of its own: the whole capture is replayed there and beside it on the unchanged server, and every answer is compared. \
@@ -156,11 +156,12 @@ pub(super) fn advise() -> Command {
                 .visible_alias("setup"),
         )
         .arg(
-            option("try", "LIST", "What is tried, with commas: indexes, settings; durability: settings that change what an acknowledged write survives")
+            option("try", "LIST", "What is tried, with commas: indexes, settings; pool, prepared: connections kept and statements prepared, where the capture has \
+                 neither; cache: one of reads; durability: settings that change what an acknowledged write survives")
                 .value_delimiter(',')
                 .value_parser(kinds)
                 .action(clap::ArgAction::Append)
-                .default_value("indexes,settings")
+                .default_value("indexes,settings,pool,prepared,cache")
                 .hide_possible_values(true),
         )
         .arg(option("budget", "TIME", "How long it may take, about").default_value("10m"))

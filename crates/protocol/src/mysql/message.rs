@@ -2,6 +2,8 @@
 
 use super::capability;
 use crate::bytes::{chunk, short, until_zero, word};
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// The first byte of a command.
 pub mod command {
@@ -212,8 +214,74 @@ impl Changed {
 #[derive(Clone, Copy, Debug)]
 pub struct Column<'a> {
     pub name: &'a [u8],
-    pub kind: u8,
+    pub form: Form,
 }
+
+/// How the values of a column are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Form {
+    pub kind: u8,
+    pub is_unsigned: bool,
+    /// The digits of a fraction; more than 30: as many as the value has.
+    pub decimals: u8,
+}
+
+impl Form {
+    /// The text of a value whose bytes are those of the binary form, as the server writes it; `None` of a value that it may write
+    /// in several ways.
+    pub fn text(self, bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
+        let le = |range: Range<usize>| -> u64 {
+            bytes.get(range).unwrap_or_default().iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))
+        };
+        let fraction = |at: usize| match usize::from(self.decimals.min(6)) {
+            0 => String::new(),
+            digits => format!(".{:06}", le(at..at + 4))[..=digits].to_owned(),
+        };
+        let clock =
+            |hours: u64, at: usize| format!("{hours:02}:{:02}:{:02}", le(at..at + 1), le(at + 1..at + 2));
+        let text = match self.kind {
+            kind::YEAR => format!("{:04}", le(0..2)),
+            kind::TINY | kind::SHORT | kind::LONG | kind::INT24 | kind::LONGLONG => {
+                let (number, unused) = (le(0..bytes.len()), 64 - 8 * bytes.len() as u32);
+                if self.is_unsigned {
+                    number.to_string()
+                } else {
+                    (number.cast_signed() << unused >> unused).to_string()
+                }
+            }
+            kind::FLOAT | kind::DOUBLE => self.number(bytes)?,
+            kind::TIMESTAMP | kind::DATE | kind::DATETIME => {
+                let date = format!("{:04}-{:02}-{:02}", le(0..2), le(2..3), le(3..4));
+                if self.kind == kind::DATE {
+                    date
+                } else {
+                    format!("{date} {}{}", clock(le(4..5), 5), fraction(7))
+                }
+            }
+            kind::TIME => {
+                let sign = if le(0..1) == 1 { "-" } else { "" };
+                format!("{sign}{}{}", clock(24 * le(1..5) + le(5..6), 6), fraction(8))
+            }
+            _ => return Some(Cow::Borrowed(bytes)),
+        };
+        Some(Cow::Owned(text.into_bytes()))
+    }
+
+    /// A floating-point number without an exponent.
+    fn number(self, bytes: &[u8]) -> Option<String> {
+        let number = match bytes.try_into() {
+            Ok(bytes) => f64::from_le_bytes(bytes),
+            // Six digits are shown of the shorter ones.
+            Err(_) => format!("{:.5e}", f32::from_le_bytes(bytes.try_into().ok()?)).parse().ok()?,
+        };
+        let is_plain = number == 0.0 || (1e-4..1e15).contains(&number.abs());
+        let digits = usize::from(self.decimals);
+        is_plain.then(|| if digits <= 30 { format!("{number:.digits$}") } else { number.to_string() })
+    }
+}
+
+/// The flag of a column without negative numbers.
+const UNSIGNED: u8 = 32;
 
 impl<'a> Column<'a> {
     /// Reads a payload: catalogue, schema, table and its own name, name and own name, and at the end character set (2), length
@@ -224,7 +292,10 @@ impl<'a> Column<'a> {
             at = text(payload, at)?.1;
         }
         let (name, _) = text(payload, at)?;
-        Some(Self { name, kind: *payload.get(payload.len().checked_sub(6)?)? })
+        let [kind, flags, _, decimals, ..] = *payload.get(payload.len().checked_sub(6)?..)? else {
+            return None;
+        };
+        Some(Self { name, form: Form { kind, is_unsigned: flags & UNSIGNED != 0, decimals } })
     }
 }
 

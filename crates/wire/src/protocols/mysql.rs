@@ -14,7 +14,7 @@ use kurabe_protocol::mysql::capability;
 use kurabe_protocol::mysql::frame::{MAX, Packet};
 use kurabe_protocol::mysql::handshake::{Greeting, HandshakeResponse};
 use kurabe_protocol::mysql::message::{
-    Changed, Column, Command, LAST_STATEMENT, PrepareOk, answer, command, number, parameters, status,
+    Changed, Column, Command, Form, LAST_STATEMENT, PrepareOk, answer, command, number, parameters, status,
 };
 use kurabe_protocol::sql::Dialect;
 use std::collections::HashMap;
@@ -67,7 +67,7 @@ struct Statement {
     columns: Columns,
 }
 
-type Columns = (Vec<u8>, Vec<String>);
+type Columns = (Vec<Form>, Vec<String>);
 
 /// A command: its code, and the statement that it names.
 #[derive(Clone, Copy)]
@@ -190,11 +190,11 @@ impl ReadExchanges for Mysql {
 fn digest(
     request: &Exchange,
     asked: Asked,
-    (kinds, columns): &Columns,
+    (forms, columns): &Columns,
     (dialect, watch): (Dialect, Option<Watch>),
 ) -> Digest {
     let is_binary = matches!(asked.code, command::STMT_EXECUTE | command::STMT_FETCH);
-    let layout = if is_binary { Layout::MysqlBinary(kinds.clone()) } else { Layout::MysqlText };
+    let layout = if is_binary { Layout::MysqlBinary(forms.clone()) } else { Layout::MysqlText };
     Digest::for_answer(request, dialect, layout, columns, watch)
 }
 
@@ -450,7 +450,7 @@ impl Mysql {
                 }
                 _ => {
                     if let Some(column) = Column::read(payload).filter(|_| eof.is_none()) {
-                        self.columns.0.push(column.kind);
+                        self.columns.0.push(column.form);
                         self.columns.1.push(String::from_utf8_lossy(column.name).into_owned());
                     }
                     self.definitions(left - 1, rows, now, events);
@@ -572,7 +572,7 @@ const NO_ANSWER: &str = "an answer cannot be read";
 impl Size for Statement {
     fn size(&self) -> usize {
         let names = self.columns.1.iter().map(|name| 32 + name.len());
-        64 + self.text.len() + 2 * self.kinds.len() + self.columns.0.len() + names.sum::<usize>()
+        64 + self.text.len() + 2 * self.kinds.len() + size_of_val(&self.columns.0[..]) + names.sum::<usize>()
     }
 }
 
