@@ -127,7 +127,7 @@ fn advised(engine: &str, tables: &str, command: &str, kinds: &str) -> Option<Jso
     let target = format!("up:{engine}");
     let answer = place
         .run(&[
-            "advise", &capture, &target, "--data", &data, "--try", kinds, "--budget", "40s", "--report",
+            "advise", &capture, &target, "--data", &data, "--try", kinds, "--budget", "30s", "--report",
             "json",
         ])
         .success();
@@ -142,22 +142,15 @@ fn lines(times: u32, line: impl Fn(u32) -> String) -> String {
 #[test]
 fn pool_gains_where_each_request_opens_a_connection() {
     let psql = |n: u32| format!("psql -qXAtc 'SELECT note FROM item WHERE id = {n}'");
-    let mysql = |n: u32| {
-        format!(
-            "mysql --no-defaults --protocol=tcp --user=root kurabe -e 'SELECT note FROM item WHERE id = {n}'"
-        )
-    };
     let tables = "CREATE TABLE item (id int PRIMARY KEY, note varchar(40)); INSERT INTO item VALUES (1, 'a'), (2, 'b');";
-    for (engine, traffic) in [("postgres", lines(60, psql)), ("mariadb", lines(60, mysql))] {
-        let Some(advice) = advised(engine, tables, &traffic, "pool") else { continue };
-        // Beside other load a small server's answers vary more than connections cost: the factor is told all the same.
-        let (gain, other) = (&advice["gains"][0], &advice["others"][0]);
-        let one = if gain.is_null() { other } else { gain };
-        assert!(one["label"].as_str().unwrap().starts_with("keep connections open"), "{advice:#}");
-        let factor = gain["faster"]["value"].as_f64().or(other["why"]["not-confirmed"]["value"].as_f64());
-        assert!(factor > Some(1.3), "{advice:#}");
-        assert!(one["sql"].as_str().unwrap().starts_with("-- in the application"), "{advice:#}");
-    }
+    let Some(advice) = advised("postgres", tables, &lines(60, psql), "pool") else { return };
+    // Beside other load a small server's answers vary more than connections cost: the factor is told all the same.
+    let (gain, other) = (&advice["gains"][0], &advice["others"][0]);
+    let one = if gain.is_null() { other } else { gain };
+    assert!(one["label"].as_str().unwrap().starts_with("keep connections open"), "{advice:#}");
+    let factor = gain["faster"]["value"].as_f64().or(other["why"]["not-confirmed"]["value"].as_f64());
+    assert!(factor > Some(1.3), "{advice:#}");
+    assert!(one["sql"].as_str().unwrap().starts_with("-- in the application"), "{advice:#}");
 }
 
 #[test]
@@ -174,21 +167,4 @@ fn cache_of_a_hot_read_gains_with_its_hit_ratio() {
     assert!(gain["faster"]["low"].as_f64() > advice["unchanged"].as_f64(), "{advice:#}");
     // The first of 40 reads is none, and no commit changes its table.
     assert!((gain["hit_ratio"].as_f64().unwrap() - 39.0 / 40.0).abs() < 1e-9, "{advice:#}");
-}
-
-#[test]
-fn index_that_no_statement_uses_is_dropped_in_its_schema_and_the_gain_is_of_writes_and_bytes() {
-    let tables = "CREATE SCHEMA sales; CREATE TABLE sales.entry (a text); CREATE INDEX entry_a ON sales.entry (a);\
-        CREATE TABLE sales.source (a text); INSERT INTO sales.source SELECT md5(n::text) FROM generate_series(1, 3000) n;\
-        INSERT INTO sales.entry SELECT md5((n + 1)::text) FROM generate_series(1, 50000) n;";
-    let statements = lines(20, |_| "INSERT INTO sales.entry SELECT a FROM sales.source;".to_owned());
-    let Some(advice) = advised("postgres", tables, &format!("psql -qX <<'E'\n{statements}E\n"), "indexes")
-    else {
-        return;
-    };
-    let gain = &advice["gains"][0];
-    assert_eq!(gain["sql"].as_str(), Some("DROP INDEX \"sales\".\"entry_a\";"), "{advice:#}");
-    assert!(gain["reason"].as_str().unwrap().starts_with("no recorded statement uses it"), "{advice:#}");
-    assert!(gain["index_bytes"].as_i64().unwrap() < -1_000_000, "{advice:#}");
-    assert!(gain["writes"]["high"].as_f64().unwrap() < 1.0, "{advice:#}");
 }
