@@ -5,11 +5,13 @@ use crate::engines::engine::Engine;
 use crate::engines::facts::TargetFacts;
 use crate::engines::queries::expression_of;
 use crate::issue::{Issue, IssueKind};
+use crate::make::SAVED;
 use crate::names::ordered;
 use crate::plan::{Left, Plan};
 use crate::script::{Entry, comment, literal, quoted, statement, without_bytes};
 use crate::sql::{Side, only_refused, texts};
 use crate::wanted::{Parts, Wanted};
+use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_protocol::sql::{Dialect, tokens};
 use std::fmt::Write as _;
@@ -235,7 +237,12 @@ impl Plan {
             left.extend(take_left(target, wanted, &table.name, &mut table.indexes));
         }
         for table in catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)) {
-            left.push(Left { object: table.name.clone(), sql: text_of(table, target, same) });
+            // The words of a column that the server may not show as they are.
+            let mut words = catalog.leftovers.iter().filter(|left| left.kind == IssueKind::Enum);
+            let words = words.find(|left| left.table.as_ref() == Some(&table.name));
+            let sql = text_of(table, target, same);
+            let sql = words.map_or(sql.clone(), |words| sql.commented(&words.detail));
+            left.push(Left { object: table.name.clone(), sql });
         }
         let is_left = |name: &&String| {
             left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
@@ -253,15 +260,66 @@ impl Plan {
     pub fn left_text(&self, target: &Engine) -> String {
         let mut text = comment(&format!("What 'kurabe copy' did not make, for {}.", target.name));
         let _ = writeln!(text, "\n{}", target.script);
-        let left = self.left.iter().map(|left| ("left out", &left.object, &left.sql));
-        let issues = in_order(target, &self.issues).into_iter();
-        let issues = issues.map(|(issue, entry)| (issue.kind.name(), &issue.object, entry));
-        for (why, object, entry) in left.chain(issues) {
+        for (what, entry) in self.tried.as_ref().unwrap_or(&self.entries(target)) {
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "{}\n{}\n", comment(&format!("{why}: {object}")), entry.text());
+            let _ = writeln!(text, "{}\n{}\n", comment(what), entry.text());
         }
         text
     }
+
+    /// What stands in the file, each after what it names, and what it is.
+    pub(crate) fn entries(&self, target: &Engine) -> Vec<(String, Entry)> {
+        let left = self.left.iter().map(|left| ("left out", &left.object, &left.sql));
+        let issues = in_order(target, &self.issues).into_iter();
+        let issues = issues.map(|(issue, entry)| (issue.kind.name(), &issue.object, entry));
+        left.chain(issues).map(|(why, object, entry)| (format!("{why}: {object}"), entry.clone())).collect()
+    }
+}
+
+/// Executes the statements of a file, each after those that it needs, and makes comments of those that the server refuses. The caller
+/// takes back what they made.
+pub(crate) fn try_entries(target: &mut Side, entries: &mut Vec<(String, Entry)>) -> Result<()> {
+    // Who executes the file may have more rights, and the tables of a copy that is continued have no keys yet.
+    const NOT_FINAL: [&str; 3] = ["42501", "42803", "42P10"];
+    target.run_text(target.engine.script)?;
+    let (last, first): (Vec<_>, Vec<_>) =
+        std::mem::take(entries).into_iter().partition(|(_, entry)| matches!(entry, Entry::Last(_)));
+    for mut left in [first, last] {
+        loop {
+            let (count, mut refused) = (left.len(), Vec::new());
+            for (what, entry) in left {
+                let tried =
+                    if matches!(entry, Entry::Comment(_)) { Ok(()) } else { tried(target, entry.text())? };
+                match tried {
+                    Err(error) if !NOT_FINAL.iter().any(|code| error.server_code() == Some(code)) => {
+                        refused.push((what, entry, error));
+                    }
+                    _ => entries.push((what, entry)),
+                }
+            }
+            if refused.len() == count {
+                let why = |error: &Error| format!("the target refuses it: {}", error.on_one_line());
+                entries.extend(
+                    refused.into_iter().map(|(what, entry, error)| (what, entry.commented(&why(&error)))),
+                );
+                break;
+            }
+            left = refused.into_iter().map(|(what, entry, _)| (what, entry)).collect();
+        }
+    }
+    Ok(())
+}
+
+/// Whether the server takes statements, of which no rows are read.
+fn tried(target: &mut Side, sql: &str) -> Result<Result<()>> {
+    let is_filled = sql.starts_with("CREATE MATERIALIZED VIEW ");
+    let sql = if is_filled { format!("{} WITH NO DATA", sql.trim_end_matches(';')) } else { sql.to_owned() };
+    target.run(&format!("SAVEPOINT {SAVED}"))?;
+    let tried = target.try_text(&sql, &mut Reply::new());
+    if tried.is_err() {
+        target.run(&format!("ROLLBACK TO SAVEPOINT {SAVED}"))?;
+    }
+    tried.map_or_else(|error| only_refused(error).map(Err), |()| Ok(Ok(())))
 }
 
 /// What has a text: routines before the views that may call them, what reads views when it is made after these, then all else. A view

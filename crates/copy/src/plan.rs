@@ -106,6 +106,8 @@ pub struct Plan {
     /// The statements after all rows, and what is lost without each: positions of sequences, constraints not proven, comments.
     pub after: Vec<(IssueKind, Named)>,
     pub left: Vec<Left>,
+    /// The file of leftovers, of which the target has taken all statements; `None` if they were not tried.
+    pub tried: Option<Vec<(String, Entry)>>,
     pub parts: Parts,
 }
 

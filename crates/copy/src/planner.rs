@@ -95,6 +95,15 @@ pub fn plan(
         types_exist(&tables, &catalog, facts)?;
         if wanted.parts != Parts::Data {
             plan.before = needed(&catalog, &plan.tables, all);
+            // A serial column that the source's own text does not make has a sequence of its own.
+            let is_other =
+                |of: &String| tables.iter().any(|table| table.name == *of && table.native.is_none());
+            let is_needed = |made: &Named| {
+                let listed =
+                    catalog.leftovers.iter().any(|left| left.table.is_none() && left.name == made.name);
+                listed || catalog.needs.iter().any(|(of, needed)| *needed == made.name && !is_other(of))
+            };
+            plan.before.retain(|made| !catalog.sequences.contains(made) || is_needed(made));
         }
         let is_lost = |made: &mut Named| !facts.accepts_any_bytes && check(&made.sql).is_err();
         let is_refused = |made: &mut Named| is_lost(made) || missing_collation(&made.sql, facts).is_some();

@@ -56,6 +56,7 @@ pub(super) static POSTGRES: Engine = Engine {
     restart_identity: Some(restart_identity),
     // A third of a page holds 2,704 bytes, with the lengths of values.
     longest_entry: Some(2_690),
+    tries_leftovers: true,
     names_collations: true,
     catalogue: Some(catalogue),
     sign,
