@@ -21,8 +21,6 @@ pub struct Catalog {
     pub sequences: Vec<Named>,
     /// Which tables and types need which of those, by their names.
     pub needs: Vec<(String, String)>,
-    /// The types that come with extensions and ranges.
-    pub accompanying_types: Vec<String>,
     /// The statements after all rows, by the names of their types and sequences, and what is lost without each.
     pub after: Vec<(IssueKind, Named)>,
 }

@@ -21,7 +21,7 @@ impl OneTable<'_> {
             let mut kind = kind_of(engine, &column.declared);
             let is_same = same_server || engine == target && kind.class == Class::Geometry;
             if is_same && !is_given(column) {
-                kind.class = engine.dialect.exact_class(&kind);
+                kind.class = (engine.exact_class)(&kind);
             }
             kind
         };

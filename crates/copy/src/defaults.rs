@@ -32,7 +32,7 @@ pub fn clause(
         DefaultValue::Now => {
             let is_time =
                 matches!(class, Class::Timestamp | Class::TimestampTz) || class == Class::Text && to.is_loose;
-            let now = || format!(" DEFAULT {}", to.dialect.now(&mapped.stored));
+            let now = || format!(" DEFAULT {}", (to.now)(&mapped.stored));
             return is_time.then(now).ok_or_else(|| format!("the current time, for {}", mapped.sql));
         }
         DefaultValue::Expression(text) if same => return Ok(format!(" DEFAULT ({text})")),

@@ -13,7 +13,7 @@ use crate::sql::{Side, only_refused, texts};
 use crate::wanted::{Parts, Wanted};
 use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_protocol::sql::{Dialect, tokens};
+use kurabe_protocol::sql::{Kind, Token, tokens};
 use std::fmt::Write as _;
 
 /// Reads which users and roles the target has, if it is a server of the same kind, and why it does not tell of all.
@@ -97,7 +97,7 @@ fn without_what_they_name(plan: &mut Plan, target: &Engine) {
     let mut absent: Vec<&String> = absent.map(|(_, object, _)| *object).collect();
     while let Some(object) = absent.pop() {
         for (_, of, entry) in &mut all {
-            if !is_comment(entry) && names(target, entry, object) {
+            if !is_comment(entry) && names(target, entry, object, false) {
                 **entry = entry.commented(&format!("{object} is not made by this file: make it first"));
                 absent.push(*of);
             }
@@ -105,50 +105,18 @@ fn without_what_they_name(plan: &mut Plan, target: &Engine) {
     }
 }
 
-/// The words and names by which a statement names an object. A routine of PostgreSQL has its parameters there.
-fn names_of(target: &Engine, object: &str) -> [String; 4] {
-    let routine = object.strip_suffix(')').and_then(|head| head.rsplit_once('('));
-    let name = routine.map_or(object, |(name, _)| name);
-    [object.to_owned(), quoted(target, object), name.to_owned(), quoted(target, name)]
-}
-
-/// Whether a statement has a word or a name that is this object's.
-fn names(target: &Engine, entry: &Entry, object: &str) -> bool {
-    let names = names_of(target, object);
-    tokens(entry.text(), target.syntax).any(|token| names.iter().any(|name| name == token.text))
-}
-
-/// Whether a statement reads from an object, and does not only have a column of this name.
-fn reads(target: &Engine, entry: &Entry, object: &str) -> bool {
-    let names = names_of(target, object);
-    // Whether a name here is one of those, and whether the name before was.
-    let (mut is_from, mut was_from) = (false, false);
-    // Of each level of parentheses, whether it has a query, and whether it is within its list of tables.
-    let mut levels = vec![(false, false)];
-    let mut before = "";
+/// Whether a statement has a word or a name that is this object's. `reads`: and it is none of a column or a user, which the servers of
+/// MySQL and MariaDB write after these signs.
+fn names(target: &Engine, entry: &Entry, object: &str, reads: bool) -> bool {
+    let (names, mut before) = ([object.to_owned(), quoted(target, object)], None);
     tokens(entry.text(), target.syntax).filter(|token| !token.is_blank()).any(|token| {
-        let (is_query, is_list) = levels.last().copied().unwrap_or_default();
-        let is = |words: &[&str]| words.iter().any(|word| token.is(word));
-        let is_it = is_from && names.iter().any(|name| name == token.text);
-        let (here, list) = match () {
-            () if token.is("SELECT") => (false, false),
-            () if token.is("FROM") && is_query && !before.eq_ignore_ascii_case("DISTINCT") => (true, true),
-            () if is(&["JOIN", "STRAIGHT_JOIN"]) || token.is_mark(',') => (is_list, is_list),
-            () if is(&["WHERE", "GROUP", "HAVING", "ORDER", "WINDOW", "UNION", "LIMIT"]) => (false, false),
-            () if is(&["ONLY", "LATERAL"]) || token.is_mark('(') => (is_from, is_list),
-            () => (was_from && token.is_mark('.'), is_list),
-        };
-        if let Some(level) = levels.last_mut() {
-            *level = (is_query || token.is("SELECT"), list);
-        }
-        match () {
-            () if token.is_mark('(') => levels.push((false, is_from)),
-            () if token.is_mark(')') => drop(levels.pop()),
-            () => {}
-        }
-        (is_from, was_from) = (here, is_from && token.name().is_some());
-        before = token.text;
-        is_it
+        let before: Option<Token<'_>> = before.replace(token);
+        let is_other = before.is_some_and(|before| {
+            before.kind == Kind::Name
+                || before.is("AS")
+                || ['.', '=', '@'].iter().any(|sign| before.is_mark(*sign))
+        });
+        names.iter().any(|name| name == token.text) && !(reads && is_other)
     })
 }
 
@@ -338,14 +306,11 @@ fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<(&'i Issue, &'i Ent
     all.sort_by_key(rank);
     let rest = all.split_off(all.partition_point(|one| rank(one) < 3));
     let needs = |one: &(&Issue, &Entry), other: &(&Issue, &Entry)| {
-        // The body of a routine of MySQL is read when it is called, and that of PostgreSQL is a text, or is read at once.
-        (rank(one) != 0 || target.syntax == Dialect::POSTGRES)
+        // The body of a routine is read when it is called, and each view has its own name.
+        rank(one) != 0
             && rank(other) != 1
-            // Each has its own name.
-            && names_of(target, &other.0.object)[2] != names_of(target, &one.0.object)[2]
-            && names(target, one.1, &other.0.object)
-            // Which of two is made first where both have the other's name.
-            && (reads(target, one.1, &other.0.object) || !reads(target, other.1, &one.0.object))
+            && other.0.object != one.0.object
+            && names(target, one.1, &other.0.object, true)
     };
     let needed = |at: usize| (0..all.len()).filter(|other| needs(&all[at], &all[*other])).collect();
     ordered(all.clone(), needed).into_iter().chain(rest).collect()

@@ -24,8 +24,8 @@ pub struct ColumnPlan {
     pub sql: String,
     /// Whether both sides have the same type, so that values are carried and compared as the server writes them.
     pub exact: bool,
-    /// The kinds of values that become others, as accepted.
-    pub mend: Vec<Mend>,
+    /// The kind of values that become others, as accepted.
+    pub mend: Option<Mend>,
     /// The next number, if the target's server gives it numbers.
     pub identity: Option<i128>,
     /// The expression that reads it for the target. Verification has its own.

@@ -401,9 +401,7 @@ impl<'a> Copy<'a> {
         plan.tables.iter().for_each(|table| (&table.create, &table.filter, &table.resume).hash(&mut hasher));
         plan.before.iter().for_each(|made| made.sql.hash(&mut hasher));
         for column in plan.tables.iter().flat_map(|table| &table.columns) {
-            for kind in &column.mend {
-                (&column.name, kind).hash(&mut hasher);
-            }
+            column.mend.iter().for_each(|mend| (&column.name, mend).hash(&mut hasher));
         }
         format!("{:016x}", hasher.finish())
     }

@@ -19,8 +19,8 @@ use kurabe_core::{Error, ErrorKind, Result, units};
 pub struct Scanned {
     /// The number of rows.
     pub rows: u64,
-    /// Kinds of values of each column that the target cannot hold, and how many there are.
-    pub unfit: Vec<Vec<(IssueKind, u64)>>,
+    /// The kind of values of each column that the target cannot hold, and how many there are.
+    pub unfit: Vec<Option<(IssueKind, u64)>>,
     /// Values and indexes that no acceptance changes, and that the target may refuse.
     pub issues: Vec<Issue>,
 }
@@ -111,7 +111,7 @@ impl OneTable<'_> {
         let long = target.longest_entry.iter().flat_map(|most| entries(engine, table, types, *most));
         asked.extend(long.map(|(name, condition)| ((0, What::LongEntry(name)), condition)));
         let (rows, counts) = self.count(asked)?;
-        let mut scanned = Scanned { rows, unfit: vec![Vec::new(); table.columns.len()], issues: Vec::new() };
+        let mut scanned = Scanned { rows, unfit: vec![None; table.columns.len()], issues: Vec::new() };
         for ((at, what), number) in counts.into_iter().filter(|(_, number)| *number > 0) {
             let (column, rows) = (&table.columns[at].name, units::counted(number, "row"));
             match what {
@@ -119,7 +119,7 @@ impl OneTable<'_> {
                     let what = format!("values that are no word of the type, in {rows}");
                     scanned.issues.push(refused(table, column, IssueKind::Enum, &what));
                 }
-                What::Unfit(kind) => scanned.unfit[at].push((kind, number)),
+                What::Unfit(kind) => scanned.unfit[at] = Some((kind, number)),
                 What::Never(why) => {
                     let what = format!("column {}.{column}: {why}, in {rows}", table.name);
                     return Err(

@@ -74,8 +74,6 @@ pub struct TargetFacts {
     /// Whether names of tables, and of columns, are the same without regard to case.
     pub folds_tables: bool,
     pub folds_columns: bool,
-    /// The names of all types, where tables may have types of their own.
-    pub types: Vec<String>,
     /// Which of the servers of one engine it is: `MySQL` or `MariaDB`.
     pub edition: String,
     /// The encoding of its texts, if it may be another one than the source's; empty if all servers of the engine have one.

@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
             for row in 0..reply.rows() {
                 for (at, column) in columns.iter().enumerate() {
                     let reading = Reading { class: column.kind.class, hex, exact: column.exact };
-                    let pushed = push_mended(reading, &column.mend, field(reply, row, at), &mut page);
+                    let pushed = push_mended(reading, column.mend.as_ref(), field(reply, row, at), &mut page);
                     pushed.map_err(|error| error.context(format!("source, {name}.{}", column.name)))?;
                 }
             }
@@ -208,7 +208,7 @@ fn without_last(tuple: &[u8]) -> Option<([u8; 2], &[u8])> {
 fn passes_in_binary(engine: &Engine, table: &TablePlan) -> bool {
     let is_as_it_is = |column: &ColumnPlan| {
         let own = engine.dialect.read(&column.kind, &quoted(engine, &column.name));
-        column.has_binary && column.written && column.mend.is_empty() && column.read == own
+        column.has_binary && column.written && column.mend.is_none() && column.read == own
     };
     let is_whole =
         |at: &usize| matches!(table.columns[*at].kind.class, Class::Int16 | Class::Int32 | Class::Int64);

@@ -86,8 +86,8 @@ impl<'t> Checks<'t> {
             let is_kept = engine.dialect.documents(&column.kind, "") != Documents::Rounded;
             let (exact, rounds) = (column.exact && is_kept, column.rounds);
             let mut field = Field { shape, class: column.kind.class, exact, rounds, no_nul: None };
-            // The first kind decides, so it is asked first. The server says which values are meant, as in the plan.
-            for (unfit, becomes) in column.mend.iter().rev().filter(|_| of == Of::Source) {
+            // The server says which values are meant, as in the plan.
+            for (unfit, becomes) in column.mend.iter().filter(|_| of == Of::Source) {
                 let other = if let Becomes::Text(text) = becomes { Some(text.as_str()) } else { None };
                 match unfit {
                     IssueKind::NulCharacter => field.no_nul = Some(other.unwrap_or_default()),

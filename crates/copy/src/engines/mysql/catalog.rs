@@ -18,16 +18,12 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     tables(side, &mut catalog)?;
     columns(side, &mut catalog)?;
     let mut expressions = indexes(side, &mut catalog)?;
-    // A session can turn the check off.
-    let mut keys = side.rows(query("mysql", "foreign_keys"))?;
+    let mut keys = Vec::new();
     let mut checks = checks(side)?;
     expressions.extend(checks.iter().cloned());
     rest(side, &mut catalog)?;
-    // MariaDB's catalogue has the keys and checks of those tables only that the user may change.
-    let from_text = is_mariadb(side)?;
-    if from_text {
-        keys.clear();
-    }
+    // The catalogues have keys, and MariaDB's has checks, of those tables only that the user may change.
+    let is_mariadb = is_mariadb(side)?;
     let mut lossy = Vec::new();
     for table in &mut catalog.tables {
         let name = side.quoted(&table.name);
@@ -46,9 +42,9 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         for (kind, part) in tell(side, table, &mut text, &of_table)? {
             lossy.push((kind, table.name.clone(), part, UNKNOWN.to_owned()));
         }
-        if from_text {
-            for (line, bare) in text.iter().map(|line| (line, bare(line))) {
-                keys.extend(foreign_key(&table.name, line, &bare).into_iter().flatten());
+        for (line, bare) in text.iter().map(|line| (line, bare(line))) {
+            keys.extend(foreign_key(&table.name, line, &bare, is_mariadb).into_iter().flatten());
+            if is_mariadb {
                 let clause = bare.find(" CHECK (").zip(bare.rfind(')'));
                 let clause = clause.map(|(at, end)| line[at + 8..end].to_owned());
                 checks.extend(clause.map(|clause| (table.name.clone(), quoted_name(line), clause)));
@@ -89,13 +85,14 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
 }
 
 /// The columns of a foreign key in a line of a table's text, as rows of the catalogue's query.
-fn foreign_key(table: &str, line: &str, bare: &str) -> Option<Vec<Row>> {
+fn foreign_key(table: &str, line: &str, bare: &str, is_mariadb: bool) -> Option<Vec<Row>> {
+    let usual = if is_mariadb { "RESTRICT" } else { "NO ACTION" };
     let names = |text: &str| -> Vec<String> {
         let names = tokens(text, MYSQL.syntax).filter(|token| token.kind == Kind::Name);
         names.map(|token| quoted_name(token.text)).collect()
     };
     let rule = |of: &str| {
-        let rule = bare.split_once(of).map_or("RESTRICT", |(_, rest)| rest.trim_end_matches(','));
+        let rule = bare.split_once(of).map_or(usual, |(_, rest)| rest.trim_end_matches(','));
         rule.split(" ON ").next().map(str::to_owned)
     };
     let own = bare.find(" FOREIGN KEY (")?;

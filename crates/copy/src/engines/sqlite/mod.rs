@@ -29,6 +29,12 @@ pub(super) static SQLITE: Engine = Engine {
     writing: &["PRAGMA foreign_keys = OFF"],
     has_one_writer: true,
     is_loose: true,
+    // A type whose name ends in `_TEXT` has the affinity TEXT, so that its values stay as they are written, and says what the text is.
+    stored_class: |kind| match Declared::parse(&kind.declared).base.ends_with("_text") {
+        true => Class::Text,
+        false => kind.class,
+    },
+    exact_class: |_| Class::Native,
     octets: |column| format!("length(CAST({column} AS BLOB))"),
     characters: |column| format!("length({column})"),
     insert_limits: (250, 30_000),
@@ -92,12 +98,6 @@ impl Dialect for Sqlite {
         })
     }
 
-    /// SQLite has five storage classes. A type whose name ends in `_TEXT` has the affinity TEXT, so that its values stay as
-    /// they are written, and says what the text is.
-    fn stored_class(&self, kind: &Kind) -> Class {
-        if Declared::parse(&kind.declared).base.ends_with("_text") { Class::Text } else { kind.class }
-    }
-
     fn comment(&self, _: &str, _: Option<(&str, &str)>, _: &str) -> Option<String> {
         None
     }
@@ -143,10 +143,6 @@ impl Dialect for Sqlite {
             () if keeps && is_real(cell) => Some(format!("CAST({GAP} AS REAL)")),
             () => is_no_utf8(cell).then(|| format!("CAST({GAP} AS TEXT)")),
         }
-    }
-
-    fn exact_class(&self, _: &Kind) -> Class {
-        Class::Native
     }
 
     /// A parameter of a user's statement is bound as text or as an integer.
