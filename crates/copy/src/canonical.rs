@@ -41,9 +41,6 @@ pub fn push_mended(reading: Reading, mended: Option<&Mend>, value: Value<'_>, ou
 }
 
 /// Appends the canonical form of a field of a reply.
-///
-/// # Errors
-/// [`Protocol`](kurabe_core::ErrorKind::Protocol) for a text that is no value of the class.
 pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
     let class = reading.class;
     let wrong = |text: &str| wrong(class, text);
@@ -188,9 +185,6 @@ fn timestamp(text: &str) -> String {
 }
 
 /// The bytes of hexadecimal digits.
-///
-/// # Errors
-/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) if they are none.
 pub fn from_hex(digits: &[u8]) -> Result<Vec<u8>> {
     let malformed = || wrong(Class::Blob, "is not hexadecimal");
     let (pairs, rest) = digits.as_chunks::<2>();

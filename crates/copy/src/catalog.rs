@@ -75,7 +75,7 @@ pub struct Leftover {
     pub carried: bool,
     /// Whether it has a meaning on servers of this kind only, so that others lose nothing.
     pub internal: bool,
-    /// The users and roles that the statement names, in the engine's quotes.
+    /// The users and roles that the statement names, and what it names of other databases, in the engine's quotes.
     pub roles: Vec<String>,
 }
 

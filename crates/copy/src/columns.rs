@@ -34,9 +34,6 @@ pub struct OneTable<'a> {
 
 impl OneTable<'_> {
     /// Plans the table.
-    ///
-    /// # Errors
-    /// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for names and values that are too long.
     pub fn plan(&mut self, names: &mut Names<'_>) -> Result<TablePlan> {
         self.check_names()?;
         let (table, made) = (self.table, self.made);

@@ -16,7 +16,7 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_protocol::sql::{Kind, Token, tokens};
 use std::fmt::Write as _;
 
-/// Reads which users and roles the target has, if it is a server of the same kind, and why it does not tell of all.
+/// Reads which users and roles the target has, and tables and routines of other databases, if it is a server of the same kind, and why it does not tell of all.
 pub(crate) fn read_roles(target: &mut Side, facts: &mut TargetFacts) -> Result<()> {
     let query = |name| expression_of(target.engine, name, "").filter(|_| facts.same_server);
     let Some((all, own)) = query("roles").zip(query("own_role")) else { return Ok(()) };
@@ -68,8 +68,8 @@ pub fn list(
         let missing = missing.map(String::as_str).collect::<Vec<_>>().join(", ");
         if !missing.is_empty() {
             let why = match &facts.roles_unread {
-                None => format!("the target has no user or role {missing}: create it first"),
-                Some(why) => format!("create the user or role {missing} first, unless it exists: {why}"),
+                None => format!("the target has no {missing}: create it first"),
+                Some(why) => format!("create {missing} first, unless it exists: {why}"),
             };
             text = text.commented(&why);
         }
@@ -80,7 +80,8 @@ pub fn list(
             plan.issues.push(Issue { kind: leftover.kind, object, detail, text: Some(text) });
         }
     }
-    if same && wanted.rename.is_empty() {
+    // A trial finds that where there is one.
+    if same && wanted.rename.is_empty() && !to.tries_leftovers {
         without_what_they_name(plan, to);
     }
 }
@@ -97,7 +98,7 @@ fn without_what_they_name(plan: &mut Plan, target: &Engine) {
     let mut absent: Vec<&String> = absent.map(|(_, object, _)| *object).collect();
     while let Some(object) = absent.pop() {
         for (_, of, entry) in &mut all {
-            if !is_comment(entry) && names(target, entry, object, false) {
+            if !is_comment(entry) && names(target, entry, object) {
                 **entry = entry.commented(&format!("{object} is not made by this file: make it first"));
                 absent.push(*of);
             }
@@ -105,18 +106,22 @@ fn without_what_they_name(plan: &mut Plan, target: &Engine) {
     }
 }
 
-/// Whether a statement has a word or a name that is this object's. `reads`: and it is none of a column or a user, which the servers of
-/// MySQL and MariaDB write after these signs.
-fn names(target: &Engine, entry: &Entry, object: &str, reads: bool) -> bool {
-    let (names, mut before) = ([object.to_owned(), quoted(target, object)], None);
+/// Whether a statement has a word or a name that is this object's, and none of a column, another database or a definer, as the servers of
+/// MySQL and MariaDB write these.
+fn names(target: &Engine, entry: &Entry, object: &str) -> bool {
+    let names = [object.to_owned(), quoted(target, object)];
+    let (mut first, mut second): (_, Option<Token<'_>>) = (None, None);
     tokens(entry.text(), target.syntax).filter(|token| !token.is_blank()).any(|token| {
-        let before: Option<Token<'_>> = before.replace(token);
-        let is_other = before.is_some_and(|before| {
-            before.kind == Kind::Name
-                || before.is("AS")
-                || ['.', '=', '@'].iter().any(|sign| before.is_mark(*sign))
+        let is_assigned = first.is_some_and(|first: Token<'_>| first.is("DEFINER"));
+        let is_other = second.is_some_and(|token| {
+            token.is_mark('=') && is_assigned
+                || token.kind == Kind::Name
+                || token.is("AS")
+                || token.is_mark('.')
+                || token.is_mark('@')
         });
-        names.iter().any(|name| name == token.text) && !(reads && is_other)
+        (first, second) = (second, Some(token));
+        !is_other && names.iter().any(|name| name == token.text)
     })
 }
 
@@ -310,7 +315,7 @@ fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<(&'i Issue, &'i Ent
         rank(one) != 0
             && rank(other) != 1
             && other.0.object != one.0.object
-            && names(target, one.1, &other.0.object, true)
+            && names(target, one.1, &other.0.object)
     };
     let needed = |at: usize| (0..all.len()).filter(|other| needs(&all[at], &all[*other])).collect();
     ordered(all.clone(), needed).into_iter().chain(rest).collect()

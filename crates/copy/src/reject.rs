@@ -29,9 +29,6 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
 
 impl Rejects {
     /// Opens the file, or makes it.
-    ///
-    /// # Errors
-    /// [`Environment`](ErrorKind::Environment) if that fails.
     pub fn open(path: &Path) -> Result<Self> {
         // What follows reads the file, and replaces it.
         if private::is_special(path) {

@@ -77,9 +77,6 @@ impl OneTable<'_> {
     }
 
     /// Counts a table's rows, and the values that will not map.
-    ///
-    /// # Errors
-    /// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for values of which no copy is made.
     pub(crate) fn scan(&mut self, types: &[ColumnTypes]) -> Result<Scanned> {
         let (engine, target, table) = (self.source.engine, self.target, self.table);
         let mut asked = Vec::new();

@@ -327,9 +327,6 @@ pub trait Dialect: Sync {
     }
 
     /// A field as it was read, of a key or of a type that only this engine has, as a parameter.
-    ///
-    /// # Errors
-    /// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) if the engine's driver has no such value.
     fn as_read<'a>(&self, field: Cell<'a>) -> Result<Encoded<'a>> {
         Ok(Encoded::Value(field.value()))
     }

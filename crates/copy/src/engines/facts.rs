@@ -84,7 +84,7 @@ pub struct TargetFacts {
     pub without_transactions: Vec<String>,
     /// Whether source and target are databases of PostgreSQL without an encoding, which take all bytes.
     pub accepts_any_bytes: bool,
-    /// The users and roles of a server of the same engine and edition, in the engine's quotes.
+    /// The users and roles of a server of the same engine and edition, and what its other databases have, in the engine's quotes.
     pub roles: Vec<String>,
     /// Why these are not all; `None` if they are.
     pub roles_unread: Option<String>,

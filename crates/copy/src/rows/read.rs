@@ -42,9 +42,6 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// A reader of the rows of a range after the one with the key `after`. `digests`: also of what verification reads of them.
-    ///
-    /// # Errors
-    /// [`Damaged`](ErrorKind::Damaged) if `after` is no key of this table.
     pub fn new(
         engine: &Engine,
         table: &'a TablePlan,

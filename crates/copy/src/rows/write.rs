@@ -13,9 +13,6 @@ use std::borrow::Cow;
 use std::io::Write as _;
 
 /// A value as a parameter for a column that an engine stores as this class.
-///
-/// # Errors
-/// [`Mismatch`](ErrorKind::Mismatch) for text that is not UTF-8.
 pub fn encode<'a>(engine: &Engine, stored: Class, cell: Cell<'a>) -> Result<Encoded<'a>> {
     if stored == Class::Native {
         return engine.dialect.as_read(cell);

@@ -107,9 +107,6 @@ impl<'t> Checks<'t> {
     }
 
     /// The chunk of a row of a reply, and its digest in two halves.
-    ///
-    /// # Errors
-    /// [`Mismatch`](ErrorKind::Mismatch) for a value that is not one of its class.
     pub fn digests(&self, reply: &Reply, row: usize, forms: &mut Forms) -> Result<(usize, [u64; 2])> {
         self.forms(&|at| reply.field(row, self.first + at).unwrap_or(Value::Null), forms)?;
         let digests = [0, 1].map(|salt| digest(salt, [&forms.bytes[..]]));

@@ -151,11 +151,11 @@ fn statement_is_a_comment_where_the_target_lacks_a_role_that_it_names() {
     assert_eq!(written(grant(), &["`a`", "`b`"], true, None), "GRANT x TO `a`, `c\nd`, `A`;");
     assert_eq!(
         written(grant(), &["`a`", "`c\nd`", "`A`"], true, None),
-        "-- the target has no user or role `c\n-- d`, `A`: create it first\n-- GRANT x TO `a`, `c\n-- d`, `A`;"
+        "-- the target has no `c\n-- d`, `A`: create it first\n-- GRANT x TO `a`, `c\n-- d`, `A`;"
     );
     assert_eq!(
         written(grant(), &["`A`"], true, Some("denied")),
-        "-- create the user or role `A` first, unless it exists: denied\n-- GRANT x TO `a`, `c\n-- d`, `A`;"
+        "-- create `A` first, unless it exists: denied\n-- GRANT x TO `a`, `c\n-- d`, `A`;"
     );
     assert_eq!(written(grant(), &["`a`"], true, Some("denied")), "GRANT x TO `a`, `c\nd`, `A`;");
     assert_eq!(written(grant(), &["`A`"], false, None), "-- GRANT x TO `a`, `c\n-- d`, `A`");

@@ -159,7 +159,10 @@ impl Dialect for Mysql {
             // What follows is its definer.
             _ => {
                 let definer = whom.rsplit_once('@').map(|(user, host)| account(user, host));
-                (catalog::own_text(side, &what, &name)?, definer.into_iter().collect())
+                let own = catalog::own_text(side, &what, &name)?;
+                let named =
+                    if let Text::Statement(sql) = &own { catalog::elsewhere(side, sql)? } else { Vec::new() };
+                (own, definer.into_iter().chain(named).collect())
             }
         })
     }
