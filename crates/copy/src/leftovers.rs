@@ -73,15 +73,15 @@ pub fn list(
             };
             text = text.commented(&why);
         }
-        let detail = leftover.detail.clone();
         if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
             plan.left.push(Left { object, sql: text });
         } else {
-            plan.issues.push(Issue { kind: leftover.kind, object, detail, text: Some(text) });
+            let issue = Issue::new(leftover.kind, object, leftover.detail.clone());
+            plan.issues.push(Issue { text: Some(text), ..issue });
         }
     }
     // A trial finds that where there is one.
-    if same && wanted.rename.is_empty() && !to.tries_leftovers {
+    if same && wanted.rename.is_empty() && !to.names_objects {
         without_what_they_name(plan, to);
     }
 }
@@ -110,15 +110,11 @@ fn without_what_they_name(plan: &mut Plan, target: &Engine) {
 /// MySQL and MariaDB write these.
 fn names(target: &Engine, entry: &Entry, object: &str) -> bool {
     let names = [object.to_owned(), quoted(target, object)];
-    let (mut first, mut second): (_, Option<Token<'_>>) = (None, None);
+    let [mut first, mut second]: [Option<Token<'_>>; 2] = [None; 2];
     tokens(entry.text(), target.syntax).filter(|token| !token.is_blank()).any(|token| {
-        let is_assigned = first.is_some_and(|first: Token<'_>| first.is("DEFINER"));
-        let is_other = second.is_some_and(|token| {
-            token.is_mark('=') && is_assigned
-                || token.kind == Kind::Name
-                || token.is("AS")
-                || token.is_mark('.')
-                || token.is_mark('@')
+        let is_other = second.is_some_and(|second| {
+            let is_definer = second.text == "=" && first.is_some_and(|first| first.is("DEFINER"));
+            is_definer || second.kind == Kind::Name || matches!(second.text, "." | "@" | "AS")
         });
         (first, second) = (second, Some(token));
         !is_other && names.iter().any(|name| name == token.text)
@@ -252,47 +248,46 @@ impl Plan {
 /// Executes the statements of a file, each after those that it needs, and makes comments of those that the server refuses. The caller
 /// takes back what they made.
 pub(crate) fn try_entries(target: &mut Side, entries: &mut Vec<(String, Entry)>) -> Result<()> {
-    // Who executes the file may have more rights, and the tables of a copy that is continued have no keys yet.
-    const NOT_FINAL: [&str; 3] = ["42501", "42803", "42P10"];
     target.run_text(target.engine.script)?;
-    let (last, first): (Vec<_>, Vec<_>) =
-        std::mem::take(entries).into_iter().partition(|(_, entry)| matches!(entry, Entry::Last(_)));
-    for mut left in [first, last] {
+    let all = std::mem::take(entries);
+    for is_last in [false, true] {
+        let mut left: Vec<_> =
+            all.iter().filter(|(_, entry)| matches!(entry, Entry::Last(_)) == is_last).collect();
         loop {
             let (count, mut refused) = (left.len(), Vec::new());
-            for (what, entry) in left {
-                let tried =
-                    if matches!(entry, Entry::Comment(_)) { Ok(()) } else { tried(target, entry.text())? };
-                match tried {
-                    Err(error) if !NOT_FINAL.iter().any(|code| error.server_code() == Some(code)) => {
-                        refused.push((what, entry, error));
-                    }
-                    _ => entries.push((what, entry)),
+            for one in left {
+                match tried(target, &one.1)? {
+                    None => entries.push(one.clone()),
+                    Some(why) => refused.push((one, format!("the target refuses it: {}", why.on_one_line()))),
                 }
             }
             if refused.len() == count {
-                let why = |error: &Error| format!("the target refuses it: {}", error.on_one_line());
-                entries.extend(
-                    refused.into_iter().map(|(what, entry, error)| (what, entry.commented(&why(&error)))),
-                );
+                entries
+                    .extend(refused.iter().map(|((what, entry), why)| (what.clone(), entry.commented(why))));
                 break;
             }
-            left = refused.into_iter().map(|(what, entry, _)| (what, entry)).collect();
+            left = refused.into_iter().map(|(one, _)| one).collect();
         }
     }
     Ok(())
 }
 
-/// Whether the server takes statements, of which no rows are read.
-fn tried(target: &mut Side, sql: &str) -> Result<Result<()>> {
-    let is_filled = sql.starts_with("CREATE MATERIALIZED VIEW ");
-    let sql = if is_filled { format!("{} WITH NO DATA", sql.trim_end_matches(';')) } else { sql.to_owned() };
+/// Why the server refuses a statement, of which no rows are read.
+fn tried(target: &mut Side, entry: &Entry) -> Result<Option<Error>> {
+    // Who executes the file may have more rights, and the tables of a copy that is continued have no keys yet.
+    const NOT_FINAL: [Option<&str>; 3] = [Some("42501"), Some("42803"), Some("42P10")];
+    let sql = match entry {
+        Entry::Comment(_) => return Ok(None),
+        entry if entry.text().starts_with("CREATE MATERIALIZED VIEW ") => {
+            format!("{} WITH NO DATA", entry.text().trim_end_matches(';'))
+        }
+        entry => entry.text().to_owned(),
+    };
     target.run(&format!("SAVEPOINT {SAVED}"))?;
-    let tried = target.try_text(&sql, &mut Reply::new());
-    if tried.is_err() {
-        target.run(&format!("ROLLBACK TO SAVEPOINT {SAVED}"))?;
-    }
-    tried.map_or_else(|error| only_refused(error).map(Err), |()| Ok(Ok(())))
+    let Err(error) = target.try_text(&sql, &mut Reply::new()) else { return Ok(None) };
+    let error = only_refused(error)?;
+    target.run(&format!("ROLLBACK TO SAVEPOINT {SAVED}"))?;
+    Ok(Some(error).filter(|error| !NOT_FINAL.contains(&error.server_code())))
 }
 
 /// What has a text: routines before the views that may call them, what reads views when it is made after these, then all else. A view

@@ -15,18 +15,10 @@ use crate::wanted::Parts;
 use kurabe_core::driver::Namespace;
 use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::time::SystemTime;
+use std::hash::{BuildHasher as _, RandomState};
 
 /// The point in a trial's transaction to which a refused statement is taken back.
 pub(crate) const SAVED: &str = "kurabe_copy_trial";
-
-/// A number that no other table has, of 16 hexadecimal digits.
-fn number_of(table: &str) -> String {
-    let mut hasher = DefaultHasher::new();
-    (table, SystemTime::now(), std::process::id()).hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
-}
 
 /// The types and sequences that tables need and that are on the target.
 pub(crate) fn shared(plan: &Plan, there: &Catalog) -> Vec<String> {
@@ -248,7 +240,9 @@ impl Copy<'_> {
                     }
                     state.set_table(&mut self.target, &table.to, &now)?;
                     let mark = self.target.engine.mark.filter(|_| whole.kept);
-                    let create = mark.map(|mark| mark(&table.create, &number_of(&table.to)));
+                    // A number that no other table has.
+                    let number = format!("{:016x}", RandomState::new().hash_one(&table.to));
+                    let create = mark.map(|mark| mark(&table.create, &number));
                     if let Err(error) = self.target.run(create.as_ref().unwrap_or(&table.create)) {
                         let error = only_refused(error)?;
                         // A table of that name would be somebody else's from now on.

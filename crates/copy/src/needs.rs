@@ -27,16 +27,9 @@ pub fn missing_collation(sql: &str, facts: &TargetFacts) -> Option<String> {
 pub fn needed(catalog: &Catalog, tables: &[TablePlan], all: bool) -> Vec<Named> {
     let tables: HashSet<&str> = tables.iter().map(|table| table.name.as_str()).collect();
     let mut found: HashSet<&str> = HashSet::new();
-    loop {
-        let before = found.len();
-        for (of, needed) in &catalog.needs {
-            if tables.contains(of.as_str()) || found.contains(of.as_str()) {
-                found.insert(needed);
-            }
-        }
-        if found.len() == before {
-            break;
-        }
+    let is_used = |of: &str, found: &HashSet<&str>| tables.contains(of) || found.contains(of);
+    while catalog.needs.iter().filter(|(of, needed)| is_used(of, &found) && found.insert(needed)).count() > 0
+    {
     }
     catalog.before().filter(|named| all || found.contains(named.name.as_str())).cloned().collect()
 }

@@ -9,10 +9,7 @@ use crate::state::{OfTable, Phase, State, Whole};
 use crate::wanted::Parts;
 use kurabe_core::{Error, ErrorKind, Result, units};
 
-/// Refuses a table that is not as an unfinished copy left it.
-///
-/// # Errors
-/// [`NotOurs`](ErrorKind::NotOurs) if it has other columns than the copy made, or another number of rows than it inserted.
+/// Refuses a table with other columns than an unfinished copy made, or another number of rows than it inserted.
 pub(crate) fn check(
     target: &mut Side,
     state: &State,

@@ -59,7 +59,7 @@ pub fn plan(
     }
     prepare(&mut tables, wanted, &casts);
     // The engine's own text of a table has its collations.
-    for table in tables.iter_mut().filter(|_| facts.same_server && source.engine.names_collations) {
+    for table in tables.iter_mut().filter(|_| facts.same_server && source.engine.names_objects) {
         table.native.take_if(|native| missing_collation(&native.create, facts).is_some());
     }
     if wanted.rejects {
@@ -95,24 +95,21 @@ pub fn plan(
         if wanted.parts != Parts::Data {
             plan.before = needed(&catalog, &plan.tables, all);
             // A serial column that the source's own text does not make has a sequence of its own.
-            let is_other =
-                |of: &String| tables.iter().any(|table| table.name == *of && table.native.is_none());
+            let is_other = |of: &String| tables.iter().any(|one| one.name == *of && one.native.is_none());
             let is_needed = |made: &Named| {
-                let listed =
-                    catalog.leftovers.iter().any(|left| left.table.is_none() && left.name == made.name);
+                let listed = catalog.leftovers.iter().any(|one| one.table.is_none() && one.name == made.name);
                 listed || catalog.needs.iter().any(|(of, needed)| *needed == made.name && !is_other(of))
             };
             plan.before.retain(|made| !catalog.sequences.contains(made) || is_needed(made));
         }
         let is_lost = |made: &Named| !facts.accepts_any_bytes && check(&made.sql).is_err();
         let user = |made: &Named| {
-            let needs =
-                |table: &&TablePlan| needed(&catalog, std::slice::from_ref(table), false).contains(made);
+            let needs = |of: &&TablePlan| needed(&catalog, std::slice::from_ref(of), false).contains(made);
             plan.tables.iter().find(needs)
         };
-        for (made, table) in plan.before.iter().filter_map(|made| Some((made, user(made)?))) {
-            let checked = if is_lost(made) { check(&made.sql) } else { Ok(()) };
-            checked.map_err(|error| error.context(format!("table {}", table.name)))?;
+        let lost = plan.before.iter().filter(|made| is_lost(made));
+        for (made, table) in lost.filter_map(|made| Some((made, user(made)?))) {
+            check(&made.sql).map_err(|error| error.context(format!("table {}", table.name)))?;
         }
         let is_refused = |made: &mut Named| {
             (is_lost(made) || missing_collation(&made.sql, facts).is_some()) && user(made).is_none()

@@ -137,7 +137,7 @@ impl<'a> Copy<'a> {
             plan.issues.push(Issue::new(IssueKind::Unlocked, object, detail));
         }
         let mut entries = plan.entries(self.target.engine);
-        let is_tried = facts.same_server && self.target.engine.tries_leftovers;
+        let is_tried = facts.same_server && self.target.engine.names_objects;
         if is_tried && entries.iter().any(|(_, entry)| !matches!(entry, Entry::Comment(_))) {
             let there = self.target.catalog()?;
             self.rehearse(&plan, &there, None, &mut |target| try_entries(target, &mut entries))?;

@@ -120,10 +120,7 @@ pub fn unchecked_literal(engine: &Engine, text: &str) -> String {
     }
 }
 
-/// Refuses a text of the source that no statement can have.
-///
-/// # Errors
-/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) if it is not UTF-8, or has a zero character.
+/// Refuses a text of the source that no statement can have: one that is not UTF-8, or has a zero character.
 pub fn check(text: &str) -> Result<()> {
     if !text.contains('\0') {
         return Ok(());

@@ -267,7 +267,7 @@ fn default_that_would_mean_another_thing_on_the_target_is_listed() {
     // One of the server's own, which is not the same in all databases.
     to.ask("DROP COLLATION pg_catalog.\"de-x-icu\"");
     for (made, lacks) in [
-        ("DOMAIN x AS text COLLATE nd", "nd"),
+        ("DOMAIN x AS text COLLATE nd", "public.nd"),
         ("TYPE x AS (a text COLLATE public.nd)", "public.nd"),
         ("TYPE x AS RANGE (SUBTYPE = text, COLLATION = \"de-x-icu\")", "de-x-icu"),
     ] {

@@ -160,10 +160,9 @@ pub struct Engine {
     /// The bytes of a row, but for values of unlimited length, and those that are in its page, where a value that may have more
     /// than 256 leaves 40; `None` if there is no limit.
     pub longest_row: Option<[u64; 2]>,
-    /// Whether what the file of leftovers makes can be taken back, with all else that is tried, and the server knows what it needs.
-    pub tries_leftovers: bool,
-    /// Whether the engine's own text of a table names collations, which the target may lack.
-    pub names_collations: bool,
+    /// Whether definitions name objects that the target may lack, such as collations and operators, and a transaction takes back all that
+    /// it makes.
+    pub names_objects: bool,
 }
 
 impl Engine {
@@ -235,8 +234,7 @@ impl Engine {
             longest_key: None,
             longest_entry: None,
             longest_row: None,
-            tries_leftovers: false,
-            names_collations: false,
+            names_objects: false,
         }
     }
 }

@@ -204,9 +204,6 @@ fn inserted(side: &Side, acknowledged: u64, rows: usize) -> Result<()> {
 
 /// Appends a value in the text format of PostgreSQL's `COPY` (manual, "COPY", "Text Format"). Bytes are a text in the server's own
 /// encoding.
-///
-/// # Errors
-/// [`Internal`](ErrorKind::Internal) for a time, which is text there.
 pub fn push_text(out: &mut Vec<u8>, value: Value<'_>) -> Result<()> {
     match value {
         Value::Null => out.extend_from_slice(b"\\N"),

@@ -71,9 +71,6 @@ impl Forms {
 
 impl<'t> Checks<'t> {
     /// How this side is read.
-    ///
-    /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) for a text of `--accept` that no literal holds.
     pub fn new(engine: &Engine, table: &'t TablePlan, of: Of) -> Result<Self> {
         let all = || (0..table.columns.len()).collect();
         let key = if table.key.is_empty() { all() } else { table.key.clone() };
@@ -271,10 +268,7 @@ pub fn verify(
         .hint("if the source has changed since the copy began, --no-resume copies it again"))
 }
 
-/// Reads both sides at the same time.
-///
-/// # Errors
-/// The error of the side that failed first; it interrupts the other side.
+/// Reads both sides at the same time. The error of the side that failed first interrupts the other side.
 pub fn both<T: Send>(
     source: impl FnOnce() -> Result<T> + Send,
     target: impl FnOnce() -> Result<T>,

@@ -336,7 +336,8 @@ pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> 
 }
 
 /// What a statement names with its database, in quotes: something of another one, or what MariaDB does not write as its own.
-pub(super) fn elsewhere(side: &mut Side, sql: &str) -> Result<Vec<String>> {
+pub(super) fn elsewhere(side: &mut Side, own: &Text) -> Result<Vec<String>> {
+    let Text::Statement(sql) = own else { return Ok(Vec::new()) };
     let known = texts(&side.rows(query("mysql", "databases"))?, 0);
     let tokens: Vec<_> = tokens(sql, MYSQL.syntax).filter(|token| !token.is_blank()).collect();
     let named = tokens.windows(3).filter(|names| names[1].is_mark('.'));

@@ -160,8 +160,7 @@ impl Dialect for Mysql {
             _ => {
                 let definer = whom.rsplit_once('@').map(|(user, host)| account(user, host));
                 let own = catalog::own_text(side, &what, &name)?;
-                let named =
-                    if let Text::Statement(sql) = &own { catalog::elsewhere(side, sql)? } else { Vec::new() };
+                let named = catalog::elsewhere(side, &own)?;
                 (own, definer.into_iter().chain(named).collect())
             }
         })

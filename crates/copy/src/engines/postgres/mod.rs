@@ -59,8 +59,7 @@ pub(super) static POSTGRES: Engine = Engine {
     restart_identity: Some(restart_identity),
     // A third of a page holds 2,704 bytes, with the lengths of values.
     longest_entry: Some(2_690),
-    tries_leftovers: true,
-    names_collations: true,
+    names_objects: true,
     catalogue: Some(catalogue),
     sign,
     ..Engine::of("PostgreSQL", &["postgres", "postgresql"], &Postgres, catalog::read)
@@ -256,10 +255,8 @@ impl Dialect for Postgres {
             // That of both databases.
             Collation::Binary(_) if same && !target.by_bytes.is_empty() => String::new(),
             Collation::Bytes | Collation::Binary(_) => " COLLATE \"C\"".to_owned(),
-            // The last one is the database's.
-            Collation::Named(name)
-                if same && target.collations.contains(name) && target.collations.last() != Some(name) =>
-            {
+            // The first one is the database's.
+            Collation::Named(name) if same && target.collations.iter().skip(1).any(|known| known == name) => {
                 format!(" COLLATE {name}")
             }
             Collation::Named(_) => String::new(),
@@ -274,7 +271,7 @@ impl Dialect for Postgres {
             Collation::Named(own) => (own, false),
         };
         let by_bytes = if is_binary { own.clone() } else { String::new() };
-        collations.push(own);
+        collations.insert(0, own);
         let encoding = side.value("SELECT pg_catalog.getdatabaseencoding()")?.unwrap_or_default();
         Ok(TargetFacts { by_bytes, collations, encoding, ..TargetFacts::default() })
     }

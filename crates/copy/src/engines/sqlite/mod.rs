@@ -15,6 +15,7 @@ use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
+use std::os::unix::fs::MetadataExt as _;
 
 /// What tells a table that a copy made from one that the user made anew: a comment in its text, which goes with it. The query
 /// `identity_of` finds it.
@@ -57,11 +58,7 @@ impl Dialect for Sqlite {
     fn place(&self, side: &mut Side) -> Result<Option<[String; 2]>> {
         let path =
             side.value("SELECT file FROM pragma_database_list WHERE name = 'main'")?.unwrap_or_default();
-        #[cfg(unix)]
-        let path = {
-            use std::os::unix::fs::MetadataExt as _;
-            std::fs::metadata(&path).map_or(path, |found| format!("{} {}", found.dev(), found.ino()))
-        };
+        let path = std::fs::metadata(&path).map_or(path, |found| format!("{} {}", found.dev(), found.ino()));
         Ok(Some([path, String::new()]).filter(|[path, _]| !path.is_empty()))
     }
 
