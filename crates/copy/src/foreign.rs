@@ -30,19 +30,23 @@ pub(crate) fn plan(
         let is_written = native.is_some() && target.foreign_keys_inline;
         let mut foreign = Vec::new();
         for (number, key) in table.foreign.iter().enumerate().filter(|_| !is_written) {
-            let own =
-                native.and_then(|native| native.foreign.iter().find(|own| own.name == key.name)).cloned();
-            let made = own.unwrap_or_else(|| statement(target, table, key, taken));
+            // The key, and what is said of it.
+            let own = native.iter().flat_map(|native| &native.foreign).filter(|own| own.name == key.name);
+            let mut all: Vec<Named> = own.cloned().collect();
+            if all.is_empty() {
+                all.push(statement(target, table, key, taken));
+            }
             let plans = &plan.tables;
-            let Some(detail) = why_not(source, target, tables, plans, at, key, native.map(|_| &made))? else {
-                foreign.push(made);
+            let Some(detail) = why_not(source, target, tables, plans, at, key, native.map(|_| &all[0]))?
+            else {
+                foreign.extend(all);
                 continue;
             };
-            let name = Some(key.name.clone()).filter(|name| !name.is_empty());
-            let name = name.unwrap_or_else(|| format!("foreign key {}", number + 1));
+            let unnamed = format!("foreign key {}", number + 1);
+            let name = if key.name.is_empty() { &unnamed } else { &key.name };
             let issue = Issue::new(IssueKind::ForeignKey, format!("{}.{name}", table.name), detail);
             // Its parent may be missing.
-            plan.issues.push(Issue { text: Some(Entry::comment(&made.sql)), ..issue });
+            plan.issues.push(Issue { text: Some(Entry::comment(&all[0].sql)), ..issue });
         }
         plan.left.extend(take_left(target, wanted, &tables[at].name, &mut foreign));
         let planned = &mut plan.tables[at];

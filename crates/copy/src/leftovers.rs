@@ -106,8 +106,7 @@ fn without_what_they_name(plan: &mut Plan, target: &Engine) {
     }
 }
 
-/// Whether a statement has a word or a name that is this object's, and none of a column, another database or a definer, as the servers of
-/// MySQL and MariaDB write these.
+/// Whether a statement has a word or a name that is this object's, and none of a column, another database or a definer, as MySQL writes them.
 fn names(target: &Engine, entry: &Entry, object: &str) -> bool {
     let names = [object.to_owned(), quoted(target, object)];
     let [mut first, mut second]: [Option<Token<'_>>; 2] = [None; 2];
@@ -245,8 +244,7 @@ impl Plan {
     }
 }
 
-/// Executes the statements of a file, each after those that it needs, and makes comments of those that the server refuses. The caller
-/// takes back what they made.
+/// Executes the statements of a file, each after what it needs, and makes comments of refused ones. The caller takes back what they made.
 pub(crate) fn try_entries(target: &mut Side, entries: &mut Vec<(String, Entry)>) -> Result<()> {
     target.run_text(target.engine.script)?;
     let all = std::mem::take(entries);
@@ -272,16 +270,20 @@ pub(crate) fn try_entries(target: &mut Side, entries: &mut Vec<(String, Entry)>)
     Ok(())
 }
 
-/// Why the server refuses a statement, of which no rows are read.
+/// Why the server refuses a statement. It executes no query and no function of the source: a view is made without rows, and of an index
+/// or a constraint, which the server may compute at once, the table is asked for.
 fn tried(target: &mut Side, entry: &Entry) -> Result<Option<Error>> {
     // Who executes the file may have more rights, and the tables of a copy that is continued have no keys yet.
     const NOT_FINAL: [Option<&str>; 3] = [Some("42501"), Some("42803"), Some("42P10")];
-    let sql = match entry {
-        Entry::Comment(_) => return Ok(None),
-        entry if entry.text().starts_with("CREATE MATERIALIZED VIEW ") => {
-            format!("{} WITH NO DATA", entry.text().trim_end_matches(';'))
+    let (Entry::Statement(text) | Entry::Last(text)) = entry else { return Ok(None) };
+    let words = tokens(text, target.engine.syntax).filter(|token| !token.is_blank() && !token.is("UNIQUE"));
+    let words: Vec<&str> = words.map(|token| token.text).take(6).collect();
+    let sql = match &words[..] {
+        ["CREATE", "INDEX", _, "ON", of, ..] | ["ALTER", "TABLE", of, "ADD", "CONSTRAINT", ..] => {
+            format!("GRANT SELECT ON {of} TO CURRENT_USER")
         }
-        entry => entry.text().to_owned(),
+        ["CREATE", "MATERIALIZED", ..] => format!("{} WITH NO DATA", text.trim_end_matches(';')),
+        _ => text.clone(),
     };
     target.run(&format!("SAVEPOINT {SAVED}"))?;
     let Err(error) = target.try_text(&sql, &mut Reply::new()) else { return Ok(None) };

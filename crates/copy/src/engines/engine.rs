@@ -86,8 +86,7 @@ pub struct Engine {
     pub writing_into_keys: &'static [&'static str],
     /// Whether only one session can insert rows at a time.
     pub has_one_writer: bool,
-    /// The class of the values that a column of this type stores, and that by which they are read and written between servers of this
-    /// kind.
+    /// The class of the values that a column of this type stores, and that by which servers of this kind exchange them.
     pub stored_class: fn(&Kind) -> Class,
     pub exact_class: fn(&Kind) -> Class,
     /// The default of a column that is the time of the insert.

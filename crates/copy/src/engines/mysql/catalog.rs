@@ -313,24 +313,19 @@ fn refusable(side: &mut Side, sql: &str) -> Result<Vec<Row>> {
 
 /// The server's own text of a view, a trigger, a routine or an event.
 pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> {
-    let sql = format!("SHOW CREATE {what} {}", side.quoted(name));
+    let of = side.quoted(name);
     let column = if matches!(what, "VIEW" | "SEQUENCE") { 1 } else { 2 + usize::from(what == "EVENT") };
-    let why = match side.rows(&sql) {
-        Ok(rows) => {
-            let row = rows.into_iter().next().unwrap_or_default();
-            match row.get(column).cloned().flatten() {
-                // A view may have lost what it reads.
-                Some(sql) if column == 1 => {
-                    let columns = side.rows(&format!("SHOW COLUMNS FROM {}", side.quoted(name)));
-                    return columns.map(|_| Text::Statement(sql.clone())).or_else(|error| {
-                        only_refused(error).map(|error| Text::Words(format!("{error}\n{sql}")))
-                    });
-                }
-                Some(sql) => return Ok(Text::InMode(text(&row, 1).to_owned(), sql)),
-                None => "the user may not read its text".to_owned(),
-            }
-        }
+    let rows = side.rows(&format!("SHOW CREATE {what} {of}"));
+    // A view may have lost what it reads.
+    let lost = if column == 1 { side.rows(&format!("SHOW COLUMNS FROM {of}")).err() } else { None };
+    let why = match rows.map(|rows| rows.into_iter().next().unwrap_or_default()) {
         Err(error) => only_refused(error)?.to_string(),
+        Ok(row) => match (row.get(column).cloned().flatten(), lost) {
+            (None, _) => "the user may not read its text".to_owned(),
+            (Some(own), Some(error)) => format!("{}\n{own}", only_refused(error)?),
+            (Some(own), None) if column == 1 => return Ok(Text::Statement(own)),
+            (Some(own), None) => return Ok(Text::InMode(text(&row, 1).to_owned(), own)),
+        },
     };
     Ok(Text::Words(format!("{} {name}: {why}", what.to_lowercase())))
 }
