@@ -31,9 +31,8 @@ pub(super) static SQLITE: Engine = Engine {
     has_one_writer: true,
     is_loose: true,
     // A type whose name ends in `_TEXT` has the affinity TEXT, so that its values stay as they are written, and says what the text is.
-    stored_class: |kind| match Declared::parse(&kind.declared).base.ends_with("_text") {
-        true => Class::Text,
-        false => kind.class,
+    stored_class: |kind| {
+        if Declared::parse(&kind.declared).base.ends_with("_text") { Class::Text } else { kind.class }
     },
     exact_class: |_| Class::Native,
     octets: |column| format!("length(CAST({column} AS BLOB))"),
