@@ -106,10 +106,8 @@ fn refers(
     of_table(target, "elsewhere", name)
 }
 
-/// The tables of a copy of data that have rows, those that refer to others first, if all of them may be emptied.
-///
-/// # Errors
-/// [`NotOurs`](ErrorKind::NotOurs) unless `made` are tables to empty and has all of them, or if a table that is not copied refers to it.
+/// The tables of a copy of data that have rows, those that refer to others first, if all of them may be emptied: `made` are tables to empty
+/// and has all of them, and no table that is not copied refers to one.
 pub(crate) fn to_empty(
     target: &mut Side,
     there: &Catalog,

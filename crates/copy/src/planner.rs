@@ -22,11 +22,7 @@ use kurabe_driver_common::ownership::MARKER;
 use std::collections::HashMap;
 
 /// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables. `there` is what exists
-/// on the target, if only rows are copied.
-///
-/// # Errors
-/// [`NotFound`](kurabe_core::ErrorKind::NotFound) for a table that does not exist; [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for what
-/// no acceptance can map, such as names that are too long.
+/// on the target, if only rows are copied. Refuses what no acceptance can map, such as names that are too long.
 pub fn plan(
     source: &mut Side,
     target: &Engine,

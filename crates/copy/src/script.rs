@@ -98,10 +98,7 @@ pub fn unquoted(word: &str) -> String {
     }
 }
 
-/// A text literal. No setting of the server ends it early: a quote is two, and a backslash has a partner.
-///
-/// # Errors
-/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for text that is not UTF-8, or has a zero character that ends a statement.
+/// A text literal, of a text that a statement can have. No setting of the server ends it early: a quote is two, and a backslash has a partner.
 pub fn literal(engine: &Engine, text: &str) -> Result<String> {
     if engine.syntax != Dialect::MYSQL || text.contains(NOT_UTF8) {
         check(text)?;

@@ -12,6 +12,11 @@ const NEEDED: &str = "CREATE TABLE t (id int PRIMARY KEY, n text); INSERT INTO t
     CREATE FUNCTION other(int, int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 <> $2'; CREATE FUNCTION minus(int) RETURNS int LANGUAGE sql AS 'SELECT -$1'; \
     CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = same, COMMUTATOR = ===, NEGATOR = !==, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES); \
     CREATE OPERATOR !== (LEFTARG = int, RIGHTARG = int, FUNCTION = other, NEGATOR = ===); CREATE OPERATOR ~~~ (RIGHTARG = int, FUNCTION = minus); \
+    CREATE FUNCTION order_of(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 - $2'; CREATE OPERATOR FAMILY other_ints USING btree; \
+    CREATE OPERATOR CLASS ints FOR TYPE int USING btree FAMILY other_ints AS OPERATOR 3 ===, OPERATOR 1 <, FUNCTION 1 order_of(int, int); \
+    CREATE OPERATOR CLASS words FOR TYPE tsquery USING gist AS OPERATOR 7 @>, OPERATOR 8 <@, FUNCTION 1 gtsquery_consistent(internal, tsquery, int2, oid, internal), \
+      FUNCTION 2 gtsquery_union(internal, internal), FUNCTION 3 gtsquery_compress(internal), FUNCTION 5 gtsquery_penalty(internal, internal, internal), \
+      FUNCTION 6 gtsquery_picksplit(internal, internal), FUNCTION 7 gtsquery_same(bigint, bigint, internal), STORAGE bigint; \
     CREATE TEXT SEARCH DICTIONARY \"a dict\" (TEMPLATE = simple, STOPWORDS = english, ACCEPT = false); CREATE TEXT SEARCH CONFIGURATION cfg (COPY = english); \
     ALTER TEXT SEARCH CONFIGURATION cfg ALTER MAPPING FOR asciiword WITH \"a dict\", english_stem; \
     CREATE COLLATION \"By Number\" (PROVIDER = icu, LOCALE = 'en-u-kn-true', DETERMINISTIC = false); CREATE COLLATION plain (LC_COLLATE = 'C', LC_CTYPE = 'POSIX'); \
@@ -24,7 +29,7 @@ const NEEDED: &str = "CREATE TABLE t (id int PRIMARY KEY, n text); INSERT INTO t
     CREATE VIEW a_of AS SELECT * FROM t WHERE id === 7; CREATE VIEW b_ts AS SELECT to_tsvector('cfg', n) AS v FROM t; \
     CREATE VIEW c_coll AS SELECT n COLLATE \"By Number\" AS n, n COLLATE plain AS m FROM t; CREATE VIEW d_cast AS SELECT id::pair AS p, n::mood AS m FROM t; \
     CREATE VIEW e_sum AS SELECT total(id) AS s, many(*) AS c, part(0.5) WITHIN GROUP (ORDER BY id) AS p FROM t; \
-    CREATE VIEW f_of AS SELECT id FROM a_of WHERE ~~~id < 3; CREATE MATERIALIZED VIEW g_kept AS SELECT id FROM f_of; CREATE INDEX ON g_kept (id); \
+    CREATE VIEW f_of AS SELECT id FROM a_of WHERE ~~~id < 3; CREATE MATERIALIZED VIEW g_kept AS SELECT id FROM f_of; CREATE INDEX ON g_kept (id ints); \
     CREATE FUNCTION words(word) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'; \
     CREATE POLICY mine ON t USING (id === 3); CREATE TRIGGER tr BEFORE UPDATE ON t FOR EACH ROW WHEN (new.id !== old.id) EXECUTE FUNCTION fill(); \
     CREATE RULE quiet AS ON DELETE TO t WHERE old.id === 9 DO INSTEAD NOTHING";
@@ -33,7 +38,10 @@ const NEEDED: &str = "CREATE TABLE t (id int PRIMARY KEY, n text); INSERT INTO t
 const DEFINED: &str = "SELECT oprname, oprcode, oprcom::regoper, oprnegate::regoper, oprrest, oprjoin, oprcanhash, oprcanmerge FROM pg_operator \
       WHERE oprnamespace = 'public'::regnamespace ORDER BY 1; SELECT collname, collprovider, collcollate, collctype, colliculocale, collisdeterministic \
       FROM pg_collation WHERE collnamespace = 'public'::regnamespace ORDER BY 1; SELECT castsource::regtype, casttarget::regtype, castfunc::regproc, castcontext, castmethod \
-      FROM pg_cast WHERE oid >= 16384 ORDER BY castsource::regtype::text; SELECT dictname, tmplname, dictinitoption FROM pg_ts_dict JOIN pg_ts_template t ON t.oid = dicttemplate \
+      FROM pg_cast WHERE oid >= 16384 ORDER BY castsource::regtype::text; SELECT opcname, opcdefault, opcintype::regtype, opckeytype::regtype, opfname FROM pg_opclass JOIN pg_opfamily f ON f.oid = opcfamily WHERE opcnamespace = 'public'::regnamespace \
+      ORDER BY 1; SELECT amopstrategy, amopopr::regoperator, opfname FROM pg_amop JOIN pg_opfamily f ON f.oid = amopfamily WHERE f.oid >= 16384 ORDER BY 3, 1; \
+    SELECT amprocnum, amproc, opfname FROM pg_amproc JOIN pg_opfamily f ON f.oid = amprocfamily WHERE f.oid >= 16384 ORDER BY 3, 1; \
+    SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'g_kept'::regclass; SELECT dictname, tmplname, dictinitoption FROM pg_ts_dict JOIN pg_ts_template t ON t.oid = dicttemplate \
       WHERE dictnamespace = 'public'::regnamespace; SELECT maptokentype, mapseqno, mapdict::regdictionary FROM pg_ts_config_map WHERE mapcfg = 'cfg'::regconfig ORDER BY 1, 2; \
     SELECT aggfnoid, aggkind, aggtransfn, aggfinalfn, aggcombinefn, aggfinalextra, aggfinalmodify, aggtranstype::regtype, agginitval FROM pg_aggregate \
       WHERE aggfnoid::oid >= 16384 ORDER BY aggfnoid::text; SELECT viewname, definition FROM pg_views WHERE schemaname = 'public' ORDER BY 1; \
@@ -155,10 +163,11 @@ fn views_of_other_databases_and_broken_ones_are_comments_with_all_that_reads_the
     for engine in ["mysql", "mariadb"] {
         let Some((from, to)) = places([engine, engine]) else { continue };
         from.ask(
-            "CREATE DATABASE `far.``db`; CREATE TABLE `far.``db`.x (i int); CREATE TABLE t (id int PRIMARY KEY, far int); CREATE TABLE gone (id int); \
+            "CREATE DATABASE `far``db`; CREATE TABLE `far``db`.x (i int); CREATE TABLE t (id int PRIMARY KEY, far int); CREATE TABLE gone (id int); \
              CREATE VIEW a AS SELECT id, '😀' AS `gone` FROM t; CREATE VIEW b AS SELECT id FROM gone; CREATE VIEW c AS SELECT * FROM b; \
-             CREATE VIEW d AS SELECT x.i FROM `far.``db`.x x; CREATE VIEW e AS SELECT d.i, t.far AS d FROM t JOIN d ON d.i = t.id; CREATE VIEW f AS SELECT id AS b FROM a; \
-             DROP TABLE gone; CREATE VIEW g AS SELECT table_name AS d FROM information_schema.tables",
+             CREATE VIEW d AS SELECT x.i FROM `far``db`.x x; CREATE VIEW e AS SELECT d.i, t.far AS d FROM t JOIN d ON d.i = t.id; CREATE VIEW f AS SELECT id AS b FROM a; \
+             DROP TABLE gone; CREATE TABLE `far``db` (id int, i int); CREATE FUNCTION own(a int) RETURNS int DETERMINISTIC RETURN a; \
+             CREATE VIEW h AS SELECT `far``db`.id, kurabe.own(`far``db`.i) AS i FROM kurabe.`far``db` JOIN t ON t.id = `far``db`.id; CREATE VIEW g AS SELECT table_name AS d FROM information_schema.tables",
         );
         let (plan, _) = copy_all(&from, &to).unwrap();
         let text = plan.left_text(to.engine());
@@ -166,22 +175,22 @@ fn views_of_other_databases_and_broken_ones_are_comments_with_all_that_reads_the
             let line = text.lines().find(|line| line.contains(&format!(" VIEW `{view}` AS")));
             assert!(line.is_some_and(|line| line.starts_with("-- CREATE")), "{engine} {view}: {text}");
         }
-        assert!(text.contains("-- the target has no `far.``db`.`x`: create it first"), "{engine}: {text}");
+        assert!(text.contains("-- the target has no `far``db`.`x`: create it first"), "{engine}: {text}");
         let (ran, _, error) = to.feed(&text);
         assert!(ran, "{engine}: {error}\n{text}");
         let views =
             "SELECT table_name FROM information_schema.views WHERE table_schema = DATABASE() ORDER BY 1";
-        assert_eq!(to.ask(views), "a\nf\ng", "{engine}: {text}");
+        assert_eq!(to.ask(views), "a\nf\ng\nh", "{engine}: {text}");
         assert_eq!(to.ask("INSERT INTO t VALUES (1, 1); SELECT HEX(gone) FROM a"), "F09F9880", "{engine}");
         // Where the other database is, what reads it runs.
         let Some(to) = Place::new(engine) else { continue };
-        to.ask("CREATE DATABASE `far.``db`; CREATE TABLE `far.``db`.x (i int)");
+        to.ask("CREATE DATABASE `far``db`; CREATE TABLE `far``db`.x (i int)");
         let text = copy_all(&from, &to).unwrap().0.left_text(to.engine());
         let (ran, _, error) = to.feed(&text);
         assert!(ran, "{engine}: {error}\n{text}");
         assert!(to.ask(views).starts_with("a\nd\n"), "{engine}: {text}");
-        from.ask("DROP DATABASE `far.``db`");
-        to.ask("DROP DATABASE `far.``db`");
+        from.ask("DROP DATABASE `far``db`");
+        to.ask("DROP DATABASE `far``db`");
     }
 }
 

@@ -203,11 +203,8 @@ impl<'t> Checks<'t> {
 }
 
 /// Verifies a table of which so many rows were inserted or refused. `proven`: the key below which rows were compared while others
-/// were written, and their number. `progress` gets the number of rows read so far. Returns their
-/// number, and whether the servers' own digests showed that they are the same.
-///
-/// # Errors
-/// [`Mismatch`](ErrorKind::Mismatch) if rows were lost or added, or with the first row and column that differ.
+/// were written, and their number. `progress` gets the number of rows read so far. Returns their number, and whether the servers' own
+/// digests showed that they are the same; or refuses rows that were lost or added, and the first one that differs.
 pub fn verify(
     source: &mut Side,
     target: &mut Side,

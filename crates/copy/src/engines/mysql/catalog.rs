@@ -11,7 +11,7 @@ use crate::issue::IssueKind;
 use crate::script::mask;
 use crate::sql::{Row, Side, by_object, only_refused, text, texts};
 use kurabe_core::Result;
-use kurabe_protocol::sql::{Kind, tokens};
+use kurabe_protocol::sql::{Kind, Token, tokens};
 use std::collections::BTreeSet;
 
 /// Reads the schema of the session's database.
@@ -330,15 +330,29 @@ pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> 
     Ok(Text::Words(format!("{} {name}: {why}", what.to_lowercase())))
 }
 
-/// What a statement names with its database, in quotes: something of another one, or what MariaDB does not write as its own.
-pub(super) fn elsewhere(side: &mut Side, own: &Text) -> Result<Vec<String>> {
-    let Text::Statement(sql) = own else { return Ok(Vec::new()) };
+/// A statement without the name of its own database, which the servers write before some names, and what it names of others, in quotes.
+pub(super) fn placed(side: &mut Side, own: Text) -> Result<(Text, Vec<String>)> {
+    let Text::Statement(sql) = own else { return Ok((own, Vec::new())) };
     let known = texts(&side.rows(query("mysql", "databases"))?, 0);
-    let tokens: Vec<_> = tokens(sql, MYSQL.syntax).filter(|token| !token.is_blank()).collect();
-    let named = tokens.windows(3).filter(|names| names[1].is_mark('.'));
-    let named = named.filter(|names| known.iter().any(|known| known == names[0].text));
-    let named = named.map(|names| format!("{}.{}", names[0].text, names[2].text));
-    Ok(named.collect::<BTreeSet<_>>().into_iter().collect())
+    let (mut text, mut named, mut is_from) = (String::new(), BTreeSet::new(), false);
+    let mut all = tokens(&sql, MYSQL.syntax);
+    while let Some(token) = all.next() {
+        let mut rest = all.clone();
+        let [dot, name, after] = [(); 3].map(|()| rest.next());
+        let is = |token: Option<Token<'_>>, mark| token.is_some_and(|token| token.is_mark(mark));
+        // Otherwise it is a table, which may have the name of a database, before its column.
+        let is_place = is(dot, '.') && (is_from || is(after, '.') || is(after, '('));
+        let database = known.iter().position(|known| is_place && known == token.text);
+        is_from &= token.is_blank() || token.is_mark('(');
+        is_from |= token.is_one_of(&["FROM", "JOIN", "STRAIGHT_JOIN"]);
+        if database == Some(0) {
+            all.next();
+            continue;
+        }
+        named.extend(database.zip(name).map(|(_, name)| format!("{}.{}", token.text, name.text)));
+        text.push_str(token.text);
+    }
+    Ok((Text::Statement(text), named.into_iter().collect()))
 }
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {

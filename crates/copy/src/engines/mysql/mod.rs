@@ -160,7 +160,7 @@ impl Dialect for Mysql {
             _ => {
                 let definer = whom.rsplit_once('@').map(|(user, host)| account(user, host));
                 let own = catalog::own_text(side, &what, &name)?;
-                let named = catalog::elsewhere(side, &own)?;
+                let (own, named) = catalog::placed(side, own)?;
                 (own, definer.into_iter().chain(named).collect())
             }
         })
