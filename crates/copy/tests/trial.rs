@@ -131,7 +131,7 @@ fn trial_executes_no_function_of_the_source() {
     assert_eq!((comments, text.contains("executed [")), (1, false), "{text}");
     for begin in [
         "CREATE UNIQUE INDEX \"an ON index\"",
-        "ALTER TABLE t ADD CONSTRAINT c",
+        "ALTER TABLE \"t\" ADD CONSTRAINT \"c\"",
         "CREATE MATERIALIZED VIEW m ",
     ] {
         assert!(text.contains(&format!("\n{begin}")), "{begin}: {text}");
