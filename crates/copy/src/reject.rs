@@ -69,7 +69,6 @@ impl Rejects {
         new.as_file().sync_all().map_err(&failed)?;
         let missing: u64 = recorded.values().sum();
         if missing > 0 {
-            // What is there stays as it is.
             let what =
                 format!("{}: {missing} rows are missing that this copy wrote before", self.path.display());
             return Err(Error::new(ErrorKind::Damaged, what)

@@ -110,7 +110,9 @@ pub fn literal(engine: &Engine, text: &str) -> Result<String> {
 pub fn unchecked_literal(engine: &Engine, text: &str) -> String {
     let doubled = text.replace('\'', "''");
     match engine.syntax {
-        Dialect::MYSQL => format!("'{}'", doubled.replace('\\', "\\\\").replace('\0', "\\0")),
+        Dialect::MYSQL => {
+            format!("'{}'", doubled.replace('\\', "\\\\").replace('\0', "\\0").replace('\r', "\\r"))
+        }
         // A backslash escapes in a literal that is marked.
         Dialect::POSTGRES if text.contains('\\') => format!("E'{}'", doubled.replace('\\', "\\\\")),
         _ => format!("'{doubled}'"),
@@ -180,6 +182,8 @@ fn for_client(engine: &Engine, sql: &str, has_executed: bool) -> Option<String> 
     while let Some(token) = all.next() {
         let next = all.peek();
         let is_other = match (token.kind, token.text.as_bytes()) {
+            // Their clients take the first of these two away.
+            (Kind::Name | Kind::Text, _) if !is_postgres && token.text.contains("\r\n") => true,
             // The server's null is the only one of these that is no command.
             (Kind::Mark, [b'\\', ..]) => {
                 is_postgres || is_mysql && !next.is_some_and(|next| next.text.starts_with('N'))

@@ -120,6 +120,40 @@ fn nothing_of_a_catalogue_ends_what_it_stands_in() {
     }
 }
 
+/// The clients of MySQL and SQLite take the first of these two characters away.
+#[test]
+fn names_with_both_characters_of_an_end_of_line_are_in_comments_only() {
+    for engine in ["mysql", "mariadb", "sqlite", "postgres"] {
+        let Some(from) = Place::new(engine) else { continue };
+        let quote = from.engine().quote;
+        let name = |name: &str| format!("{quote}{name}\r\nz{quote}");
+        let mut side = crate::common::side(&from.url());
+        for sql in [
+            format!("CREATE TABLE {} (id int PRIMARY KEY)", name("t")),
+            format!("CREATE VIEW {} AS SELECT id FROM {}", name("v"), name("t")),
+            "CREATE VIEW w AS SELECT 1 AS a".to_owned(),
+        ] {
+            side.run_text(&sql).unwrap();
+        }
+        if engine.starts_with('m') {
+            side.run_text("CREATE TABLE u (id int PRIMARY KEY) COMMENT 'a\r\nb'").unwrap();
+        }
+        let mut wanted = crate::choices::all();
+        let kind = if engine == "postgres" { "integer" } else { "int" };
+        wanted.casts.add(&format!("{kind}=bigint")).unwrap();
+        let Some(to) = Place::new(engine) else { continue };
+        let text = crate::common::copy_as(&from, &to, &wanted).unwrap().0.left_text(to.engine());
+        let (ran, _, error) = to.feed(&text);
+        assert!(ran, "{engine}: {error}\n{text}");
+        let is_made = |line: &str| line.starts_with("CREATE") && line.replace('`', "").contains("VIEW w AS");
+        assert!(text.lines().any(is_made), "{engine}: {text}");
+        if engine.starts_with('m') {
+            let comment = "SELECT HEX(table_comment) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'u'";
+            assert_eq!(to.ask(comment), "610D0A62", "{engine}: {text}");
+        }
+    }
+}
+
 /// One engine's clients execute commands in what is a comment for the other's server: they would run on the computer of who executes
 /// the file.
 #[test]

@@ -159,8 +159,7 @@ pub struct Engine {
     /// The bytes of a row, but for values of unlimited length, and those that are in its page, where a value that may have more
     /// than 256 leaves 40; `None` if there is no limit.
     pub longest_row: Option<[u64; 2]>,
-    /// Whether definitions name objects that the target may lack, such as collations and operators, and a transaction takes back all that
-    /// it makes.
+    /// Whether definitions name objects that the target may lack, such as collations, and a transaction takes back all that it makes.
     pub names_objects: bool,
 }
 
