@@ -100,7 +100,7 @@ fn rows_that_a_copy_refused_and_what_it_leaves_are_private() {
     let (from, to) = (database("from.db"), database("to.db"));
     let rest = ["--reject", &rejected, "--leftovers", &left, "--export-html", &page];
     run_after(&place, ALL, &[&["copy", &from, &to], &rest[..]].concat());
-    assert_eq!((mode(&rejected), mode(&left), mode(&page)), (0o600, 0o600, 0o666));
+    assert_eq!((mode(&rejected), mode(&left), mode(&page)), (0o600, 0o600, 0o600));
     assert_eq!(mode(at("to.db")), 0o600, "the copy itself");
     // A link that another account made does not have another file written.
     let (link, theirs) = (at("link"), place.file("theirs", "theirs"));

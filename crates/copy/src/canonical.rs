@@ -31,11 +31,9 @@ impl Reading {
 }
 
 /// Appends the canonical form of a field, after the values that the target cannot hold have become what was accepted.
-pub fn push_mended(reading: Reading, mended: &[Mend], value: Value<'_>, out: &mut Page) -> Result<()> {
+pub fn push_mended(reading: Reading, mended: Option<&Mend>, value: Value<'_>, out: &mut Page) -> Result<()> {
     push(reading, value, out)?;
-    if !mended.is_empty()
-        && let Cell::Bytes(bytes) = out.last()
-    {
+    if let (Some(mended), Cell::Bytes(bytes)) = (mended, out.last()) {
         let becomes = mend(mended, bytes);
         out.replace_last(becomes.as_deref().map_or(Cell::Null, Cell::Bytes));
     }
@@ -43,9 +41,6 @@ pub fn push_mended(reading: Reading, mended: &[Mend], value: Value<'_>, out: &mu
 }
 
 /// Appends the canonical form of a field of a reply.
-///
-/// # Errors
-/// [`Protocol`](kurabe_core::ErrorKind::Protocol) for a text that is no value of the class.
 pub fn push(reading: Reading, value: Value<'_>, out: &mut Page) -> Result<()> {
     let class = reading.class;
     let wrong = |text: &str| wrong(class, text);
@@ -190,9 +185,6 @@ fn timestamp(text: &str) -> String {
 }
 
 /// The bytes of hexadecimal digits.
-///
-/// # Errors
-/// [`Mismatch`](kurabe_core::ErrorKind::Mismatch) if they are none.
 pub fn from_hex(digits: &[u8]) -> Result<Vec<u8>> {
     let malformed = || wrong(Class::Blob, "is not hexadecimal");
     let (pairs, rest) = digits.as_chunks::<2>();
@@ -205,28 +197,18 @@ pub fn from_hex(digits: &[u8]) -> Result<Vec<u8>> {
 /// A kind of values that the target cannot hold, and what the user has accepted that they become.
 pub type Mend = (IssueKind, Becomes);
 
-/// A value that the target cannot hold, after the user has accepted what becomes of it. `None` is null.
-pub fn mend(accepted: &[Mend], bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = bytes.to_vec();
-    for (kind, becomes) in accepted {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let is_unfit = match kind {
-            IssueKind::ZeroDate => has_zero_part(&text),
-            IssueKind::DateRange => !is_in_years(&text),
-            IssueKind::TimeRange => !is_time_of_day(&text),
-            IssueKind::NotANumber => text == "NaN" || text.ends_with("Infinity"),
-            _ => false,
-        };
-        if is_unfit {
-            let Becomes::Text(other) = becomes else { return None };
-            bytes = other.clone().into_bytes();
-        }
-        if *kind == IssueKind::NulCharacter {
-            let other = if let Becomes::Text(other) = becomes { other } else { "" };
-            bytes = bytes.split(|byte| *byte == 0).collect::<Vec<_>>().join(other.as_bytes());
-        }
-    }
-    Some(bytes)
+/// A value after those that the target cannot hold have become what the user accepted. `None` is null.
+pub fn mend((kind, becomes): &Mend, bytes: &[u8]) -> Option<Vec<u8>> {
+    let other = if let Becomes::Text(other) = becomes { Some(other.as_bytes()) } else { None };
+    let text = String::from_utf8_lossy(bytes);
+    let is_unfit = match kind {
+        IssueKind::ZeroDate => has_zero_part(&text),
+        IssueKind::DateRange => !is_in_years(&text),
+        IssueKind::TimeRange => !is_time_of_day(&text),
+        IssueKind::NotANumber => text == "NaN" || text.ends_with("Infinity"),
+        _ => return Some(bytes.split(|byte| *byte == 0).collect::<Vec<_>>().join(other.unwrap_or_default())),
+    };
+    if is_unfit { other.map(<[u8]>::to_vec) } else { Some(bytes.to_vec()) }
 }
 
 fn has_zero_part(text: &str) -> bool {

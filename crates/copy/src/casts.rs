@@ -60,9 +60,6 @@ pub struct UserCasts(File);
 
 impl UserCasts {
     /// Adds `TYPE=TYPE` or `TABLE.COLUMN=TYPE`.
-    ///
-    /// # Errors
-    /// [`Usage`](kurabe_core::ErrorKind::Usage) if it is neither.
     pub fn add(&mut self, text: &str) -> Result<()> {
         let (from, to) = text.split_once('=').map(|(from, to)| (from.trim(), to.trim())).unwrap_or_default();
         if from.is_empty() || to.is_empty() {
@@ -76,9 +73,6 @@ impl UserCasts {
     }
 
     /// Adds a file of the same form as the built-in tables.
-    ///
-    /// # Errors
-    /// [`Usage`](kurabe_core::ErrorKind::Usage) if it is not one.
     pub fn add_file(&mut self, text: &str) -> Result<()> {
         let file: File = toml::from_str(text).map_err(|error| Error::usage(error.to_string()))?;
         self.0.types.extend(file.types);
@@ -104,9 +98,6 @@ impl UserCasts {
     }
 
     /// Refuses what is said of a type or a column that no table has.
-    ///
-    /// # Errors
-    /// [`Usage`](kurabe_core::ErrorKind::Usage).
     pub fn check(&self, tables: &[Table]) -> Result<()> {
         let columns =
             || tables.iter().flat_map(|table| table.columns.iter().map(move |column| (&table.name, column)));
@@ -144,9 +135,6 @@ pub struct Casts<'a> {
 
 impl<'a> Casts<'a> {
     /// The table of two engines, and what the user says.
-    ///
-    /// # Errors
-    /// [`Internal`](kurabe_core::ErrorKind::Internal) if the built-in table cannot be read.
     pub fn new(from: &'a Engine, to: &'a Engine, user: &'a UserCasts) -> Result<Self> {
         let is = |engine: &Engine, name: &str| engine.name.eq_ignore_ascii_case(name);
         let found = FILES.iter().find(|(a, b, _)| is(from, a) && is(to, b)).map_or("", |(.., text)| text);

@@ -21,8 +21,6 @@ pub struct Catalog {
     pub sequences: Vec<Named>,
     /// Which tables and types need which of those, by their names.
     pub needs: Vec<(String, String)>,
-    /// The types that come with extensions and ranges.
-    pub accompanying_types: Vec<String>,
     /// The statements after all rows, by the names of their types and sequences, and what is lost without each.
     pub after: Vec<(IssueKind, Named)>,
 }
@@ -77,7 +75,7 @@ pub struct Leftover {
     pub carried: bool,
     /// Whether it has a meaning on servers of this kind only, so that others lose nothing.
     pub internal: bool,
-    /// The users and roles that the statement names, in the engine's quotes.
+    /// The users and roles that the statement names, and what it names of other databases, in the engine's quotes.
     pub roles: Vec<String>,
 }
 

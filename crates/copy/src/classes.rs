@@ -40,7 +40,7 @@ impl Mapped {
     /// A column of this type on an engine.
     pub fn of(engine: &Engine, sql: String, issue: Option<IssueKind>) -> Self {
         let mut stored = kind_of(engine, &sql);
-        stored.class = engine.dialect.stored_class(&stored);
+        stored.class = (engine.stored_class)(&stored);
         Self { sql, stored, issue }
     }
 }

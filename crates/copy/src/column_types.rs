@@ -10,9 +10,6 @@ use kurabe_core::{Error, ErrorKind, Result};
 
 impl OneTable<'_> {
     /// The types of all columns. On two servers of one kind, types have the same meaning.
-    ///
-    /// # Errors
-    /// [`Internal`](ErrorKind::Internal) if the table of casts lacks a type; or the server's error.
     pub(crate) fn types(&mut self) -> Result<Vec<ColumnTypes>> {
         let (engine, target, table, casts) = (self.source.engine, self.target, self.table, self.casts);
         let same_server = self.facts.same_server;
@@ -21,7 +18,7 @@ impl OneTable<'_> {
             let mut kind = kind_of(engine, &column.declared);
             let is_same = same_server || engine == target && kind.class == Class::Geometry;
             if is_same && !is_given(column) {
-                kind.class = engine.dialect.exact_class(&kind);
+                kind.class = (engine.exact_class)(&kind);
             }
             kind
         };

@@ -34,9 +34,6 @@ pub struct OneTable<'a> {
 
 impl OneTable<'_> {
     /// Plans the table.
-    ///
-    /// # Errors
-    /// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for names and values that are too long.
     pub fn plan(&mut self, names: &mut Names<'_>) -> Result<TablePlan> {
         self.check_names()?;
         let (table, made) = (self.table, self.made);
@@ -60,7 +57,7 @@ impl OneTable<'_> {
         let columns: Vec<ColumnPlan> = columns
             .map(|((column, types), unfit)| match native {
                 Some(_) => self.native_column(column, types),
-                None => self.column(column, types, unfit),
+                None => self.column(column, types, *unfit),
             })
             .collect();
         let key = key(table, &columns);
@@ -137,7 +134,7 @@ impl OneTable<'_> {
             nullable: column.nullable,
             sql: String::new(),
             exact: types.exact,
-            mend: Vec::new(),
+            mend: None,
             identity: None,
             read: engine.dialect.read(&types.kind, &quoted(engine, &column.name)),
             rounds: false,
@@ -146,7 +143,12 @@ impl OneTable<'_> {
         }
     }
 
-    fn column(&mut self, column: &Column, types: &ColumnTypes, unfit: &[(IssueKind, u64)]) -> ColumnPlan {
+    fn column(
+        &mut self,
+        column: &Column,
+        types: &ColumnTypes,
+        unfit: Option<(IssueKind, u64)>,
+    ) -> ColumnPlan {
         let (table, target, same) = (self.table, self.target, self.source.engine == self.target);
         let (kind, mapped, exact) = (&types.kind, &types.mapped, types.exact);
         let mut identity =
@@ -185,16 +187,12 @@ impl OneTable<'_> {
             let lost = format!("spaces, repeated keys and the order of keys are not kept{numbers}");
             self.list(column, IssueKind::Json, lost);
         }
-        let mut mend = Vec::new();
-        let mut nullable = column.nullable;
-        for (unfit, count) in unfit {
-            self.list(column, *unfit, format!("{} values", units::count(*count)));
-            let becomes = self.wanted.accepted.becomes(*unfit, &format!("{}.{}", table.name, column.name));
-            let is_null = becomes == Becomes::Usual;
-            nullable |= is_null && *unfit != IssueKind::NulCharacter;
-            if becomes != Becomes::Itself {
-                mend.push((*unfit, becomes));
-            }
+        let (mut mend, mut nullable) = (None, column.nullable);
+        if let Some((unfit, count)) = unfit {
+            self.list(column, unfit, format!("{} values", units::count(count)));
+            let becomes = self.wanted.accepted.becomes(unfit, &format!("{}.{}", table.name, column.name));
+            nullable |= becomes == Becomes::Usual && unfit != IssueKind::NulCharacter;
+            mend = Some((unfit, becomes)).filter(|(_, becomes)| *becomes != Becomes::Itself);
         }
         let default = match default {
             _ if identity.is_some() => String::new(),

@@ -10,11 +10,8 @@ use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use kurabe_core::value::Value;
 use kurabe_driver_common::datetime::DateTime;
 
-/// The clause of a default, with a leading space; empty without one. `kind` is the source's type, `same` whether the target
-/// has it too.
-///
-/// # Errors
-/// Why the target cannot have it.
+/// The clause of a default, with a leading space, or why the target cannot have it; empty without one. `kind` is the source's type,
+/// `same` whether the target has it too.
 pub fn clause(
     same: bool,
     to: &Engine,
@@ -32,7 +29,7 @@ pub fn clause(
         DefaultValue::Now => {
             let is_time =
                 matches!(class, Class::Timestamp | Class::TimestampTz) || class == Class::Text && to.is_loose;
-            let now = || format!(" DEFAULT {}", to.dialect.now(&mapped.stored));
+            let now = || format!(" DEFAULT {}", (to.now)(&mapped.stored));
             return is_time.then(now).ok_or_else(|| format!("the current time, for {}", mapped.sql));
         }
         DefaultValue::Expression(text) if same => return Ok(format!(" DEFAULT ({text})")),

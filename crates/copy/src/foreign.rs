@@ -1,6 +1,6 @@
 //! Foreign keys: which of them the target gets, the statements that make them, and whether each row has its parent.
 
-use crate::catalog::{Catalog, ForeignKey, Named, Native, Table, named};
+use crate::catalog::{Catalog, ForeignKey, Named, Table, named};
 use crate::ddl::{create_table, names};
 use crate::engines::engine::Engine;
 use crate::engines::facts::TargetFacts;
@@ -30,24 +30,23 @@ pub(crate) fn plan(
         let is_written = native.is_some() && target.foreign_keys_inline;
         let mut foreign = Vec::new();
         for (number, key) in table.foreign.iter().enumerate().filter(|_| !is_written) {
-            match (why_not(source, target, tables, &plan.tables, at, key, native)?, native) {
-                (Some(detail), _) => {
-                    let name = Some(&key.name).filter(|name| !name.is_empty());
-                    let name = name.map_or_else(|| format!("foreign key {}", number + 1), String::clone);
-                    let object = format!("{}.{name}", table.name);
-                    // Its parent may be missing.
-                    let own =
-                        native.and_then(|native| native.foreign.iter().find(|own| own.name == key.name));
-                    let made = own.cloned().unwrap_or_else(|| statement(target, table, key, taken));
-                    let text = Entry::comment(&made.sql);
-                    let issue = Issue::new(IssueKind::ForeignKey, object, detail);
-                    plan.issues.push(Issue { text: Some(text), ..issue });
-                }
-                (None, Some(native)) => {
-                    foreign.extend(native.foreign.iter().filter(|known| known.name == key.name).cloned());
-                }
-                (None, None) => foreign.push(statement(target, table, key, taken)),
+            // The key, and what is said of it.
+            let own = native.iter().flat_map(|native| &native.foreign).filter(|own| own.name == key.name);
+            let mut all: Vec<Named> = own.cloned().collect();
+            if all.is_empty() {
+                all.push(statement(target, table, key, taken));
             }
+            let plans = &plan.tables;
+            let Some(detail) = why_not(source, target, tables, plans, at, key, native.map(|_| &all[0]))?
+            else {
+                foreign.extend(all);
+                continue;
+            };
+            let unnamed = format!("foreign key {}", number + 1);
+            let name = if key.name.is_empty() { &unnamed } else { &key.name };
+            let issue = Issue::new(IssueKind::ForeignKey, format!("{}.{name}", table.name), detail);
+            // Its parent may be missing.
+            plan.issues.push(Issue { text: Some(Entry::comment(&all[0].sql)), ..issue });
         }
         plan.left.extend(take_left(target, wanted, &tables[at].name, &mut foreign));
         let planned = &mut plan.tables[at];
@@ -60,7 +59,7 @@ pub(crate) fn plan(
     Ok(())
 }
 
-/// Why the target does not get a foreign key of the table at a position.
+/// Why the target does not get a foreign key of the table at a position, of which there may be the source's own statement.
 fn why_not(
     source: &mut Side,
     target: &Engine,
@@ -68,7 +67,7 @@ fn why_not(
     plans: &[TablePlan],
     at: usize,
     key: &ForeignKey,
-    native: Option<&Native>,
+    native: Option<&Named>,
 ) -> Result<Option<String>> {
     let Some((parent, known)) = plans.iter().zip(tables).find(|(plan, _)| plan.to == key.parent) else {
         let parent = if key.parent.is_empty() { "a table of another schema" } else { &key.parent };
@@ -104,9 +103,7 @@ fn why_not(
     {
         return Ok(Some(format!("{} refers to {}, and {} wants one type", own.sql, theirs.sql, target.name)));
     }
-    let unchecked = native.is_some_and(|native| {
-        native.foreign.iter().any(|known| known.name == key.name && known.sql.ends_with("NOT VALID"))
-    });
+    let unchecked = native.is_some_and(|own| own.sql.ends_with("NOT VALID"));
     if key.proven && known.filter.is_none() || unchecked {
         return Ok(None);
     }

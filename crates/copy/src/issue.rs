@@ -113,9 +113,6 @@ pub struct Accepted(Vec<(IssueKind, Option<String>, Becomes)>);
 
 impl Accepted {
     /// Reads a list of `--accept`.
-    ///
-    /// # Errors
-    /// [`Usage`](kurabe_core::ErrorKind::Usage) for an unknown kind, with the nearest one.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self> {
         let read = |word: &str| {
             let (of, becomes) = match word.split_once('=') {

@@ -5,16 +5,18 @@ use crate::engines::engine::Engine;
 use crate::engines::facts::TargetFacts;
 use crate::engines::queries::expression_of;
 use crate::issue::{Issue, IssueKind};
+use crate::make::SAVED;
 use crate::names::ordered;
 use crate::plan::{Left, Plan};
 use crate::script::{Entry, comment, literal, quoted, statement, without_bytes};
 use crate::sql::{Side, only_refused, texts};
 use crate::wanted::{Parts, Wanted};
+use kurabe_core::value::Reply;
 use kurabe_core::{Error, ErrorKind, Result};
-use kurabe_protocol::sql::{Dialect, tokens};
+use kurabe_protocol::sql::{Kind, Token, tokens};
 use std::fmt::Write as _;
 
-/// Reads which users and roles the target has, if it is a server of the same kind, and why it does not tell of all.
+/// Reads which users and roles the target has, and tables and routines of other databases, if it is a server of the same kind, and why it does not tell of all.
 pub(crate) fn read_roles(target: &mut Side, facts: &mut TargetFacts) -> Result<()> {
     let query = |name| expression_of(target.engine, name, "").filter(|_| facts.same_server);
     let Some((all, own)) = query("roles").zip(query("own_role")) else { return Ok(()) };
@@ -66,19 +68,20 @@ pub fn list(
         let missing = missing.map(String::as_str).collect::<Vec<_>>().join(", ");
         if !missing.is_empty() {
             let why = match &facts.roles_unread {
-                None => format!("the target has no user or role {missing}: create it first"),
-                Some(why) => format!("create the user or role {missing} first, unless it exists: {why}"),
+                None => format!("the target has no {missing}: create it first"),
+                Some(why) => format!("create {missing} first, unless it exists: {why}"),
             };
             text = text.commented(&why);
         }
-        let detail = leftover.detail.clone();
         if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
             plan.left.push(Left { object, sql: text });
         } else {
-            plan.issues.push(Issue { kind: leftover.kind, object, detail, text: Some(text) });
+            let issue = Issue::new(leftover.kind, object, leftover.detail.clone());
+            plan.issues.push(Issue { text: Some(text), ..issue });
         }
     }
-    if same && wanted.rename.is_empty() {
+    // A trial finds that where there is one.
+    if same && wanted.rename.is_empty() && !to.names_objects {
         without_what_they_name(plan, to);
     }
 }
@@ -103,50 +106,17 @@ fn without_what_they_name(plan: &mut Plan, target: &Engine) {
     }
 }
 
-/// The words and names by which a statement names an object. A routine of PostgreSQL has its parameters there.
-fn names_of(target: &Engine, object: &str) -> [String; 4] {
-    let routine = object.strip_suffix(')').and_then(|head| head.rsplit_once('('));
-    let name = routine.map_or(object, |(name, _)| name);
-    [object.to_owned(), quoted(target, object), name.to_owned(), quoted(target, name)]
-}
-
-/// Whether a statement has a word or a name that is this object's.
+/// Whether a statement has a word or a name that is this object's, and none of a column, another database or a definer, as MySQL writes them.
 fn names(target: &Engine, entry: &Entry, object: &str) -> bool {
-    let names = names_of(target, object);
-    tokens(entry.text(), target.syntax).any(|token| names.iter().any(|name| name == token.text))
-}
-
-/// Whether a statement reads from an object, and does not only have a column of this name.
-fn reads(target: &Engine, entry: &Entry, object: &str) -> bool {
-    let names = names_of(target, object);
-    // Whether a name here is one of those, and whether the name before was.
-    let (mut is_from, mut was_from) = (false, false);
-    // Of each level of parentheses, whether it has a query, and whether it is within its list of tables.
-    let mut levels = vec![(false, false)];
-    let mut before = "";
+    let names = [object.to_owned(), quoted(target, object)];
+    let [mut first, mut second]: [Option<Token<'_>>; 2] = [None; 2];
     tokens(entry.text(), target.syntax).filter(|token| !token.is_blank()).any(|token| {
-        let (is_query, is_list) = levels.last().copied().unwrap_or_default();
-        let is = |words: &[&str]| words.iter().any(|word| token.is(word));
-        let is_it = is_from && names.iter().any(|name| name == token.text);
-        let (here, list) = match () {
-            () if token.is("SELECT") => (false, false),
-            () if token.is("FROM") && is_query && !before.eq_ignore_ascii_case("DISTINCT") => (true, true),
-            () if is(&["JOIN", "STRAIGHT_JOIN"]) || token.is_mark(',') => (is_list, is_list),
-            () if is(&["WHERE", "GROUP", "HAVING", "ORDER", "WINDOW", "UNION", "LIMIT"]) => (false, false),
-            () if is(&["ONLY", "LATERAL"]) || token.is_mark('(') => (is_from, is_list),
-            () => (was_from && token.is_mark('.'), is_list),
-        };
-        if let Some(level) = levels.last_mut() {
-            *level = (is_query || token.is("SELECT"), list);
-        }
-        match () {
-            () if token.is_mark('(') => levels.push((false, is_from)),
-            () if token.is_mark(')') => drop(levels.pop()),
-            () => {}
-        }
-        (is_from, was_from) = (here, is_from && token.name().is_some());
-        before = token.text;
-        is_it
+        let is_other = second.is_some_and(|second| {
+            let is_definer = second.text == "=" && first.is_some_and(|first| first.is("DEFINER"));
+            is_definer || second.kind == Kind::Name || matches!(second.text, "." | "@" | "AS")
+        });
+        (first, second) = (second, Some(token));
+        !is_other && names.iter().any(|name| name == token.text)
     })
 }
 
@@ -235,7 +205,12 @@ impl Plan {
             left.extend(take_left(target, wanted, &table.name, &mut table.indexes));
         }
         for table in catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)) {
-            left.push(Left { object: table.name.clone(), sql: text_of(table, target, same) });
+            // The words of a column that the server may not show as they are.
+            let mut words = catalog.leftovers.iter().filter(|left| left.kind == IssueKind::Enum);
+            let words = words.find(|left| left.table.as_ref() == Some(&table.name));
+            let sql = text_of(table, target, same);
+            let sql = words.map_or(sql.clone(), |words| sql.commented(&words.detail));
+            left.push(Left { object: table.name.clone(), sql });
         }
         let is_left = |name: &&String| {
             left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
@@ -253,15 +228,68 @@ impl Plan {
     pub fn left_text(&self, target: &Engine) -> String {
         let mut text = comment(&format!("What 'kurabe copy' did not make, for {}.", target.name));
         let _ = writeln!(text, "\n{}", target.script);
-        let left = self.left.iter().map(|left| ("left out", &left.object, &left.sql));
-        let issues = in_order(target, &self.issues).into_iter();
-        let issues = issues.map(|(issue, entry)| (issue.kind.name(), &issue.object, entry));
-        for (why, object, entry) in left.chain(issues) {
+        for (what, entry) in self.tried.as_ref().unwrap_or(&self.entries(target)) {
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "{}\n{}\n", comment(&format!("{why}: {object}")), entry.text());
+            let _ = writeln!(text, "{}\n{}\n", comment(what), entry.text());
         }
         text
     }
+
+    /// What stands in the file, each after what it names, and what it is.
+    pub(crate) fn entries(&self, target: &Engine) -> Vec<(String, Entry)> {
+        let left = self.left.iter().map(|left| ("left out", &left.object, &left.sql));
+        let issues = in_order(target, &self.issues).into_iter();
+        let issues = issues.map(|(issue, entry)| (issue.kind.name(), &issue.object, entry));
+        left.chain(issues).map(|(why, object, entry)| (format!("{why}: {object}"), entry.clone())).collect()
+    }
+}
+
+/// Executes the statements of a file, each after what it needs, and makes comments of refused ones. The caller takes back what they made.
+pub(crate) fn try_entries(target: &mut Side, entries: &mut Vec<(String, Entry)>) -> Result<()> {
+    target.run_text(target.engine.script)?;
+    let all = std::mem::take(entries);
+    for is_last in [false, true] {
+        let mut left: Vec<_> =
+            all.iter().filter(|(_, entry)| matches!(entry, Entry::Last(_)) == is_last).collect();
+        loop {
+            let (count, mut refused) = (left.len(), Vec::new());
+            for one in left {
+                match tried(target, &one.1)? {
+                    None => entries.push(one.clone()),
+                    Some(why) => refused.push((one, format!("the target refuses it: {}", why.on_one_line()))),
+                }
+            }
+            if refused.len() == count {
+                entries
+                    .extend(refused.iter().map(|((what, entry), why)| (what.clone(), entry.commented(why))));
+                break;
+            }
+            left = refused.into_iter().map(|(one, _)| one).collect();
+        }
+    }
+    Ok(())
+}
+
+/// Why the server refuses a statement. It executes no query and no function of the source: a view is made without rows, and of an index
+/// or a constraint, which the server may compute at once, the table is asked for.
+fn tried(target: &mut Side, entry: &Entry) -> Result<Option<Error>> {
+    // Who executes the file may have more rights, and the tables of a copy that is continued have no keys yet.
+    const NOT_FINAL: [Option<&str>; 3] = [Some("42501"), Some("42803"), Some("42P10")];
+    let (Entry::Statement(text) | Entry::Last(text)) = entry else { return Ok(None) };
+    let words = tokens(text, target.engine.syntax).filter(|token| !token.is_blank() && !token.is("UNIQUE"));
+    let words: Vec<&str> = words.map(|token| token.text).take(6).collect();
+    let sql = match &words[..] {
+        ["CREATE", "INDEX", _, "ON", of, ..] | ["ALTER", "TABLE", of, "ADD", "CONSTRAINT", ..] => {
+            format!("GRANT SELECT ON {of} TO CURRENT_USER")
+        }
+        ["CREATE", "MATERIALIZED", ..] => format!("{} WITH NO DATA", text.trim_end_matches(';')),
+        _ => text.clone(),
+    };
+    target.run(&format!("SAVEPOINT {SAVED}"))?;
+    let Err(error) = target.try_text(&sql, &mut Reply::new()) else { return Ok(None) };
+    let error = only_refused(error)?;
+    target.run(&format!("ROLLBACK TO SAVEPOINT {SAVED}"))?;
+    Ok(Some(error).filter(|error| !NOT_FINAL.contains(&error.server_code())))
 }
 
 /// What has a text: routines before the views that may call them, what reads views when it is made after these, then all else. A view
@@ -280,14 +308,11 @@ fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<(&'i Issue, &'i Ent
     all.sort_by_key(rank);
     let rest = all.split_off(all.partition_point(|one| rank(one) < 3));
     let needs = |one: &(&Issue, &Entry), other: &(&Issue, &Entry)| {
-        // The body of a routine of MySQL is read when it is called, and that of PostgreSQL is a text, or is read at once.
-        (rank(one) != 0 || target.syntax == Dialect::POSTGRES)
+        // The body of a routine is read when it is called, and each view has its own name.
+        rank(one) != 0
             && rank(other) != 1
-            // Each has its own name.
-            && names_of(target, &other.0.object)[2] != names_of(target, &one.0.object)[2]
+            && other.0.object != one.0.object
             && names(target, one.1, &other.0.object)
-            // Which of two is made first where both have the other's name.
-            && (reads(target, one.1, &other.0.object) || !reads(target, other.1, &one.0.object))
     };
     let needed = |at: usize| (0..all.len()).filter(|other| needs(&all[at], &all[*other])).collect();
     ordered(all.clone(), needed).into_iter().chain(rest).collect()

@@ -9,21 +9,16 @@ use crate::refused::is_another;
 use crate::run::{Copy, names_of};
 use crate::script::executed;
 use crate::splits::splits;
-use crate::sql::{in_transaction, only_refused};
+use crate::sql::{Side, in_transaction, only_refused};
 use crate::state::{self, OfTable, Phase, State, Whole};
 use crate::wanted::Parts;
 use kurabe_core::driver::Namespace;
 use kurabe_core::operation::Operation;
 use kurabe_core::{Error, ErrorKind, Result};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::time::SystemTime;
+use std::hash::{BuildHasher as _, RandomState};
 
-/// A number that no other table has, of 16 hexadecimal digits.
-fn number_of(table: &str) -> String {
-    let mut hasher = DefaultHasher::new();
-    (table, SystemTime::now(), std::process::id()).hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
-}
+/// The point in a trial's transaction to which a refused statement is taken back.
+pub(crate) const SAVED: &str = "kurabe_copy_trial";
 
 /// The types and sequences that tables need and that are on the target.
 pub(crate) fn shared(plan: &Plan, there: &Catalog) -> Vec<String> {
@@ -70,7 +65,7 @@ impl Copy<'_> {
         if plan.parts == Parts::Data || there.names.iter().any(|name| name == state::NAME) {
             return Ok(Vec::new());
         }
-        let mut refused = self.rehearse(plan, &there, None)?;
+        let mut refused = self.rehearse(plan, &there, None, &mut |_| Ok(()))?;
         if self.target.engine.drops.is_some() {
             // What temporary tables do not have: a name that another table has, and foreign keys.
             let is_taken = |name: &str| there.names.iter().any(|known| known == name);
@@ -88,14 +83,15 @@ impl Copy<'_> {
     }
 
     /// Makes all that is new, with its indexes and foreign keys and without a row, and takes it back. Returns what the target
-    /// refuses. `state` records tables that a process which is killed would leave; without it, they are temporary where they would.
+    /// refuses. `state` records tables that a process which is killed would leave; without it, they are temporary where they would. `tail`
+    /// is done before a transaction takes them back.
     pub(crate) fn rehearse(
         &mut self,
         plan: &Plan,
         there: &Catalog,
         state: Option<(&State, &mut Whole)>,
+        tail: &mut dyn FnMut(&mut Side) -> Result<()>,
     ) -> Result<Vec<(String, Error)>> {
-        const SAVED: &str = "kurabe_copy_trial";
         let engine = self.target.engine;
         let in_transaction = engine.drops.is_none();
         // By these, a table of a trial that did not end is known.
@@ -161,6 +157,7 @@ impl Copy<'_> {
             }
         }
         if in_transaction {
+            tail(&mut self.target)?;
             self.target.control(&Operation::Rollback)?;
         } else {
             self.drop_tables(if is_temporary { "TEMPORARY " } else { "" }, &made)?;
@@ -243,7 +240,9 @@ impl Copy<'_> {
                     }
                     state.set_table(&mut self.target, &table.to, &now)?;
                     let mark = self.target.engine.mark.filter(|_| whole.kept);
-                    let create = mark.map(|mark| mark(&table.create, &number_of(&table.to)));
+                    // A number that no other table has.
+                    let number = format!("{:016x}", RandomState::new().hash_one(&table.to));
+                    let create = mark.map(|mark| mark(&table.create, &number));
                     if let Err(error) = self.target.run(create.as_ref().unwrap_or(&table.create)) {
                         let error = only_refused(error)?;
                         // A table of that name would be somebody else's from now on.

@@ -7,9 +7,6 @@ use kurabe_core::{Error, Result};
 use std::collections::{BTreeSet, HashSet};
 
 /// Refuses another name for a table that another one of the copy has.
-///
-/// # Errors
-/// [`Usage`](kurabe_core::ErrorKind::Usage) with the name.
 pub fn differ<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<()> {
     let mut known = HashSet::new();
     names.find(|name| !known.insert(*name)).map_or(Ok(()), |name| {

@@ -9,10 +9,7 @@ use crate::state::{OfTable, Phase, State, Whole};
 use crate::wanted::Parts;
 use kurabe_core::{Error, ErrorKind, Result, units};
 
-/// Refuses a table that is not as an unfinished copy left it.
-///
-/// # Errors
-/// [`NotOurs`](ErrorKind::NotOurs) if it has other columns than the copy made, or another number of rows than it inserted.
+/// Refuses a table with other columns than an unfinished copy made, or another number of rows than it inserted.
 pub(crate) fn check(
     target: &mut Side,
     state: &State,
@@ -109,10 +106,8 @@ fn refers(
     of_table(target, "elsewhere", name)
 }
 
-/// The tables of a copy of data that have rows, those that refer to others first, if all of them may be emptied.
-///
-/// # Errors
-/// [`NotOurs`](ErrorKind::NotOurs) unless `made` are tables to empty and has all of them, or if a table that is not copied refers to it.
+/// The tables of a copy of data that have rows, those that refer to others first, if all of them may be emptied: `made` are tables to empty
+/// and has all of them, and no table that is not copied refers to one.
 pub(crate) fn to_empty(
     target: &mut Side,
     there: &Catalog,

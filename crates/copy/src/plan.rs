@@ -24,8 +24,8 @@ pub struct ColumnPlan {
     pub sql: String,
     /// Whether both sides have the same type, so that values are carried and compared as the server writes them.
     pub exact: bool,
-    /// The kinds of values that become others, as accepted.
-    pub mend: Vec<Mend>,
+    /// The kind of values that become others, as accepted.
+    pub mend: Option<Mend>,
     /// The next number, if the target's server gives it numbers.
     pub identity: Option<i128>,
     /// The expression that reads it for the target. Verification has its own.
@@ -106,6 +106,8 @@ pub struct Plan {
     /// The statements after all rows, and what is lost without each: positions of sequences, constraints not proven, comments.
     pub after: Vec<(IssueKind, Named)>,
     pub left: Vec<Left>,
+    /// The file of leftovers, of which the target has taken all statements; `None` if they were not tried.
+    pub tried: Option<Vec<(String, Entry)>>,
     pub parts: Parts,
 }
 

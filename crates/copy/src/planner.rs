@@ -10,9 +10,9 @@ use crate::foreign;
 use crate::issue::{Issue, IssueKind};
 use crate::leftovers;
 use crate::names::{Names, differ, ordered};
-use crate::needs::{missing_collation, needed, types_exist};
+use crate::needs::{missing_collation, needed};
 use crate::plan::{Left, Plan, TablePlan};
-use crate::script::{Entry, check, without_bytes};
+use crate::script::{Entry, check, statement, without_bytes};
 use crate::sql::{Side, text};
 use crate::state;
 use crate::wanted::{Parts, Wanted, chosen, existing, own, prepare};
@@ -22,11 +22,7 @@ use kurabe_driver_common::ownership::MARKER;
 use std::collections::HashMap;
 
 /// Plans a copy. Reads the source's catalogue and, where something depends on values, its tables. `there` is what exists
-/// on the target, if only rows are copied.
-///
-/// # Errors
-/// [`NotFound`](kurabe_core::ErrorKind::NotFound) for a table that does not exist; [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for what
-/// no acceptance can map, such as names that are too long.
+/// on the target, if only rows are copied. Refuses what no acceptance can map, such as names that are too long.
 pub fn plan(
     source: &mut Side,
     target: &Engine,
@@ -59,7 +55,7 @@ pub fn plan(
     }
     prepare(&mut tables, wanted, &casts);
     // The engine's own text of a table has its collations.
-    for table in tables.iter_mut().filter(|_| facts.same_server && source.engine.names_collations) {
+    for table in tables.iter_mut().filter(|_| facts.same_server && source.engine.names_objects) {
         table.native.take_if(|native| missing_collation(&native.create, facts).is_some());
     }
     if wanted.rejects {
@@ -92,32 +88,37 @@ pub fn plan(
     foreign::plan(source, target, facts, [&tables, &made], wanted, &mut plan, &mut names)?;
     let all = wanted.tables.is_empty() && wanted.exclude.is_empty();
     if facts.same_server {
-        types_exist(&tables, &catalog, facts)?;
         if wanted.parts != Parts::Data {
             plan.before = needed(&catalog, &plan.tables, all);
+            // A serial column that the source's own text does not make has a sequence of its own.
+            let is_other = |of: &String| tables.iter().any(|one| one.name == *of && one.native.is_none());
+            let is_needed = |made: &Named| {
+                let listed = catalog.leftovers.iter().any(|one| one.table.is_none() && one.name == made.name);
+                listed || catalog.needs.iter().any(|(of, needed)| *needed == made.name && !is_other(of))
+            };
+            plan.before.retain(|made| !catalog.sequences.contains(made) || is_needed(made));
         }
-        let is_lost = |made: &mut Named| !facts.accepts_any_bytes && check(&made.sql).is_err();
-        let is_refused = |made: &mut Named| is_lost(made) || missing_collation(&made.sql, facts).is_some();
-        for made in plan.before.extract_if(.., is_refused) {
-            let needs =
-                |table: &&TablePlan| needed(&catalog, std::slice::from_ref(table), false).contains(&made);
-            if let Some(table) = plan.tables.iter().find(needs) {
-                let of = |error: Error| error.context(format!("table {}", table.name));
-                check(&made.sql).map_err(of)?;
-                let lacks = missing_collation(&made.sql, facts).unwrap_or_default();
-                let why = format!("{}: the target has no collation {lacks}", made.name);
-                let hint = "make it there first, by CREATE COLLATION, or leave the table out with --exclude";
-                return Err(of(Error::unsupported(why)).hint(hint));
-            }
-            plan.issues.push(not_made(IssueKind::View, &made));
+        let is_lost = |made: &Named| !facts.accepts_any_bytes && check(&made.sql).is_err();
+        let user = |made: &Named| {
+            let needs = |of: &&TablePlan| needed(&catalog, std::slice::from_ref(of), false).contains(made);
+            plan.tables.iter().find(needs)
+        };
+        let lost = plan.before.iter().filter(|made| is_lost(made));
+        for (made, table) in lost.filter_map(|made| Some((made, user(made)?))) {
+            check(&made.sql).map_err(|error| error.context(format!("table {}", table.name)))?;
         }
+        let is_refused = |made: &mut Named| {
+            (is_lost(made) || missing_collation(&made.sql, facts).is_some()) && user(made).is_none()
+        };
+        let refused = plan.before.extract_if(.., is_refused);
+        plan.issues.extend(refused.map(|made| not_made(target, IssueKind::View, &made)));
         let is_made = |(_, after): &&(_, Named)| plan.before.iter().any(|made| made.name == after.name);
         plan.after = catalog.after.iter().filter(is_made).cloned().collect();
         let is_native = |name: &str| tables.iter().any(|table| table.name == name && table.native.is_some());
         let has_object = |(_, made): &(_, Named)| is_native(&made.name) || all && made.name.is_empty();
         plan.after.extend(comments.into_iter().filter(has_object));
         let lost = plan.after.extract_if(.., |(_, made)| is_lost(made));
-        plan.issues.extend(lost.map(|(kind, made)| not_made(kind, &made)));
+        plan.issues.extend(lost.map(|(kind, made)| not_made(target, kind, &made)));
         plan.execute_bytes();
     }
     leftovers::list(&mut plan, target, facts, &catalog, &tables, wanted);
@@ -171,10 +172,10 @@ fn refuse_reject(source: &mut Side, facts: &TargetFacts, wanted: &Wanted, tables
     })
 }
 
-/// The difference of an object whose statement the target cannot have.
-fn not_made(kind: IssueKind, made: &Named) -> Issue {
+/// The difference of an object that the target cannot have as it is.
+fn not_made(target: &Engine, kind: IssueKind, made: &Named) -> Issue {
     let [name, detail] = [&made.name, &made.sql].map(|text| without_bytes(text, "\u{fffd}"));
-    Issue { text: Some(Entry::comment(&made.sql)), ..Issue::new(kind, name, detail) }
+    Issue { text: Some(statement(target, &made.sql)), ..Issue::new(kind, name, detail) }
 }
 
 /// Adds what the source has besides tables. Returns the statements that another server of the same kind gets, by the name of

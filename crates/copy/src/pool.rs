@@ -22,9 +22,6 @@ impl<'h> Halt<'h> {
     }
 
     /// Fails after the user has stopped the program, or another part of the copy has failed.
-    ///
-    /// # Errors
-    /// [`Interrupted`](ErrorKind::Interrupted).
     pub fn check(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Interrupted, "stopped by the user"));

@@ -10,10 +10,11 @@ use kurabe_core::{Error, ErrorKind, Result};
 use kurabe_os::private;
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use tempfile::NamedTempFile;
 
 /// The file of rows that the target refused.
 pub struct Rejects {
@@ -28,9 +29,6 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
 
 impl Rejects {
     /// Opens the file, or makes it.
-    ///
-    /// # Errors
-    /// [`Environment`](ErrorKind::Environment) if that fails.
     pub fn open(path: &Path) -> Result<Self> {
         // What follows reads the file, and replaces it.
         if private::is_special(path) {
@@ -45,16 +43,11 @@ impl Rejects {
     pub(crate) fn keep(&self, copy: &str, works: &[Work<'_>]) -> Result<()> {
         let failed = failed(&self.path);
         let mut recorded: HashMap<_, _> = works.iter().flat_map(Work::rejected).collect();
-        let mut new = self.path.clone().into_os_string();
-        new.push(".new");
-        // One of a process that was killed is not continued.
-        if let Err(error) = fs::remove_file(&new)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            return Err(self::failed(Path::new(&new))(error));
-        }
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        // Its name is no one's guess, and only its owner reads it.
+        let new = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(&failed)?;
         let mut lines = BufReader::new(File::open(&self.path).map_err(&failed)?);
-        let mut out = BufWriter::new(private::create_new(&new).map_err(&failed)?);
+        let mut out = BufWriter::new(new);
         let mut line = Vec::new();
         while lines.read_until(b'\n', &mut line).map_err(&failed)? > 0 {
             let read = serde_json::from_slice::<serde_json::Value>(&line).unwrap_or_default();
@@ -72,17 +65,16 @@ impl Rejects {
             }
             line.clear();
         }
-        out.flush().and_then(|()| out.get_ref().sync_all()).map_err(&failed)?;
+        let new = out.into_inner().map_err(|error| failed(error.into_error()))?;
+        new.as_file().sync_all().map_err(&failed)?;
         let missing: u64 = recorded.values().sum();
         if missing > 0 {
-            // What is there stays as it is.
-            let _ = fs::remove_file(&new);
             let what =
                 format!("{}: {missing} rows are missing that this copy wrote before", self.path.display());
             return Err(Error::new(ErrorKind::Damaged, what)
                 .hint("name the file with which the copy began, or begin again with --no-resume"));
         }
-        fs::rename(&new, &self.path).map_err(&failed)?;
+        new.persist(&self.path).map_err(|error| failed(error.error))?;
         let file = private::append(&self.path).map_err(&failed)?;
         *self.to.lock().unwrap_or_else(PoisonError::into_inner) = (file, copy.to_owned());
         Ok(())

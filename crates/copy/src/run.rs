@@ -5,7 +5,7 @@ use crate::engines::queries::file;
 use crate::event::{Event, TableDone};
 use crate::foreign;
 use crate::issue::{Issue, IssueKind};
-use crate::leftovers::read_roles;
+use crate::leftovers::{read_roles, try_entries};
 use crate::make::shared;
 use crate::ours::{know, made_before, to_empty};
 use crate::plan::{Plan, TablePlan};
@@ -13,7 +13,7 @@ use crate::planner::plan;
 use crate::pool::{Halt, Pool};
 use crate::refused::{is_another, refusals, refuse_existing};
 use crate::reject::Rejects;
-use crate::script::executed;
+use crate::script::{Entry, executed};
 use crate::sql::{Side, in_transaction, only_refused};
 use crate::state::{self, State, Whole};
 use crate::verify::Of;
@@ -136,6 +136,13 @@ impl<'a> Copy<'a> {
             let detail = format!("it has no transactions, and may change while it is read: {why}");
             plan.issues.push(Issue::new(IssueKind::Unlocked, object, detail));
         }
+        let mut entries = plan.entries(self.target.engine);
+        let is_tried = facts.same_server && self.target.engine.names_objects;
+        if is_tried && entries.iter().any(|(_, entry)| !matches!(entry, Entry::Comment(_))) {
+            let there = self.target.catalog()?;
+            self.rehearse(&plan, &there, None, &mut |target| try_entries(target, &mut entries))?;
+            plan.tried = Some(entries);
+        }
         Ok(plan)
     }
 
@@ -222,7 +229,7 @@ impl<'a> Copy<'a> {
         let begun = plan.tables.iter().map(|table| state.table(&mut self.target, &table.to));
         let begun = begun.collect::<Result<Vec<_>>>()?;
         if plan.parts != Parts::Data && begun.iter().all(Option::is_none) {
-            let refused = self.rehearse(plan, &there, Some((&state, &mut whole)))?;
+            let refused = self.rehearse(plan, &there, Some((&state, &mut whole)), &mut |_| Ok(()))?;
             if let Some(error) = refusals(None, &refused) {
                 return self.end(namespace, state, &mut whole, finished, &[]).and(Err(error));
             }
@@ -394,9 +401,7 @@ impl<'a> Copy<'a> {
         plan.tables.iter().for_each(|table| (&table.create, &table.filter, &table.resume).hash(&mut hasher));
         plan.before.iter().for_each(|made| made.sql.hash(&mut hasher));
         for column in plan.tables.iter().flat_map(|table| &table.columns) {
-            for kind in &column.mend {
-                (&column.name, kind).hash(&mut hasher);
-            }
+            column.mend.iter().for_each(|mend| (&column.name, mend).hash(&mut hasher));
         }
         format!("{:016x}", hasher.finish())
     }

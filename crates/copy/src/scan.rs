@@ -19,8 +19,8 @@ use kurabe_core::{Error, ErrorKind, Result, units};
 pub struct Scanned {
     /// The number of rows.
     pub rows: u64,
-    /// Kinds of values of each column that the target cannot hold, and how many there are.
-    pub unfit: Vec<Vec<(IssueKind, u64)>>,
+    /// The kind of values of each column that the target cannot hold, and how many there are.
+    pub unfit: Vec<Option<(IssueKind, u64)>>,
     /// Values and indexes that no acceptance changes, and that the target may refuse.
     pub issues: Vec<Issue>,
 }
@@ -77,9 +77,6 @@ impl OneTable<'_> {
     }
 
     /// Counts a table's rows, and the values that will not map.
-    ///
-    /// # Errors
-    /// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for values of which no copy is made.
     pub(crate) fn scan(&mut self, types: &[ColumnTypes]) -> Result<Scanned> {
         let (engine, target, table) = (self.source.engine, self.target, self.table);
         let mut asked = Vec::new();
@@ -111,7 +108,7 @@ impl OneTable<'_> {
         let long = target.longest_entry.iter().flat_map(|most| entries(engine, table, types, *most));
         asked.extend(long.map(|(name, condition)| ((0, What::LongEntry(name)), condition)));
         let (rows, counts) = self.count(asked)?;
-        let mut scanned = Scanned { rows, unfit: vec![Vec::new(); table.columns.len()], issues: Vec::new() };
+        let mut scanned = Scanned { rows, unfit: vec![None; table.columns.len()], issues: Vec::new() };
         for ((at, what), number) in counts.into_iter().filter(|(_, number)| *number > 0) {
             let (column, rows) = (&table.columns[at].name, units::counted(number, "row"));
             match what {
@@ -119,7 +116,7 @@ impl OneTable<'_> {
                     let what = format!("values that are no word of the type, in {rows}");
                     scanned.issues.push(refused(table, column, IssueKind::Enum, &what));
                 }
-                What::Unfit(kind) => scanned.unfit[at].push((kind, number)),
+                What::Unfit(kind) => scanned.unfit[at] = Some((kind, number)),
                 What::Never(why) => {
                     let what = format!("column {}.{column}: {why}, in {rows}", table.name);
                     return Err(

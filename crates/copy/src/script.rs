@@ -98,10 +98,7 @@ pub fn unquoted(word: &str) -> String {
     }
 }
 
-/// A text literal. No setting of the server ends it early: a quote is two, and a backslash has a partner.
-///
-/// # Errors
-/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) for text that is not UTF-8, or has a zero character that ends a statement.
+/// A text literal, of a text that a statement can have. No setting of the server ends it early: a quote is two, and a backslash has a partner.
 pub fn literal(engine: &Engine, text: &str) -> Result<String> {
     if engine.syntax != Dialect::MYSQL || text.contains(NOT_UTF8) {
         check(text)?;
@@ -113,17 +110,16 @@ pub fn literal(engine: &Engine, text: &str) -> Result<String> {
 pub fn unchecked_literal(engine: &Engine, text: &str) -> String {
     let doubled = text.replace('\'', "''");
     match engine.syntax {
-        Dialect::MYSQL => format!("'{}'", doubled.replace('\\', "\\\\").replace('\0', "\\0")),
+        Dialect::MYSQL => {
+            format!("'{}'", doubled.replace('\\', "\\\\").replace('\0', "\\0").replace('\r', "\\r"))
+        }
         // A backslash escapes in a literal that is marked.
         Dialect::POSTGRES if text.contains('\\') => format!("E'{}'", doubled.replace('\\', "\\\\")),
         _ => format!("'{doubled}'"),
     }
 }
 
-/// Refuses a text of the source that no statement can have.
-///
-/// # Errors
-/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) if it is not UTF-8, or has a zero character.
+/// Refuses a text of the source that no statement can have: one that is not UTF-8, or has a zero character.
 pub fn check(text: &str) -> Result<()> {
     if !text.contains('\0') {
         return Ok(());
@@ -186,6 +182,8 @@ fn for_client(engine: &Engine, sql: &str, has_executed: bool) -> Option<String> 
     while let Some(token) = all.next() {
         let next = all.peek();
         let is_other = match (token.kind, token.text.as_bytes()) {
+            // Their clients take the first of these two away.
+            (Kind::Name | Kind::Text, _) if !is_postgres && token.text.contains("\r\n") => true,
             // The server's null is the only one of these that is no command.
             (Kind::Mark, [b'\\', ..]) => {
                 is_postgres || is_mysql && !next.is_some_and(|next| next.text.starts_with('N'))

@@ -97,10 +97,14 @@ impl Side {
     }
 
     fn execute_text(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
-        let prepared =
-            self.session.prepare_literal(&text_operation(sql)).map_err(|error| self.explain(error, sql))?;
+        self.try_text(sql, out).map_err(|error| self.explain(error, sql))
+    }
+
+    /// Executes a text as it is. An error has the server's words only.
+    pub(crate) fn try_text(&mut self, sql: &str, out: &mut Reply) -> Result<()> {
+        let prepared = self.session.prepare_literal(&text_operation(sql))?;
         let done = self.session.execute(&prepared, &[], out);
-        done.map_err(|error| self.explain(error, sql)).and(self.session.release(prepared))
+        done.and(self.session.release(prepared))
     }
 
     /// Executes a query, and passes its rows on in pages as they arrive.

@@ -194,7 +194,7 @@ fn objects_are_left_out_by_name_and_refused_ones_do_not_stop_the_others() {
 }
 
 /// The keys of the rows in a file of those that were refused.
-fn ids(path: &Path) -> Vec<i64> {
+pub(crate) fn ids(path: &Path) -> Vec<i64> {
     let file = std::fs::read_to_string(path).unwrap();
     let line = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["row"]["id"].as_i64();
     file.lines().filter_map(line).collect()

@@ -17,4 +17,5 @@ mod pairs;
 mod random;
 mod settings;
 mod sqlite;
+mod trial;
 mod units;

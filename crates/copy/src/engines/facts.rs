@@ -74,8 +74,6 @@ pub struct TargetFacts {
     /// Whether names of tables, and of columns, are the same without regard to case.
     pub folds_tables: bool,
     pub folds_columns: bool,
-    /// The names of all types, where tables may have types of their own.
-    pub types: Vec<String>,
     /// Which of the servers of one engine it is: `MySQL` or `MariaDB`.
     pub edition: String,
     /// The encoding of its texts, if it may be another one than the source's; empty if all servers of the engine have one.
@@ -86,7 +84,7 @@ pub struct TargetFacts {
     pub without_transactions: Vec<String>,
     /// Whether source and target are databases of PostgreSQL without an encoding, which take all bytes.
     pub accepts_any_bytes: bool,
-    /// The users and roles of a server of the same engine and edition, in the engine's quotes.
+    /// The users and roles of a server of the same engine and edition, and what its other databases have, in the engine's quotes.
     pub roles: Vec<String>,
     /// Why these are not all; `None` if they are.
     pub roles_unread: Option<String>,

@@ -21,9 +21,6 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
 ];
 
 /// The engine of a URL's scheme.
-///
-/// # Errors
-/// [`Unsupported`](kurabe_core::ErrorKind::Unsupported) with the schemes that can be copied.
 pub fn of_scheme(scheme: &str) -> Result<&'static Engine> {
     ALL.iter().copied().find(|engine| engine.schemes.contains(&scheme)).ok_or_else(|| {
         let known: Vec<String> =

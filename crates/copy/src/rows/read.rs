@@ -42,9 +42,6 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// A reader of the rows of a range after the one with the key `after`. `digests`: also of what verification reads of them.
-    ///
-    /// # Errors
-    /// [`Damaged`](ErrorKind::Damaged) if `after` is no key of this table.
     pub fn new(
         engine: &Engine,
         table: &'a TablePlan,
@@ -156,7 +153,7 @@ impl<'a> Reader<'a> {
             for row in 0..reply.rows() {
                 for (at, column) in columns.iter().enumerate() {
                     let reading = Reading { class: column.kind.class, hex, exact: column.exact };
-                    let pushed = push_mended(reading, &column.mend, field(reply, row, at), &mut page);
+                    let pushed = push_mended(reading, column.mend.as_ref(), field(reply, row, at), &mut page);
                     pushed.map_err(|error| error.context(format!("source, {name}.{}", column.name)))?;
                 }
             }
@@ -208,7 +205,7 @@ fn without_last(tuple: &[u8]) -> Option<([u8; 2], &[u8])> {
 fn passes_in_binary(engine: &Engine, table: &TablePlan) -> bool {
     let is_as_it_is = |column: &ColumnPlan| {
         let own = engine.dialect.read(&column.kind, &quoted(engine, &column.name));
-        column.has_binary && column.written && column.mend.is_empty() && column.read == own
+        column.has_binary && column.written && column.mend.is_none() && column.read == own
     };
     let is_whole =
         |at: &usize| matches!(table.columns[*at].kind.class, Class::Int16 | Class::Int32 | Class::Int64);

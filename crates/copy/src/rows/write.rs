@@ -13,9 +13,6 @@ use std::borrow::Cow;
 use std::io::Write as _;
 
 /// A value as a parameter for a column that an engine stores as this class.
-///
-/// # Errors
-/// [`Mismatch`](ErrorKind::Mismatch) for text that is not UTF-8.
 pub fn encode<'a>(engine: &Engine, stored: Class, cell: Cell<'a>) -> Result<Encoded<'a>> {
     if stored == Class::Native {
         return engine.dialect.as_read(cell);
@@ -207,9 +204,6 @@ fn inserted(side: &Side, acknowledged: u64, rows: usize) -> Result<()> {
 
 /// Appends a value in the text format of PostgreSQL's `COPY` (manual, "COPY", "Text Format"). Bytes are a text in the server's own
 /// encoding.
-///
-/// # Errors
-/// [`Internal`](ErrorKind::Internal) for a time, which is text there.
 pub fn push_text(out: &mut Vec<u8>, value: Value<'_>) -> Result<()> {
     match value {
         Value::Null => out.extend_from_slice(b"\\N"),

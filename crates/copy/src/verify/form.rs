@@ -92,9 +92,6 @@ fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Appends the form of a value, so that different values never give the same bytes.
-///
-/// # Errors
-/// [`Mismatch`](ErrorKind::Mismatch) for a text that is no value of the class.
 pub fn push(field: &Field<'_>, text: Option<&[u8]>, out: &mut Vec<u8>) -> Result<()> {
     let Some(text) = text else {
         out.push(0);

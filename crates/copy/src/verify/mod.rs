@@ -71,9 +71,6 @@ impl Forms {
 
 impl<'t> Checks<'t> {
     /// How this side is read.
-    ///
-    /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) for a text of `--accept` that no literal holds.
     pub fn new(engine: &Engine, table: &'t TablePlan, of: Of) -> Result<Self> {
         let all = || (0..table.columns.len()).collect();
         let key = if table.key.is_empty() { all() } else { table.key.clone() };
@@ -86,8 +83,8 @@ impl<'t> Checks<'t> {
             let is_kept = engine.dialect.documents(&column.kind, "") != Documents::Rounded;
             let (exact, rounds) = (column.exact && is_kept, column.rounds);
             let mut field = Field { shape, class: column.kind.class, exact, rounds, no_nul: None };
-            // The first kind decides, so it is asked first. The server says which values are meant, as in the plan.
-            for (unfit, becomes) in column.mend.iter().rev().filter(|_| of == Of::Source) {
+            // The server says which values are meant, as in the plan.
+            for (unfit, becomes) in column.mend.iter().filter(|_| of == Of::Source) {
                 let other = if let Becomes::Text(text) = becomes { Some(text.as_str()) } else { None };
                 match unfit {
                     IssueKind::NulCharacter => field.no_nul = Some(other.unwrap_or_default()),
@@ -107,9 +104,6 @@ impl<'t> Checks<'t> {
     }
 
     /// The chunk of a row of a reply, and its digest in two halves.
-    ///
-    /// # Errors
-    /// [`Mismatch`](ErrorKind::Mismatch) for a value that is not one of its class.
     pub fn digests(&self, reply: &Reply, row: usize, forms: &mut Forms) -> Result<(usize, [u64; 2])> {
         self.forms(&|at| reply.field(row, self.first + at).unwrap_or(Value::Null), forms)?;
         let digests = [0, 1].map(|salt| digest(salt, [&forms.bytes[..]]));
@@ -209,11 +203,8 @@ impl<'t> Checks<'t> {
 }
 
 /// Verifies a table of which so many rows were inserted or refused. `proven`: the key below which rows were compared while others
-/// were written, and their number. `progress` gets the number of rows read so far. Returns their
-/// number, and whether the servers' own digests showed that they are the same.
-///
-/// # Errors
-/// [`Mismatch`](ErrorKind::Mismatch) if rows were lost or added, or with the first row and column that differ.
+/// were written, and their number. `progress` gets the number of rows read so far. Returns their number, and whether the servers' own
+/// digests showed that they are the same; or refuses rows that were lost or added, and the first one that differs.
 pub fn verify(
     source: &mut Side,
     target: &mut Side,
@@ -274,10 +265,7 @@ pub fn verify(
         .hint("if the source has changed since the copy began, --no-resume copies it again"))
 }
 
-/// Reads both sides at the same time.
-///
-/// # Errors
-/// The error of the side that failed first; it interrupts the other side.
+/// Reads both sides at the same time. The error of the side that failed first interrupts the other side.
 pub fn both<T: Send>(
     source: impl FnOnce() -> Result<T> + Send,
     target: impl FnOnce() -> Result<T>,

@@ -42,7 +42,7 @@ pub fn digest(engine: &Engine, table: &TablePlan, of: Of) -> Option<String> {
         let of_side = if of == Of::Source { kind } else { stored };
         let is_scaled = kind.n != UNLIMITED && kind.s == stored.s && kind.class == stored.class;
         let is_other = kind.class.is_bytes() != stored.class.is_bytes();
-        if !column.mend.is_empty() || is_other || kind.class == Class::Decimal && !is_scaled {
+        if column.mend.is_some() || is_other || kind.class == Class::Decimal && !is_scaled {
             return None;
         }
         let text = engine.dialect.agreed(of_side, column.exact, &name)?;

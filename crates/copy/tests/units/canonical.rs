@@ -53,7 +53,7 @@ fn values_are_written_as_they_are() {
 #[test]
 fn values_that_a_target_cannot_hold_become_what_the_user_accepted() {
     let after = |kind, text: &str| {
-        mend(&[(kind, Becomes::Usual)], text.as_bytes()).map(|b| String::from_utf8(b).unwrap())
+        mend(&(kind, Becomes::Usual), text.as_bytes()).map(|b| String::from_utf8(b).unwrap())
     };
     assert_eq!(after(IssueKind::ZeroDate, "0000-00-00"), None);
     assert_eq!(after(IssueKind::ZeroDate, "2024-00-10 00:00:00"), None);
@@ -66,7 +66,7 @@ fn values_that_a_target_cannot_hold_become_what_the_user_accepted() {
     assert_eq!(after(IssueKind::TimeRange, "23:59:59").as_deref(), Some("23:59:59"));
     assert_eq!(after(IssueKind::NulCharacter, "a\0b").as_deref(), Some("ab"));
     let other = |kind, other: &str, text: &str| {
-        let becomes = mend(&[(kind, Becomes::Text(other.to_owned()))], text.as_bytes());
+        let becomes = mend(&(kind, Becomes::Text(other.to_owned())), text.as_bytes());
         String::from_utf8(becomes.unwrap()).unwrap()
     };
     assert_eq!(other(IssueKind::ZeroDate, "0001-01-01", "0000-00-00"), "0001-01-01");

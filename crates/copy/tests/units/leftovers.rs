@@ -151,11 +151,11 @@ fn statement_is_a_comment_where_the_target_lacks_a_role_that_it_names() {
     assert_eq!(written(grant(), &["`a`", "`b`"], true, None), "GRANT x TO `a`, `c\nd`, `A`;");
     assert_eq!(
         written(grant(), &["`a`", "`c\nd`", "`A`"], true, None),
-        "-- the target has no user or role `c\n-- d`, `A`: create it first\n-- GRANT x TO `a`, `c\n-- d`, `A`;"
+        "-- the target has no `c\n-- d`, `A`: create it first\n-- GRANT x TO `a`, `c\n-- d`, `A`;"
     );
     assert_eq!(
         written(grant(), &["`A`"], true, Some("denied")),
-        "-- create the user or role `A` first, unless it exists: denied\n-- GRANT x TO `a`, `c\n-- d`, `A`;"
+        "-- create `A` first, unless it exists: denied\n-- GRANT x TO `a`, `c\n-- d`, `A`;"
     );
     assert_eq!(written(grant(), &["`a`"], true, Some("denied")), "GRANT x TO `a`, `c\nd`, `A`;");
     assert_eq!(written(grant(), &["`A`"], false, None), "-- GRANT x TO `a`, `c\n-- d`, `A`");
@@ -166,24 +166,24 @@ fn statement_is_a_comment_where_the_target_lacks_a_role_that_it_names() {
 #[test]
 fn statement_is_a_comment_where_what_it_names_is_one() {
     let mut catalog = Catalog::default();
-    let roles = |name: &str| vec![format!("\"{name}\"")];
+    let roles = |name: &str| vec![format!("`{name}`")];
     for (kind, name, sql) in [
-        (IssueKind::View, "reads w", "CREATE VIEW \"reads w\" AS SELECT 1 FROM w"),
-        (IssueKind::View, "w", "CREATE VIEW w AS SELECT \"f (x)\"(1), 'v' FROM t"),
-        (IssueKind::View, "v", "CREATE VIEW v AS SELECT 'w', \"W\", f FROM t -- w"),
+        (IssueKind::View, "reads w", "CREATE VIEW `reads w` AS SELECT 1 FROM w"),
+        (IssueKind::View, "w", "CREATE VIEW w AS SELECT `f (x)`(1), 'v' FROM t"),
+        (IssueKind::View, "v", "CREATE VIEW v AS SELECT 'w', `W`, f FROM t -- w"),
         (IssueKind::Grant, "to a", "GRANT SELECT ON w TO a"),
         (IssueKind::Grant, "to b", "GRANT SELECT ON v TO a"),
-        (IssueKind::Grant, "to c", "ALTER FUNCTION \"f (x)\"(integer) OWNER TO a"),
+        (IssueKind::Grant, "to c", "GRANT EXECUTE ON FUNCTION `f (x)` TO a"),
     ] {
         catalog.leave_text(kind, None, name, Text::Statement(sql.to_owned()));
     }
-    let f = Text::Statement("CREATE FUNCTION \"f (x)\"(integer)".to_owned());
-    catalog.leave_text(IssueKind::Routine, None, "f (x)(integer)", f).roles = roles("lost");
+    let f = Text::Statement("CREATE FUNCTION `f (x)`(a int)".to_owned());
+    catalog.leave_text(IssueKind::Routine, None, "f (x)", f).roles = roles("lost");
     let facts = TargetFacts { same_server: true, roles: roles("a"), ..TargetFacts::default() };
     let left_out = |names: &[&str]| {
         let leave_out = names.iter().map(|name| (*name).to_owned()).collect();
         let (mut plan, wanted) = (Plan::default(), Wanted { leave_out, ..Wanted::default() });
-        list(&mut plan, of_scheme("postgres").unwrap(), &facts, &catalog, &[], &wanted);
+        list(&mut plan, of_scheme("mysql").unwrap(), &facts, &catalog, &[], &wanted);
         plan
     };
     let plan = left_out(&[]);
@@ -193,15 +193,15 @@ fn statement_is_a_comment_where_what_it_names_is_one() {
         .filter(|issue| matches!(issue.text, Some(Entry::Comment(_))))
         .map(|issue| issue.object.as_str())
         .collect();
-    assert_eq!(comments, ["reads w", "w", "to a", "to c", "f (x)(integer)"]);
+    assert_eq!(comments, ["reads w", "w", "to a", "to c", "f (x)"]);
     assert_eq!(
         written_of(&plan.issues[0]),
-        "-- w is not made by this file: make it first\n-- CREATE VIEW \"reads w\" AS SELECT 1 FROM w;"
+        "-- w is not made by this file: make it first\n-- CREATE VIEW `reads w` AS SELECT 1 FROM w;"
     );
     // What the user leaves out stands in the file, too.
-    let plan = left_out(&["f (x)(integer)", "reads w"]);
+    let plan = left_out(&["f (x)", "reads w"]);
     assert!(plan.left.iter().all(|left| matches!(left.sql, Entry::Comment(_))), "{:?}", plan.left);
-    assert!(written_of(&plan.issues[0]).starts_with("-- f (x)(integer) is not made"), "{:?}", plan.issues);
+    assert!(written_of(&plan.issues[0]).starts_with("-- f (x) is not made"), "{:?}", plan.issues);
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(super) fn column(name: &str, class: Class, nullable: bool) -> ColumnPlan {
         nullable,
         sql: String::new(),
         exact: false,
-        mend: Vec::new(),
+        mend: None,
         identity: None,
         read: format!("\"{name}\""),
         rounds: false,
@@ -118,7 +118,7 @@ fn tables_whose_values_servers_write_in_different_ways_have_no_digest() {
     assert_eq!(of(&|column| column.kind.class = Class::Bool).as_deref(), Some("a::int"));
     assert_eq!(of(&|column| column.mapped.stored.class = Class::Blob), None);
     assert_eq!(of(&|column| column.kind.class = Class::Json), None);
-    assert_eq!(of(&|column| column.mend = vec![(IssueKind::NulCharacter, Becomes::Usual)]), None);
+    assert_eq!(of(&|column| column.mend = Some((IssueKind::NulCharacter, Becomes::Usual))), None);
     // Functions have at most a hundred parameters.
     let many = |count: usize| (0..count).map(|at| column(&format!("c{at}"), Class::Int64, false)).collect();
     assert!(texts_of_row(many(89)).is_some() && texts_of_row(many(90)).is_none());

@@ -3,7 +3,7 @@
 mod progress;
 mod report;
 
-use super::files::{refuse_database, refuse_one_for_two, write, write_private};
+use super::files::{refuse_database, refuse_one_for_two, write_private};
 use crate::exit::{self, Exit};
 use crate::options::options;
 use crate::output::Output;
@@ -199,7 +199,7 @@ fn work(
         None => Ok(()),
         Some(path) => {
             let text = report::page(&report(&plan, wanted, &both, done, ""), outcome);
-            write(Path::new(path), text.as_bytes())
+            write_private(Path::new(path), text.as_bytes())
         }
     };
     if dry || refused.is_some() {

@@ -4,13 +4,15 @@ use super::super::queries::query;
 use super::MYSQL;
 use super::characters::{UNKNOWN, tell};
 use crate::catalog::{
-    Catalog, Collation, Column, DefaultValue, Index, Leftover, Named, Native, Table, Text, read_default,
+    Catalog, Collation, Column, DefaultValue, ForeignKey, Index, Leftover, Named, Native, Table, Text,
+    read_default,
 };
 use crate::issue::IssueKind;
-use crate::script::{mask, quoted};
+use crate::script::mask;
 use crate::sql::{Row, Side, by_object, only_refused, text, texts};
 use kurabe_core::Result;
-use kurabe_protocol::sql::{Kind, tokens};
+use kurabe_protocol::sql::{Kind, Token, tokens};
+use std::collections::BTreeSet;
 
 /// Reads the schema of the session's database.
 pub(super) fn read(side: &mut Side) -> Result<Catalog> {
@@ -18,17 +20,11 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     tables(side, &mut catalog)?;
     columns(side, &mut catalog)?;
     let mut expressions = indexes(side, &mut catalog)?;
-    // A session can turn the check off.
-    let mut keys = side.rows(query("mysql", "foreign_keys"))?;
-    let mut checks = checks(side)?;
-    expressions.extend(checks.iter().cloned());
+    expressions.extend(checks(side)?);
     rest(side, &mut catalog)?;
-    // MariaDB's catalogue has the keys and checks of those tables only that the user may change.
-    let from_text = is_mariadb(side)?;
-    if from_text {
-        keys.clear();
-    }
-    let mut lossy = Vec::new();
+    // MariaDB's catalogue has keys and checks of those tables only that the user may change.
+    let usual = if is_mariadb(side)? { "RESTRICT" } else { "NO ACTION" };
+    let (mut checks, mut lossy) = (Vec::new(), Vec::new());
     for table in &mut catalog.tables {
         let name = side.quoted(&table.name);
         let rows = match side.rows(&format!("SHOW CREATE TABLE {name}")) {
@@ -46,13 +42,10 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
         for (kind, part) in tell(side, table, &mut text, &of_table)? {
             lossy.push((kind, table.name.clone(), part, UNKNOWN.to_owned()));
         }
-        if from_text {
-            for (line, bare) in text.iter().map(|line| (line, bare(line))) {
-                keys.extend(foreign_key(&table.name, line, &bare).into_iter().flatten());
-                let clause = bare.find(" CHECK (").zip(bare.rfind(')'));
-                let clause = clause.map(|(at, end)| line[at + 8..end].to_owned());
-                checks.extend(clause.map(|clause| (table.name.clone(), quoted_name(line), clause)));
-            }
+        for (line, bare) in text.iter().map(|line| (line, bare(line))) {
+            table.foreign.extend(foreign_key(line, &bare, usual));
+            let check = bare.find(" CHECK (").map(|at| line[at + 1..].trim_end_matches(',').to_owned());
+            checks.extend(check.map(|check| (table.name.clone(), quoted_name(line), check)));
         }
         let sql = text.join("\n");
         table.native = Some(native(&name, &sql));
@@ -67,7 +60,6 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
             lossy.push((IssueKind::Default, table.name.clone(), name, text.to_owned()));
         }
     }
-    catalog.add_foreign_keys(&keys);
     if side.number("SELECT @@lower_case_table_names")? != 0 {
         catalog.name_parents();
     }
@@ -88,30 +80,34 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     Ok(catalog)
 }
 
-/// The columns of a foreign key in a line of a table's text, as rows of the catalogue's query.
-fn foreign_key(table: &str, line: &str, bare: &str) -> Option<Vec<Row>> {
+/// The foreign key in a line of a table's text. `usual`: the action of which the server writes nothing.
+fn foreign_key(line: &str, bare: &str, usual: &str) -> Option<ForeignKey> {
     let names = |text: &str| -> Vec<String> {
         let names = tokens(text, MYSQL.syntax).filter(|token| token.kind == Kind::Name);
         names.map(|token| quoted_name(token.text)).collect()
     };
     let rule = |of: &str| {
-        let rule = bare.split_once(of).map_or("RESTRICT", |(_, rest)| rest.trim_end_matches(','));
-        rule.split(" ON ").next().map(str::to_owned)
+        let rule = bare.split_once(of).map_or(usual, |(_, rest)| rest.trim_end_matches(','));
+        rule.split(" ON ").next().unwrap_or_default().to_owned()
     };
     let own = bare.find(" FOREIGN KEY (")?;
     let parent = own + bare[own..].find(") REFERENCES ")?;
     let open = parent + bare[parent..].find(" (")?;
     let close = open + bare[open..].find(')')?;
-    let columns = names(&line[own..parent]).into_iter().zip(names(&line[open..close]));
+    let (columns, parent_columns) = (names(&line[own..parent]), names(&line[open..close]));
     // A parent of another database has its name before it.
-    let parent = names(&line[parent..open]);
-    let parent = if let [parent] = &parent[..] { parent.clone() } else { String::new() };
-    let row = |(own, column)| {
-        let [table, name, parent] = [table.to_owned(), quoted_name(line), parent.clone()].map(Some);
-        let rules = [rule(" ON UPDATE "), rule(" ON DELETE "), Some("0".to_owned())];
-        [table, name, Some(own), parent, Some(column)].into_iter().chain(rules).collect()
-    };
-    Some(columns.map(row).collect())
+    let parent = if let [parent] = &names(&line[parent..open])[..] { parent.clone() } else { String::new() };
+    let [on_update, on_delete] = [" ON UPDATE ", " ON DELETE "].map(rule);
+    // A session can turn the check off.
+    Some(ForeignKey {
+        name: quoted_name(line),
+        columns,
+        parent,
+        parent_columns,
+        on_update,
+        on_delete,
+        proven: false,
+    })
 }
 
 /// A table by its own text, in which each line defines one thing: keys and foreign keys are made after the rows.
@@ -233,15 +229,6 @@ fn part(catalog: &mut Catalog, table: &str, name: &str, sql: &str, masked: &str)
     let name = if masked.starts_with("PRIMARY KEY") { "PRIMARY" } else { name };
     let is_index = is_key(masked) || name == "PRIMARY";
     if masked.starts_with("CONSTRAINT `") && masked.contains("` CHECK (") {
-        // The catalogue's text of it has escapes that no statement has.
-        let is_it = |left: &&mut Leftover| {
-            left.kind == IssueKind::Check && left.table.as_deref() == Some(table) && left.name == name
-        };
-        for left in catalog.leftovers.iter_mut().filter(is_it) {
-            let line = sql.trim_end_matches(',');
-            line[masked.find("CHECK (").unwrap_or(0)..].clone_into(&mut left.detail);
-            left.with_statement(format!("ALTER TABLE {} ADD {line}", quoted(&MYSQL, table)));
-        }
         return;
     }
     // Of an index, its columns may be in an order.
@@ -326,20 +313,46 @@ fn refusable(side: &mut Side, sql: &str) -> Result<Vec<Row>> {
 
 /// The server's own text of a view, a trigger, a routine or an event.
 pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> {
-    let sql = format!("SHOW CREATE {what} {}", side.quoted(name));
+    let of = side.quoted(name);
     let column = if matches!(what, "VIEW" | "SEQUENCE") { 1 } else { 2 + usize::from(what == "EVENT") };
-    let why = match side.rows(&sql) {
-        Ok(rows) => {
-            let row = rows.into_iter().next().unwrap_or_default();
-            match row.get(column).cloned().flatten() {
-                Some(sql) if column == 1 => return Ok(Text::Statement(sql)),
-                Some(sql) => return Ok(Text::InMode(text(&row, 1).to_owned(), sql)),
-                None => "the user may not read its text".to_owned(),
-            }
-        }
+    let rows = side.rows(&format!("SHOW CREATE {what} {of}"));
+    // A view may have lost what it reads.
+    let lost = if column == 1 { side.rows(&format!("SHOW COLUMNS FROM {of}")).err() } else { None };
+    let why = match rows.map(|rows| rows.into_iter().next().unwrap_or_default()) {
         Err(error) => only_refused(error)?.to_string(),
+        Ok(row) => match (row.get(column).cloned().flatten(), lost) {
+            (None, _) => "the user may not read its text".to_owned(),
+            (Some(own), Some(error)) => format!("{}\n{own}", only_refused(error)?),
+            (Some(own), None) if column == 1 => return Ok(Text::Statement(own)),
+            (Some(own), None) => return Ok(Text::InMode(text(&row, 1).to_owned(), own)),
+        },
     };
     Ok(Text::Words(format!("{} {name}: {why}", what.to_lowercase())))
+}
+
+/// A statement without the name of its own database, which the servers write before some names, and what it names of others, in quotes.
+pub(super) fn placed(side: &mut Side, own: Text) -> Result<(Text, Vec<String>)> {
+    let Text::Statement(sql) = own else { return Ok((own, Vec::new())) };
+    let known = texts(&side.rows(query("mysql", "databases"))?, 0);
+    let (mut text, mut named, mut is_from) = (String::new(), BTreeSet::new(), false);
+    let mut all = tokens(&sql, MYSQL.syntax);
+    while let Some(token) = all.next() {
+        let mut rest = all.clone();
+        let [dot, name, after] = [(); 3].map(|()| rest.next());
+        let is = |token: Option<Token<'_>>, mark| token.is_some_and(|token| token.is_mark(mark));
+        // Otherwise it is a table, which may have the name of a database, before its column.
+        let is_place = is(dot, '.') && (is_from || is(after, '.') || is(after, '('));
+        let database = known.iter().position(|known| is_place && known == token.text);
+        is_from &= token.is_blank() || token.is_mark('(');
+        is_from |= token.is_one_of(&["FROM", "JOIN", "STRAIGHT_JOIN"]);
+        if database == Some(0) {
+            all.next();
+            continue;
+        }
+        named.extend(database.zip(name).map(|(_, name)| format!("{}.{}", token.text, name.text)));
+        text.push_str(token.text);
+    }
+    Ok((Text::Statement(text), named.into_iter().collect()))
 }
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
@@ -454,25 +467,18 @@ fn indexes(side: &mut Side, catalog: &mut Catalog) -> Result<Vec<Expression>> {
 /// An expression of a check or an index: the table, its name and its text.
 type Expression = (String, String, String);
 
-/// The check constraints of MySQL. Those of MariaDB are in the text of their table.
+/// The check constraints of MySQL as its catalogue has them, whose characters are others than those in the text of their table.
 fn checks(side: &mut Side) -> Result<Vec<Expression>> {
-    if is_mariadb(side)? {
-        return Ok(Vec::new());
-    }
-    let rows = match side.rows(query("mysql", "checks")) {
-        Ok(rows) => rows,
-        // Versions without check constraints.
-        Err(error) if error.server_code() == Some("1109") => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
+    // Versions without check constraints refuse it.
+    let rows = if is_mariadb(side)? { Vec::new() } else { refusable(side, query("mysql", "checks"))? };
     let of = |row: &Row| (text(row, 0).to_owned(), text(row, 1).to_owned(), text(row, 2).to_owned());
     Ok(rows.iter().map(of).collect())
 }
 
 /// Lists the check constraints. MariaDB's JSON is a long text with the constraint that it is JSON.
 fn leave_checks(side: &Side, catalog: &mut Catalog, checks: &[Expression]) {
-    for (table, name, clause) in checks {
-        let json = clause.strip_prefix("json_valid(`").and_then(|rest| rest.strip_suffix("`)"));
+    for (table, name, check) in checks {
+        let json = check.strip_prefix("CHECK (json_valid(`").and_then(|rest| rest.strip_suffix("`))"));
         let column = json.and_then(|column| {
             catalog.table_mut(table)?.columns.iter_mut().find(|known| known.name == column)
         });
@@ -481,9 +487,9 @@ fn leave_checks(side: &Side, catalog: &mut Catalog, checks: &[Expression]) {
             "json(text)".clone_into(&mut column.declared);
             column.collation = Collation::Bytes;
         } else {
-            let left = catalog.leave_to_others(IssueKind::Check, table, name, clause);
+            let left = catalog.leave_to_others(IssueKind::Check, table, name, check);
             let [table, name] = [table, name].map(|name| side.quoted(name));
-            left.with_statement(format!("ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({clause})"));
+            left.with_statement(format!("ALTER TABLE {table} ADD CONSTRAINT {name} {check}"));
         }
     }
 }

@@ -101,11 +101,12 @@ pub(super) fn tell(
         let clause = [" CHECK (", "PARTITION "].iter().find_map(|of| bare(line).find(of));
         let mut is_told = !clause.is_some_and(|at| has_unclear_literal(&line[at..]));
         let kind = if let Some(column) = column {
-            is_told &= tell_column(side, &from, line, column)?;
-            if !is_told {
-                column.default = DefaultValue::Null;
+            if tell_column(side, &from, line, column)? {
+                IssueKind::Check
+            } else {
+                (is_told, column.default) = (false, DefaultValue::Null);
+                if column.generated.is_some() { IssueKind::Generated } else { IssueKind::Default }
             }
-            if column.generated.is_some() { IssueKind::Generated } else { IssueKind::Default }
         } else {
             let of_line = expressions.iter().filter(|(of, _)| *of == name);
             for (_, text) in of_line {

@@ -38,6 +38,14 @@ pub(super) static MYSQL: Engine = Engine {
     // when they are added.
     writing: &["SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'"],
     writing_into_keys: &["SET SESSION foreign_key_checks = 0"],
+    // A geometry, or a vector, is the bytes that the server stores.
+    exact_class: |kind| {
+        if kind.class == Class::Geometry || is_vector(kind) { Class::Blob } else { kind.class }
+    },
+    now: |stored| match stored.n {
+        0 | UNLIMITED => "CURRENT_TIMESTAMP".to_owned(),
+        n => format!("CURRENT_TIMESTAMP({})", n.min(6)),
+    },
     default_fraction: 0,
     default_decimal: (10, 0),
     longest_decimal: Some((35, 30)),
@@ -151,7 +159,9 @@ impl Dialect for Mysql {
             // What follows is its definer.
             _ => {
                 let definer = whom.rsplit_once('@').map(|(user, host)| account(user, host));
-                (catalog::own_text(side, &what, &name)?, definer.into_iter().collect())
+                let own = catalog::own_text(side, &what, &name)?;
+                let (own, named) = catalog::placed(side, own)?;
+                (own, definer.into_iter().chain(named).collect())
             }
         })
     }
@@ -217,11 +227,6 @@ impl Dialect for Mysql {
             Class::Bits => format!("CAST({GAP} AS DECIMAL(20))"),
             _ => GAP.to_string(),
         }
-    }
-
-    /// A geometry, or a vector, is the bytes that the server stores.
-    fn exact_class(&self, kind: &Kind) -> Class {
-        if kind.class == Class::Geometry || is_vector(kind) { Class::Blob } else { kind.class }
     }
 
     /// A number is not compared with text, which would make both floating-point.
@@ -306,12 +311,5 @@ impl Dialect for Mysql {
         let only = table.columns.iter().filter(|other| other.identity).count() == 1;
         let keyed = table.primary.first() == Some(&column.name);
         (only && keyed).then_some(Identity { after: " AUTO_INCREMENT", ..Identity::default() })
-    }
-
-    fn now(&self, stored: &Kind) -> String {
-        match stored.n {
-            0 | UNLIMITED => "CURRENT_TIMESTAMP".to_owned(),
-            n => format!("CURRENT_TIMESTAMP({})", n.min(6)),
-        }
     }
 }

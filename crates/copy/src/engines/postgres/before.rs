@@ -3,21 +3,14 @@
 use super::super::queries::query;
 use crate::catalog::{Catalog, Named};
 use crate::issue::IssueKind;
-use crate::sql::{Row, Side, text, texts};
+use crate::sql::{Row, Side, text};
 use kurabe_core::Result;
 use std::collections::BTreeMap;
 
 /// Extensions that columns, indexes and defaults need; enumerations, domains and composite types, each after those that were made before it.
 pub(super) fn types(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let mut made = side.catalogue(query("postgresql", "extensions"))?;
-    // One in a schema that is not searched has its name before the type's: the target may have the extension elsewhere.
-    catalog.accompanying_types = texts(&side.catalogue(query("postgresql", "accompanying_types"))?, 0);
-    let collate =
-        |own: &str, of: &str| query("postgresql", "collate_of").replace("{own}", own).replace("{of}", of);
-    let sql = query("postgresql", "own_types")
-        .replace("COLLATE_OF(t.typcollation, t.typbasetype)", &collate("t.typcollation", "t.typbasetype"))
-        .replace("COLLATE_OF(a.attcollation, a.atttypid)", &collate("a.attcollation", "a.atttypid"));
-    made.extend(side.catalogue(&sql)?);
+    made.extend(side.catalogue(query("postgresql", "own_types"))?);
     let named = |row| Named { name: text(row, 0).to_owned(), sql: text(row, 1).to_owned() };
     catalog.types = made.iter().map(named).collect();
     Ok(())

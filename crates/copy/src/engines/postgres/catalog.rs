@@ -88,9 +88,9 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
         let identity = text(&row, 5);
         let declared = if text(&row, 8).is_empty() { text(&row, 2) } else { text(&row, 8) };
         let collation = match text(&row, 7) {
-            "C" if declared.ends_with("[]") => Collation::Named("C".to_owned()),
-            "" | "C" | "POSIX" => Collation::Bytes,
-            "default" => database.clone(),
+            "" => Collation::Bytes,
+            "\"C\"" | "\"POSIX\"" if !declared.ends_with("[]") => Collation::Bytes,
+            "\"default\"" => database.clone(),
             name => Collation::Named(name.to_owned()),
         };
         let number = |at: usize| text(&row, at).parse::<i128>().ok();

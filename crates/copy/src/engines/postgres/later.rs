@@ -8,8 +8,7 @@ use kurabe_core::Result;
 
 /// Adds the statements after a table's rows, and after the types and sequences that tables need.
 pub(super) fn read(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    let of_copy = "c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition";
-    for row in side.catalogue(&query("postgresql", "later").replace("of_copy", of_copy))? {
+    for row in side.catalogue(query("postgresql", "later"))? {
         let (table, name, sql) = (text(&row, 0), text(&row, 1), text(&row, 2));
         let of = if name.is_empty() { table } else { name };
         let kind = IssueKind::named(text(&row, 3)).unwrap_or(IssueKind::TableOption);

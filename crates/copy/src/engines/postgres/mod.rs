@@ -52,11 +52,14 @@ pub(super) static POSTGRES: Engine = Engine {
         },
         exact: Some(hash),
     }),
+    now: |stored| {
+        if stored.class == Class::TimestampTz { "CURRENT_TIMESTAMP" } else { "LOCALTIMESTAMP" }.to_owned()
+    },
     only: "ONLY ",
     restart_identity: Some(restart_identity),
     // A third of a page holds 2,704 bytes, with the lengths of values.
     longest_entry: Some(2_690),
-    names_collations: true,
+    names_objects: true,
     catalogue: Some(catalogue),
     sign,
     ..Engine::of("PostgreSQL", &["postgres", "postgresql"], &Postgres, catalog::read)
@@ -252,8 +255,9 @@ impl Dialect for Postgres {
             // That of both databases.
             Collation::Binary(_) if same && !target.by_bytes.is_empty() => String::new(),
             Collation::Bytes | Collation::Binary(_) => " COLLATE \"C\"".to_owned(),
-            Collation::Named(name) if same && target.collations.contains(name) => {
-                format!(" COLLATE {}", quoted(&POSTGRES, name))
+            // The first one is the database's.
+            Collation::Named(name) if same && target.collations.iter().skip(1).any(|known| known == name) => {
+                format!(" COLLATE {name}")
             }
             Collation::Named(_) => String::new(),
         }
@@ -267,14 +271,8 @@ impl Dialect for Postgres {
             Collation::Named(own) => (own, false),
         };
         let by_bytes = if is_binary { own.clone() } else { String::new() };
-        collations.push(own);
-        let types = texts(&side.catalogue(query("postgresql", "types"))?, 0);
+        collations.insert(0, own);
         let encoding = side.value("SELECT pg_catalog.getdatabaseencoding()")?.unwrap_or_default();
-        Ok(TargetFacts { by_bytes, collations, types, encoding, ..TargetFacts::default() })
-    }
-
-    fn now(&self, stored: &Kind) -> String {
-        let has_zone = stored.class == Class::TimestampTz;
-        if has_zone { "CURRENT_TIMESTAMP" } else { "LOCALTIMESTAMP" }.to_owned()
+        Ok(TargetFacts { by_bytes, collations, encoding, ..TargetFacts::default() })
     }
 }

@@ -9,8 +9,6 @@ use kurabe_core::Result;
 /// A column as it is written in `CREATE TABLE`.
 pub(super) fn rendered(row: &Row) -> String {
     let (default, identity) = (text(row, 4), text(row, 5));
-    let collate =
-        if text(row, 10).is_empty() { String::new() } else { format!(" COLLATE {}", text(row, 10)) };
     let value = match (text(row, 6), identity) {
         ("", "") if default.is_empty() => String::new(),
         ("", "") => format!(" DEFAULT {default}"),
@@ -27,7 +25,7 @@ pub(super) fn rendered(row: &Row) -> String {
         }
     };
     let null = if text(row, 3) == "true" { " NOT NULL" } else { "" };
-    format!("{} {}{collate}{value}{null}", text(row, 9), text(row, 2))
+    format!("{} {}{}{value}{null}", text(row, 9), text(row, 2), text(row, 10))
 }
 
 /// The text of each table, and of its constraints.

@@ -15,6 +15,7 @@ use crate::types::{Class, Declared, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::value::Value;
 use kurabe_core::{Error, Result};
+use std::os::unix::fs::MetadataExt as _;
 
 /// What tells a table that a copy made from one that the user made anew: a comment in its text, which goes with it. The query
 /// `identity_of` finds it.
@@ -29,6 +30,11 @@ pub(super) static SQLITE: Engine = Engine {
     writing: &["PRAGMA foreign_keys = OFF"],
     has_one_writer: true,
     is_loose: true,
+    // A type whose name ends in `_TEXT` has the affinity TEXT, so that its values stay as they are written, and says what the text is.
+    stored_class: |kind| {
+        if Declared::parse(&kind.declared).base.ends_with("_text") { Class::Text } else { kind.class }
+    },
+    exact_class: |_| Class::Native,
     octets: |column| format!("length(CAST({column} AS BLOB))"),
     characters: |column| format!("length({column})"),
     insert_limits: (250, 30_000),
@@ -51,11 +57,7 @@ impl Dialect for Sqlite {
     fn place(&self, side: &mut Side) -> Result<Option<[String; 2]>> {
         let path =
             side.value("SELECT file FROM pragma_database_list WHERE name = 'main'")?.unwrap_or_default();
-        #[cfg(unix)]
-        let path = {
-            use std::os::unix::fs::MetadataExt as _;
-            std::fs::metadata(&path).map_or(path, |found| format!("{} {}", found.dev(), found.ino()))
-        };
+        let path = std::fs::metadata(&path).map_or(path, |found| format!("{} {}", found.dev(), found.ino()));
         Ok(Some([path, String::new()]).filter(|[path, _]| !path.is_empty()))
     }
 
@@ -90,12 +92,6 @@ impl Dialect for Sqlite {
             () if has("real") || has("floa") || has("doub") => "double",
             () => "text",
         })
-    }
-
-    /// SQLite has five storage classes. A type whose name ends in `_TEXT` has the affinity TEXT, so that its values stay as
-    /// they are written, and says what the text is.
-    fn stored_class(&self, kind: &Kind) -> Class {
-        if Declared::parse(&kind.declared).base.ends_with("_text") { Class::Text } else { kind.class }
     }
 
     fn comment(&self, _: &str, _: Option<(&str, &str)>, _: &str) -> Option<String> {
@@ -143,10 +139,6 @@ impl Dialect for Sqlite {
             () if keeps && is_real(cell) => Some(format!("CAST({GAP} AS REAL)")),
             () => is_no_utf8(cell).then(|| format!("CAST({GAP} AS TEXT)")),
         }
-    }
-
-    fn exact_class(&self, _: &Kind) -> Class {
-        Class::Native
     }
 
     /// A parameter of a user's statement is bound as text or as an integer.
