@@ -346,3 +346,38 @@ fn commands_of_memcached_are_recorded_and_replayed_as_often_as_the_server_counts
     let said = format!("{}{}", answer.out, answer.err);
     assert!(answer.code != Some(0) && said.contains("of 'get ?', such as"), "{answer:?}");
 }
+
+#[test]
+fn connections_that_are_kept_and_statements_that_are_prepared_are_those_that_the_server_counts() {
+    let Some(server) = testing::server("mariadb") else { return };
+    if !has_program("mysql") {
+        return;
+    }
+    let place = Place::new();
+    sql(&server, "", "CREATE TABLE hot (id int PRIMARY KEY, v int); INSERT INTO hot VALUES (1, 2)").unwrap();
+    let one = "mysql --no-defaults --protocol=tcp --user=root kurabe -e 'SELECT v FROM hot WHERE id = 1' >/dev/null;";
+    let path = captured(&place, "kept", &server, &one.repeat(20));
+    let counted = |name: &str| -> i64 {
+        let said = sql(&server, "", &format!("SHOW GLOBAL STATUS LIKE '{name}'")).unwrap();
+        said.split_whitespace().last().unwrap().parse().unwrap()
+    };
+    let counts = |pooled: &str, prepared: &str| -> [i64; 3] {
+        let names = ["Connections", "Com_stmt_prepare", "Com_stmt_execute"];
+        let before = names.map(counted);
+        report(&place, &path, &[server.url(), "--pooled", pooled, "--prepared", prepared]);
+        let mut after = names.map(counted);
+        after.iter_mut().zip(before).for_each(|(after, before)| *after -= before);
+        after
+    };
+    let [usual, kept, prepared, both] =
+        [("no", "no"), ("yes", "no"), ("no", "yes"), ("yes", "yes")].map(|(one, other)| counts(one, other));
+    let beside = |one: [i64; 3]| [one[0] - usual[0], one[1] - usual[1], one[2] - usual[2]];
+    // The cell and its A/A control, with 20 connections and as many executions each.
+    let ([fewer, 0, 0], [same, many, 40], [as_few, few, 40]) = (beside(kept), beside(prepared), beside(both))
+    else {
+        panic!("{usual:?} {kept:?} {prepared:?} {both:?}")
+    };
+    assert!(fewer <= -30 && as_few <= -30 && same > -5, "{usual:?} {kept:?} {prepared:?} {both:?}");
+    // Each connection prepares its own.
+    assert!(many >= 40 && few <= 10, "{prepared:?} {both:?}");
+}
