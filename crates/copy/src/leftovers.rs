@@ -248,9 +248,9 @@ impl Plan {
 pub(crate) fn try_entries(target: &mut Side, entries: &mut Vec<(String, Entry)>) -> Result<()> {
     target.run_text(target.engine.script)?;
     let all = std::mem::take(entries);
-    for is_last in [false, true] {
-        let mut left: Vec<_> =
-            all.iter().filter(|(_, entry)| matches!(entry, Entry::Last(_)) == is_last).collect();
+    for stage in 0..4 {
+        let is_of = |(_, entry): &&(String, Entry)| stage_of(target.engine, entry).0 == stage;
+        let mut left: Vec<_> = all.iter().filter(is_of).collect();
         loop {
             let (count, mut refused) = (left.len(), Vec::new());
             for one in left {
@@ -270,19 +270,38 @@ pub(crate) fn try_entries(target: &mut Side, entries: &mut Vec<(String, Entry)>)
     Ok(())
 }
 
+/// When a statement of the file is executed, and the table for which a trial asks instead: indexes and constraints, which may call
+/// functions, follow all that a trial executes, and what names an index or a constraint follows these.
+fn stage_of<'t>(engine: &Engine, entry: &'t Entry) -> (u8, Option<&'t str>) {
+    let is_word = |token: &Token<'_>| !token.is_blank() && !token.is("UNIQUE");
+    let words = tokens(entry.text(), engine.syntax).filter(is_word).map(|token| token.text).take(7);
+    match &words.collect::<Vec<_>>()[..] {
+        _ if matches!(entry, Entry::Last(_)) => (3, None),
+        ["CREATE", "INDEX", _, "ON", of, ..] => (1, Some(of)),
+        ["ALTER", "TABLE", of, "ADD", "CONSTRAINT", _, kind, ..] => match *kind {
+            "CHECK" | "EXCLUDE" => (1, Some(of)),
+            "FOREIGN" => (2, Some(of)),
+            _ => (0, Some(of)),
+        },
+        ["ALTER", "TABLE", of, "CLUSTER" | "REPLICA", ..]
+        | ["COMMENT", "ON", "CONSTRAINT", _, "ON", of, ..] => (2, Some(of)),
+        ["COMMENT", "ON", "INDEX", ..] | ["ALTER", "INDEX", ..] => (2, None),
+        _ => (0, None),
+    }
+}
+
 /// Why the server refuses a statement. It executes no query and no function of the source: a view is made without rows, and of an index
 /// or a constraint, which the server may compute at once, the table is asked for.
 fn tried(target: &mut Side, entry: &Entry) -> Result<Option<Error>> {
     // Who executes the file may have more rights, and the tables of a copy that is continued have no keys yet.
     const NOT_FINAL: [Option<&str>; 3] = [Some("42501"), Some("42803"), Some("42P10")];
     let (Entry::Statement(text) | Entry::Last(text)) = entry else { return Ok(None) };
-    let words = tokens(text, target.engine.syntax).filter(|token| !token.is_blank() && !token.is("UNIQUE"));
-    let words: Vec<&str> = words.map(|token| token.text).take(6).collect();
-    let sql = match &words[..] {
-        ["CREATE", "INDEX", _, "ON", of, ..] | ["ALTER", "TABLE", of, "ADD", "CONSTRAINT", ..] => {
-            format!("GRANT SELECT ON {of} TO CURRENT_USER")
+    let sql = match stage_of(target.engine, entry) {
+        (_, Some(of)) => format!("GRANT SELECT ON {of} TO CURRENT_USER"),
+        (2, None) => return Ok(None),
+        _ if text.starts_with("CREATE MATERIALIZED ") => {
+            format!("{} WITH NO DATA", text.trim_end_matches(';'))
         }
-        ["CREATE", "MATERIALIZED", ..] => format!("{} WITH NO DATA", text.trim_end_matches(';')),
         _ => text.clone(),
     };
     target.run(&format!("SAVEPOINT {SAVED}"))?;

@@ -63,6 +63,28 @@ fn statements_stand_after_operators_casts_collations_and_aggregates_that_they_ne
     assert_eq!(to.ask(DEFINED), from.ask(DEFINED), "{text}");
 }
 
+/// Which may call functions and name operator classes of the source.
+#[test]
+fn indexes_and_constraints_that_are_left_out_stand_after_what_they_need() {
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask(
+        "CREATE TABLE t (id int PRIMARY KEY, x int, p int REFERENCES t (id), UNIQUE (x), CONSTRAINT span EXCLUDE USING gist (int4range(id, id + 1) WITH &&)); \
+         CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1'; CREATE UNIQUE INDEX fi ON t (f(x)); ALTER TABLE t ADD CONSTRAINT cf CHECK (f(x) > 0); \
+         CREATE OPERATOR CLASS opc FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 3 =, FUNCTION 1 btint4cmp(int, int); CREATE UNIQUE INDEX opi ON t (x opc); \
+         COMMENT ON INDEX opi IS 'c'; COMMENT ON CONSTRAINT cf ON t IS 'c'; COMMENT ON CONSTRAINT t_p_fkey ON t IS 'c'; ALTER TABLE t CLUSTER ON t_x_key; ALTER INDEX fi ALTER COLUMN 1 SET STATISTICS 7; \
+         ALTER TABLE t ALTER x SET NOT NULL; ALTER TABLE t REPLICA IDENTITY USING INDEX t_x_key; CREATE VIEW v AS SELECT id, x FROM t GROUP BY id",
+    );
+    let names = ["t_pkey", "t_x_key", "t_p_fkey", "span", "cf", "fi", "opi"];
+    let wanted = Wanted { leave_out: names.map(str::to_owned).to_vec(), ..all() };
+    let text = copy_as(&from, &to, &wanted).unwrap().0.left_text(to.engine());
+    let (ran, _, error) = to.feed(&text);
+    assert!(ran && !text.contains("refuses"), "{error}\n{text}");
+    let made = "SELECT pg_get_indexdef(i.indexrelid), indisclustered, indisreplident, obj_description(indexrelid), attstattarget FROM pg_index i \
+                  JOIN pg_attribute ON attrelid = indexrelid WHERE indrelid = 't'::regclass ORDER BY 1; \
+                SELECT conname, pg_get_constraintdef(oid), obj_description(oid) FROM pg_constraint WHERE conrelid = 't'::regclass ORDER BY 1";
+    assert_eq!(to.ask(made), from.ask(made), "{text}");
+}
+
 /// Also what an empty table would not show: a query is not executed.
 #[test]
 fn statements_that_need_a_partition_or_another_schema_are_comments_with_all_that_needs_them() {
