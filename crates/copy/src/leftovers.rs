@@ -28,7 +28,7 @@ pub(crate) fn read_roles(target: &mut Side, facts: &mut TargetFacts) -> Result<(
     Ok(())
 }
 
-/// Lists what the source has besides what is made.
+/// Lists what the source has besides what is made. `tables` are also those that are not made.
 pub fn list(
     plan: &mut Plan,
     to: &Engine,
@@ -73,7 +73,8 @@ pub fn list(
             };
             text = text.commented(&why);
         }
-        if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
+        let is_of_left = leftover.table.as_ref().is_some_and(|of| wanted.leave_out.contains(of));
+        if is_of_left || wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
             plan.left.push(Left { object, sql: text });
         } else {
             let issue = Issue::new(leftover.kind, object, leftover.detail.clone());
@@ -160,24 +161,39 @@ fn in_mode(target: &Engine, mode: &str, sql: &str) -> Entry {
 }
 
 /// Takes tables without columns out, and lists them: a copy reads and compares rows by their columns.
-pub fn without_columns(tables: &mut Vec<Table>, target: &Engine, same: bool) -> Vec<Issue> {
-    let none = tables.extract_if(.., |table| table.columns.is_empty());
-    none.map(|table| Issue {
-        kind: IssueKind::TableOption,
-        text: Some(text_of(&table, target, same)),
-        object: table.name,
-        detail: "a table without columns is not copied".to_owned(),
-    })
-    .collect()
+pub fn without_columns(
+    tables: &mut Vec<Table>,
+    target: &Engine,
+    same: bool,
+    comments: &[(IssueKind, Named)],
+) -> (Vec<Table>, Vec<Issue>) {
+    let none: Vec<Table> = tables.extract_if(.., |table| table.columns.is_empty()).collect();
+    let all = none.iter().flat_map(|table| texts_of(table, target, same, comments));
+    let detail = "a table without columns is not copied";
+    let issue = |Left { object, sql }| Issue {
+        text: Some(sql),
+        ..Issue::new(IssueKind::TableOption, object, detail.to_owned())
+    };
+    let issues = all.map(issue).collect();
+    (none, issues)
 }
 
-/// What stands in the file of a table.
-fn text_of(table: &Table, target: &Engine, same: bool) -> Entry {
-    match &table.native {
-        Some(native) if same => statement(target, &native.create),
-        Some(native) => Entry::comment(&native.create),
-        None => Entry::comment(&format!("{} has no text of its own", table.name)),
+/// What stands in the file of a table that is not made: its text, and what would be made after its rows.
+fn texts_of(table: &Table, target: &Engine, same: bool, comments: &[(IssueKind, Named)]) -> Vec<Left> {
+    let left = |object: String, sql: Entry| Left { object, sql };
+    let name = &table.name;
+    let Some(native) = &table.native else {
+        return vec![left(name.clone(), Entry::comment(&format!("{name} has no text of its own")))];
+    };
+    if !same {
+        return vec![left(name.clone(), Entry::comment(&native.create))];
     }
+    let later = native.later.iter().chain(&native.foreign);
+    let later = later.map(|made| (format!("{name}.{}", made.name), &made.sql));
+    let comments = comments.iter().filter(|(_, made)| made.name == *name);
+    let comments = comments.map(|(_, made)| (name.clone(), &made.sql));
+    let all = [(name.clone(), &native.create)].into_iter().chain(later).chain(comments);
+    all.map(|(object, sql)| left(object.trim_end_matches('.').to_owned(), statement(target, sql))).collect()
 }
 
 /// Takes those out that the user leaves out.
@@ -196,22 +212,27 @@ impl Plan {
         wanted: &Wanted,
         catalog: &Catalog,
         same: bool,
+        comments: &[(IssueKind, Named)],
     ) -> Result<()> {
-        let left = &mut self.left;
-        let before = take_left(target, wanted, "", &mut self.before);
-        self.after.retain(|(_, after)| !before.iter().any(|made| made.object == after.name));
-        left.extend(before);
-        for table in &mut self.tables {
-            left.extend(take_left(target, wanted, &table.name, &mut table.indexes));
-        }
+        let mut left = take_left(target, wanted, "", &mut self.before);
+        self.after.retain(|(_, after)| !left.iter().any(|made| made.object == after.name));
         for table in catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)) {
             // The words of a column that the server may not show as they are.
             let mut words = catalog.leftovers.iter().filter(|left| left.kind == IssueKind::Enum);
             let words = words.find(|left| left.table.as_ref() == Some(&table.name));
-            let sql = text_of(table, target, same);
-            let sql = words.map_or(sql.clone(), |words| sql.commented(&words.detail));
-            left.push(Left { object: table.name.clone(), sql });
+            let texts = texts_of(table, target, same, comments).into_iter();
+            left.extend(texts.map(|Left { object, sql }| Left {
+                object,
+                sql: words.map_or(sql.clone(), |words| sql.commented(&words.detail)),
+            }));
         }
+        // What belongs to a table follows it.
+        left.append(&mut self.left);
+        for table in &mut self.tables {
+            left.extend(take_left(target, wanted, &table.name, &mut table.indexes));
+        }
+        self.left = left;
+        let left = &self.left;
         let is_left = |name: &&String| {
             left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
         };

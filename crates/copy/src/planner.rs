@@ -40,7 +40,9 @@ pub fn plan(
     let sql = Entry::comment("Kurabe made this table for itself, by its record");
     let left = own.iter().filter(is_left).map(|name| Left { object: name.clone(), sql: sql.clone() });
     plan.left = left.collect();
-    plan.issues = leftovers::without_columns(&mut tables, target, facts.same_server);
+    let (mut gone, issues) = leftovers::without_columns(&mut tables, target, facts.same_server, &comments);
+    plan.issues = issues;
+    gone.extend(catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)).cloned());
     if !matches!(&*facts.encoding, "" | "UTF8") {
         let other = if facts.encoding == "SQL_ASCII" { "" } else { ", or have other characters" };
         let encoding = &facts.encoding;
@@ -116,13 +118,14 @@ pub fn plan(
         plan.after = catalog.after.iter().filter(is_made).cloned().collect();
         let is_native = |name: &str| tables.iter().any(|table| table.name == name && table.native.is_some());
         let has_object = |(_, made): &(_, Named)| is_native(&made.name) || all && made.name.is_empty();
-        plan.after.extend(comments.into_iter().filter(has_object));
+        plan.after.extend(comments.iter().filter(|made| has_object(made)).cloned());
         let lost = plan.after.extract_if(.., |(_, made)| is_lost(made));
         plan.issues.extend(lost.map(|(kind, made)| not_made(target, kind, &made)));
         plan.execute_bytes();
     }
-    leftovers::list(&mut plan, target, facts, &catalog, &tables, wanted);
-    plan.leave_out(target, wanted, &catalog, facts.same_server)?;
+    let all: Vec<Table> = tables.iter().cloned().chain(gone).collect();
+    leftovers::list(&mut plan, target, facts, &catalog, &all, wanted);
+    plan.leave_out(target, wanted, &catalog, facts.same_server, &comments)?;
     sort::by(&mut plan.issues, |a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
     let at: HashMap<&str, usize> = tables.iter().map(|table| &*table.name).zip(0..).collect();
     plan.tables = ordered(plan.tables, |own| {

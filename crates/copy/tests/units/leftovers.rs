@@ -295,7 +295,7 @@ fn table_without_columns_is_listed_with_its_text() {
         };
         let full = Table { name: "full".to_owned(), columns: vec![column], ..Table::default() };
         let mut tables = vec![empty, full];
-        let issues = without_columns(&mut tables, of_scheme("postgres").unwrap(), same);
+        let (_, issues) = without_columns(&mut tables, of_scheme("postgres").unwrap(), same, &[]);
         assert!(
             tables.len() == 1 && tables[0].name == "full" && issues.len() == 1 && issues[0].object == "empty"
         );
