@@ -341,7 +341,10 @@ fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<(&'i Issue, &'i Ent
         (IssueKind::View, _) => 2,
         (IssueKind::Trigger, _) => 4,
         (IssueKind::Comment, _) => 5,
-        (IssueKind::Grant, _) => 6,
+        // A new owner has all privileges, and who loses one for a table loses it for the columns.
+        (IssueKind::Grant, entry) if entry.text().starts_with("ALTER ") => 6,
+        (IssueKind::Grant, entry) if entry.text().starts_with("REVOKE ") => 7,
+        (IssueKind::Grant, _) => 8,
         _ => 3,
     };
     let mut all: Vec<_> = issues.iter().filter_map(|issue| Some((issue, issue.text.as_ref()?))).collect();

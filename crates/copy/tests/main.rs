@@ -14,6 +14,7 @@ mod listed;
 mod objects;
 mod own_text;
 mod pairs;
+mod postgres;
 mod random;
 mod settings;
 mod sqlite;

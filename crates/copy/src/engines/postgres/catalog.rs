@@ -163,6 +163,7 @@ fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
         let kind = match text(&row, 3) {
             "f" => IssueKind::ForeignKey,
             "c" => IssueKind::Check,
+            "g" => IssueKind::Grant,
             "i" | "u" | "p" | "m" => IssueKind::IndexOption,
             _ => IssueKind::TableOption,
         };
