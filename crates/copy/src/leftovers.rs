@@ -73,7 +73,7 @@ pub fn list(
             };
             text = text.commented(&why);
         }
-        let is_of_left = leftover.table.as_ref().is_some_and(|of| wanted.leave_out.contains(of));
+        let is_of_left = of_table && leftover.table.as_ref().is_some_and(|of| wanted.leave_out.contains(of));
         if is_of_left || wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
             plan.left.push(Left { object, sql: text });
         } else {
@@ -160,40 +160,20 @@ fn in_mode(target: &Engine, mode: &str, sql: &str) -> Entry {
     })
 }
 
-/// Takes tables without columns out, and lists them: a copy reads and compares rows by their columns.
-pub fn without_columns(
-    tables: &mut Vec<Table>,
-    target: &Engine,
-    same: bool,
-    comments: &[(IssueKind, Named)],
-) -> (Vec<Table>, Vec<Issue>) {
-    let none: Vec<Table> = tables.extract_if(.., |table| table.columns.is_empty()).collect();
-    let all = none.iter().flat_map(|table| texts_of(table, target, same, comments));
-    let detail = "a table without columns is not copied";
-    let issue = |Left { object, sql }| Issue {
-        text: Some(sql),
-        ..Issue::new(IssueKind::TableOption, object, detail.to_owned())
-    };
-    let issues = all.map(issue).collect();
-    (none, issues)
-}
-
 /// What stands in the file of a table that is not made: its text, and what would be made after its rows.
-fn texts_of(table: &Table, target: &Engine, same: bool, comments: &[(IssueKind, Named)]) -> Vec<Left> {
-    let left = |object: String, sql: Entry| Left { object, sql };
-    let name = &table.name;
-    let Some(native) = &table.native else {
-        return vec![left(name.clone(), Entry::comment(&format!("{name} has no text of its own")))];
-    };
-    if !same {
-        return vec![left(name.clone(), Entry::comment(&native.create))];
-    }
-    let later = native.later.iter().chain(&native.foreign);
-    let later = later.map(|made| (format!("{name}.{}", made.name), &made.sql));
+pub fn texts_of(table: &Table, target: &Engine, same: bool, comments: &[(IssueKind, Named)]) -> Vec<Left> {
+    let (name, native) = (&table.name, table.native.clone().unwrap_or_default());
+    let is_own = same && table.native.is_some();
+    let none = format!("{name} has no text of its own");
+    let create = if table.native.is_some() { &native.create } else { &none };
+    let later = native.later.iter().chain(&native.foreign).map(|made| (&*made.name, &made.sql));
     let comments = comments.iter().filter(|(_, made)| made.name == *name);
-    let comments = comments.map(|(_, made)| (name.clone(), &made.sql));
-    let all = [(name.clone(), &native.create)].into_iter().chain(later).chain(comments);
-    all.map(|(object, sql)| left(object.trim_end_matches('.').to_owned(), statement(target, sql))).collect()
+    let all = [("", create)].into_iter().chain(later).chain(comments.map(|(_, made)| ("", &made.sql)));
+    let left = all.map(|(of, sql)| Left {
+        object: format!("{name}.{of}").trim_end_matches('.').to_owned(),
+        sql: if is_own { statement(target, sql) } else { Entry::comment(sql) },
+    });
+    left.collect()
 }
 
 /// Takes those out that the user leaves out.
@@ -205,26 +185,25 @@ pub(crate) fn take_left(target: &Engine, wanted: &Wanted, table: &str, made: &mu
 }
 
 impl Plan {
-    /// Takes out what the user leaves out.
+    /// Takes out what the user leaves out, and writes the tables that are `gone`.
     pub(crate) fn leave_out(
         &mut self,
         target: &Engine,
         wanted: &Wanted,
         catalog: &Catalog,
         same: bool,
-        comments: &[(IssueKind, Named)],
+        (gone, comments): (&[Table], &[(IssueKind, Named)]),
     ) -> Result<()> {
         let mut left = take_left(target, wanted, "", &mut self.before);
         self.after.retain(|(_, after)| !left.iter().any(|made| made.object == after.name));
-        for table in catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)) {
+        for table in gone {
             // The words of a column that the server may not show as they are.
             let mut words = catalog.leftovers.iter().filter(|left| left.kind == IssueKind::Enum);
             let words = words.find(|left| left.table.as_ref() == Some(&table.name));
-            let texts = texts_of(table, target, same, comments).into_iter();
-            left.extend(texts.map(|Left { object, sql }| Left {
-                object,
-                sql: words.map_or(sql.clone(), |words| sql.commented(&words.detail)),
-            }));
+            for Left { object, sql } in texts_of(table, target, same, comments) {
+                let sql = words.map_or_else(|| sql.clone(), |words| sql.commented(&words.detail));
+                left.push(Left { object, sql });
+            }
         }
         // What belongs to a table follows it.
         left.append(&mut self.left);
@@ -232,9 +211,8 @@ impl Plan {
             left.extend(take_left(target, wanted, &table.name, &mut table.indexes));
         }
         self.left = left;
-        let left = &self.left;
         let is_left = |name: &&String| {
-            left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
+            self.left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
         };
         wanted.leave_out.iter().find(|name| !is_left(name)).map_or(Ok(()), |name| {
             let what = format!("--leave-out: nothing that would be made is named '{name}'");
@@ -321,7 +299,7 @@ fn tried(target: &mut Side, entry: &Entry) -> Result<Option<Error>> {
         (_, Some(of)) => format!("GRANT SELECT ON {of} TO CURRENT_USER"),
         (2, None) => return Ok(None),
         _ if text.starts_with("CREATE MATERIALIZED ") => {
-            format!("{} WITH NO DATA", text.trim_end_matches(';'))
+            text.trim_end_matches(';').to_owned() + " WITH NO DATA"
         }
         _ => text.clone(),
     };

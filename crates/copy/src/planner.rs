@@ -40,8 +40,11 @@ pub fn plan(
     let sql = Entry::comment("Kurabe made this table for itself, by its record");
     let left = own.iter().filter(is_left).map(|name| Left { object: name.clone(), sql: sql.clone() });
     plan.left = left.collect();
-    let (mut gone, issues) = leftovers::without_columns(&mut tables, target, facts.same_server, &comments);
-    plan.issues = issues;
+    // A copy reads and compares rows by their columns.
+    let mut gone: Vec<Table> = tables.extract_if(.., |table| table.columns.is_empty()).collect();
+    let none = "a table without columns is not copied".to_owned();
+    let none = |table: &Table| Issue::new(IssueKind::TableOption, table.name.clone(), none.clone());
+    plan.issues = gone.iter().map(none).collect();
     gone.extend(catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)).cloned());
     if !matches!(&*facts.encoding, "" | "UTF8") {
         let other = if facts.encoding == "SQL_ASCII" { "" } else { ", or have other characters" };
@@ -123,9 +126,8 @@ pub fn plan(
         plan.issues.extend(lost.map(|(kind, made)| not_made(target, kind, &made)));
         plan.execute_bytes();
     }
-    let all: Vec<Table> = tables.iter().cloned().chain(gone).collect();
-    leftovers::list(&mut plan, target, facts, &catalog, &all, wanted);
-    plan.leave_out(target, wanted, &catalog, facts.same_server, &comments)?;
+    leftovers::list(&mut plan, target, facts, &catalog, &[&*tables, &*gone].concat(), wanted);
+    plan.leave_out(target, wanted, &catalog, facts.same_server, (&gone, &comments))?;
     sort::by(&mut plan.issues, |a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
     let at: HashMap<&str, usize> = tables.iter().map(|table| &*table.name).zip(0..).collect();
     plan.tables = ordered(plan.tables, |own| {
