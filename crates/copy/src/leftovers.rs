@@ -1,6 +1,6 @@
 //! What is not made: its differences in the plan, and its text.
 
-use crate::catalog::{Catalog, Leftover, Named, Table, Text};
+use crate::catalog::{Catalog, Leftover, Named, Native, Table, Text};
 use crate::engines::engine::Engine;
 use crate::engines::facts::TargetFacts;
 use crate::engines::queries::expression_of;
@@ -160,20 +160,28 @@ fn in_mode(target: &Engine, mode: &str, sql: &str) -> Entry {
     })
 }
 
+/// Takes tables without columns out, and lists them: a copy reads and compares rows by their columns. Returns all tables that are not made.
+pub fn gone(of: &mut Vec<Table>, catalog: &Catalog, wanted: &Wanted, issues: &mut Vec<Issue>) -> Vec<Table> {
+    let mut gone: Vec<Table> = of.extract_if(.., |table| table.columns.is_empty()).collect();
+    let none = "a table without columns is not copied".to_owned();
+    let none = |table: &Table| Issue::new(IssueKind::TableOption, table.name.clone(), none.clone());
+    issues.extend(gone.iter().map(none));
+    gone.extend(catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)).cloned());
+    gone
+}
+
 /// What stands in the file of a table that is not made: its text, and what would be made after its rows.
 pub fn texts_of(table: &Table, target: &Engine, same: bool, comments: &[(IssueKind, Named)]) -> Vec<Left> {
-    let (name, native) = (&table.name, table.native.clone().unwrap_or_default());
-    let is_own = same && table.native.is_some();
-    let none = format!("{name} has no text of its own");
-    let create = if table.native.is_some() { &native.create } else { &none };
+    let name = &table.name;
+    let none = || Native { create: format!("{name} has no text of its own"), ..Native::default() };
+    let (native, is_own) = (table.native.clone().unwrap_or_else(none), same && table.native.is_some());
     let later = native.later.iter().chain(&native.foreign).map(|made| (&*made.name, &made.sql));
     let comments = comments.iter().filter(|(_, made)| made.name == *name);
-    let all = [("", create)].into_iter().chain(later).chain(comments.map(|(_, made)| ("", &made.sql)));
-    let left = all.map(|(of, sql)| Left {
-        object: format!("{name}.{of}").trim_end_matches('.').to_owned(),
-        sql: if is_own { statement(target, sql) } else { Entry::comment(sql) },
-    });
-    left.collect()
+    let all =
+        [("", &native.create)].into_iter().chain(later).chain(comments.map(|(_, made)| ("", &made.sql)));
+    let object = |of: &str| format!("{name}.{of}").trim_end_matches('.').to_owned();
+    let entry = |sql: &String| if is_own { statement(target, sql) } else { Entry::comment(sql) };
+    all.map(|(of, sql)| Left { object: object(of), sql: entry(sql) }).collect()
 }
 
 /// Takes those out that the user leaves out.

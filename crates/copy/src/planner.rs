@@ -40,12 +40,7 @@ pub fn plan(
     let sql = Entry::comment("Kurabe made this table for itself, by its record");
     let left = own.iter().filter(is_left).map(|name| Left { object: name.clone(), sql: sql.clone() });
     plan.left = left.collect();
-    // A copy reads and compares rows by their columns.
-    let mut gone: Vec<Table> = tables.extract_if(.., |table| table.columns.is_empty()).collect();
-    let none = "a table without columns is not copied".to_owned();
-    let none = |table: &Table| Issue::new(IssueKind::TableOption, table.name.clone(), none.clone());
-    plan.issues = gone.iter().map(none).collect();
-    gone.extend(catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)).cloned());
+    let gone = leftovers::gone(&mut tables, &catalog, wanted, &mut plan.issues);
     if !matches!(&*facts.encoding, "" | "UTF8") {
         let other = if facts.encoding == "SQL_ASCII" { "" } else { ", or have other characters" };
         let encoding = &facts.encoding;

@@ -229,7 +229,7 @@ pub fn dumped(place: &Place) -> String {
     command.arg(server.socket().unwrap().parent().unwrap()).arg(format!("--port={}", server.port()));
     let (ran, text, error) = Place::answer(&command.output().unwrap());
     assert!(ran, "{error}");
-    text.lines().filter(|line| !line.starts_with("\\")).collect::<Vec<_>>().join("\n")
+    text.lines().filter(|line| !line.starts_with('\\')).collect::<Vec<_>>().join("\n")
 }
 
 /// A copy of what is wanted, to its end.
