@@ -11,6 +11,7 @@ mod keys;
 mod kinds;
 mod leftovers;
 mod listed;
+mod mysql;
 mod objects;
 mod own_text;
 mod pairs;

@@ -20,6 +20,9 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     tables(side, &mut catalog)?;
     columns(side, &mut catalog)?;
     let mut expressions = indexes(side, &mut catalog)?;
+    let Catalog { tables, leftovers, .. } = &mut catalog;
+    let is_table = |of: &String| tables.iter().any(|table| table.name == *of);
+    leftovers.retain(|left| left.table.as_ref().is_none_or(is_table));
     expressions.extend(checks(side)?);
     rest(side, &mut catalog)?;
     // MariaDB's catalogue has keys and checks of those tables only that the user may change.
@@ -314,7 +317,8 @@ fn refusable(side: &mut Side, sql: &str) -> Result<Vec<Row>> {
 /// The server's own text of a view, a trigger, a routine or an event.
 pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> {
     let of = side.quoted(name);
-    let column = if matches!(what, "VIEW" | "SEQUENCE") { 1 } else { 2 + usize::from(what == "EVENT") };
+    let column =
+        if matches!(what, "VIEW" | "SEQUENCE" | "TABLE") { 1 } else { 2 + usize::from(what == "EVENT") };
     let rows = side.rows(&format!("SHOW CREATE {what} {of}"));
     // A view may have lost what it reads.
     let lost = if column == 1 { side.rows(&format!("SHOW COLUMNS FROM {of}")).err() } else { None };
@@ -359,7 +363,14 @@ fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     for row in side.rows(query("mysql", "tables"))? {
         let (name, kind) = (text(&row, 0), text(&row, 1));
         catalog.names.push(name.to_owned());
-        if kind == "BASE TABLE" || kind == "SYSTEM VERSIONED" {
+        if text(&row, 4) == "0" {
+            let engine = text(&row, 3);
+            let what = format!("a table of the engine {engine}: its rows are elsewhere");
+            // The text of a table of another server may have a password.
+            let is_union = engine.eq_ignore_ascii_case("MRG_MyISAM");
+            let own = if is_union { own_text(side, "TABLE", name)? } else { Text::Words(what.clone()) };
+            catalog.leave(IssueKind::View, None, name, &what).text = own;
+        } else if kind == "BASE TABLE" || kind == "SYSTEM VERSIONED" {
             let collation = text(&row, 2).to_owned();
             catalog.tables.push(Table { name: name.to_owned(), collation, ..Table::default() });
             if text(&row, 3) != "InnoDB" {

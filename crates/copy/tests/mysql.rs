@@ -1,0 +1,53 @@
+//! What only MySQL and MariaDB have: tables whose rows are elsewhere, and statements that depend on the session that made them.
+
+use crate::choices::{all, places};
+use crate::common::{NEVER, copied, lists, side};
+
+/// Source and target are databases of one server.
+#[test]
+fn table_whose_rows_are_elsewhere_is_left_out_and_never_written() {
+    for engine in ["mysql", "mariadb"] {
+        let Some((server, other)) = places([engine, "sqlite"]) else { continue };
+        server.ask(
+            "CREATE DATABASE outside; CREATE TABLE outside.u (id int, x enum('a', '?'), KEY (id)) ENGINE=MyISAM; \
+             INSERT INTO outside.u VALUES (1, 'a'), (2, 'a'); CREATE TABLE own (id int PRIMARY KEY) ENGINE=MyISAM; INSERT INTO own VALUES (3); \
+             CREATE TABLE far (id int, x enum('a', '?'), KEY (id)) ENGINE=MERGE UNION=(outside.u) INSERT_METHOD=LAST; \
+             CREATE TABLE near (id int PRIMARY KEY) ENGINE=MERGE UNION=(own) INSERT_METHOD=LAST; \
+             CREATE TABLE broken (id int) ENGINE=MERGE UNION=(far); CREATE DATABASE target",
+        );
+        let mut left = vec!["broken", "far", "near"];
+        let from = server.url();
+        let (start, _) = from.rsplit_once('/').unwrap();
+        let to = format!("{start}/target");
+        let (_, password) = start.split_once('@').unwrap().0.rsplit_once(':').unwrap();
+        if engine == "mariadb" {
+            let remote = start.split_once(':').unwrap().1;
+            server.ask(&format!(
+                "INSTALL SONAME 'ha_federatedx'; CREATE TABLE served (id int) ENGINE=FEDERATED CONNECTION='mysql:{remote}/outside/u'"
+            ));
+            left.push("served");
+        }
+        let (plan, done) = copied(&from, &to, &all(), &NEVER, &mut |_| {}).unwrap();
+        assert!(
+            left.iter().all(|name| lists(&plan, "view", &format!("{name} rows elsewhere"))),
+            "{:#?}",
+            plan.issues
+        );
+        let listed = plan.issues.iter().filter(|issue| !matches!(issue.kind.name(), "unlocked" | "comment"));
+        assert_eq!((done.len(), listed.count()), (1, left.len()), "{:#?}", plan.issues);
+        assert_eq!(side(&from).without_transactions().unwrap(), ["own"]);
+        assert_eq!(server.ask("SELECT COUNT(*) FROM outside.u; SELECT * FROM target.own"), "2\n3");
+        let text = plan.left_text(server.engine());
+        assert!(!text.contains(password), "{text}");
+        let (ran, _, error) = server.feed(&format!("USE target;\n{text}"));
+        assert!(ran, "{error}\n{text}");
+        assert_eq!(
+            server.ask(
+                "INSERT INTO own VALUES (4); SELECT * FROM target.near; SELECT COUNT(*) FROM target.far"
+            ),
+            "3\n2"
+        );
+        let (plan, _) = copied(&from, &other.url(), &all(), &NEVER, &mut |_| {}).unwrap();
+        assert_eq!((plan.tables.len(), lists(&plan, "view", "far")), (1, true));
+    }
+}
