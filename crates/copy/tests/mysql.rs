@@ -2,6 +2,7 @@
 
 use crate::choices::{all, places};
 use crate::common::{NEVER, copied, lists, side};
+use kurabe_copy::wanted::Wanted;
 
 /// Source and target are databases of one server.
 #[test]
@@ -49,5 +50,26 @@ fn table_whose_rows_are_elsewhere_is_left_out_and_never_written() {
         );
         let (plan, _) = copied(&from, &other.url(), &all(), &NEVER, &mut |_| {}).unwrap();
         assert_eq!((plan.tables.len(), lists(&plan, "view", "far")), (1, true));
+    }
+}
+
+#[test]
+fn names_of_foreign_keys_are_none_of_the_indexes_that_their_servers_make() {
+    for engine in ["mysql", "mariadb"] {
+        let Some((from, to)) = places(["sqlite", engine]) else { continue };
+        from.ask(
+            "CREATE TABLE b (id integer PRIMARY KEY); CREATE TABLE a (id integer PRIMARY KEY, z int UNIQUE, x int REFERENCES b (id), \
+             y int, w int REFERENCES b (id), CONSTRAINT ky FOREIGN KEY (y) REFERENCES b (id)); CREATE INDEX ky ON a (z)",
+        );
+        copied(&from.url(), &to.url(), &all(), &NEVER, &mut |_| {}).unwrap();
+        let keys = "SELECT COUNT(*) FROM information_schema.referential_constraints WHERE constraint_schema = 'kurabe'";
+        assert_eq!(to.ask(keys), "3", "{engine}");
+        // One whose index has its name keeps it.
+        let Some((from, to)) = places([engine, engine]) else { continue };
+        from.ask("CREATE TABLE b (id int PRIMARY KEY); CREATE TABLE a (id int PRIMARY KEY, x int, CONSTRAINT k FOREIGN KEY (x) REFERENCES b (id))");
+        let rename = vec![("b".to_owned(), "c".to_owned())];
+        copied(&from.url(), &to.url(), &Wanted { rename, ..all() }, &NEVER, &mut |_| {}).unwrap();
+        let name = "SELECT constraint_name FROM information_schema.referential_constraints WHERE constraint_schema = 'kurabe'";
+        assert_eq!(to.ask(name), "k", "{engine}");
     }
 }
