@@ -123,7 +123,9 @@ pub fn plan(
     }
     leftovers::list(&mut plan, target, facts, &catalog, &[&*tables, &*gone].concat(), wanted);
     plan.leave_out(target, wanted, &catalog, facts.same_server, (&gone, &comments))?;
-    sort::by(&mut plan.issues, |a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
+    // Triggers stay in the order in which they are made.
+    let name = |issue: &Issue| Some(issue.object.clone()).filter(|_| issue.kind != IssueKind::Trigger);
+    sort::by_key(&mut plan.issues, |issue| (issue.kind, name(issue)));
     let at: HashMap<&str, usize> = tables.iter().map(|table| &*table.name).zip(0..).collect();
     plan.tables = ordered(plan.tables, |own| {
         let parents = tables[own].foreign.iter().filter_map(|key| at.get(&*key.parent).copied());

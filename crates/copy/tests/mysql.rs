@@ -54,6 +54,30 @@ fn table_whose_rows_are_elsewhere_is_left_out_and_never_written() {
 }
 
 #[test]
+fn triggers_keep_the_order_of_their_execution() {
+    for engine in ["mysql", "mariadb", "sqlite"] {
+        let Some((from, to)) = places([engine, engine]) else { continue };
+        let mut own = "SELECT name FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid";
+        if engine == "sqlite" {
+            from.ask("CREATE TABLE t (id int PRIMARY KEY, x text); CREATE TRIGGER b AFTER INSERT ON t BEGIN SELECT 1; END; CREATE TRIGGER a AFTER INSERT ON t BEGIN SELECT 1; END");
+        } else {
+            from.ask(
+                "CREATE TABLE t (id int PRIMARY KEY, x text); CREATE TRIGGER d BEFORE INSERT ON t FOR EACH ROW SET NEW.x = 'd'; \
+                 CREATE TRIGGER a BEFORE INSERT ON t FOR EACH ROW SET NEW.x = 'a'; \
+                 CREATE TRIGGER b BEFORE INSERT ON t FOR EACH ROW PRECEDES d SET NEW.x = 'b'; \
+                 CREATE TRIGGER c BEFORE INSERT ON t FOR EACH ROW FOLLOWS b SET NEW.x = 'c'",
+            );
+            own = "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = 'kurabe' ORDER BY action_order";
+        }
+        let (plan, _) = copied(&from.url(), &to.url(), &all(), &NEVER, &mut |_| {}).unwrap();
+        let text = plan.left_text(to.engine());
+        let (ran, _, error) = to.feed(&text);
+        assert!(ran, "{error}\n{text}");
+        assert_eq!(to.ask(own), from.ask(own), "{text}");
+    }
+}
+
+#[test]
 fn names_of_foreign_keys_are_none_of_the_indexes_that_their_servers_make() {
     for engine in ["mysql", "mariadb"] {
         let Some((from, to)) = places(["sqlite", engine]) else { continue };
