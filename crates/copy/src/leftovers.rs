@@ -8,7 +8,7 @@ use crate::issue::{Issue, IssueKind};
 use crate::make::SAVED;
 use crate::names::ordered;
 use crate::plan::{Left, Plan};
-use crate::script::{Entry, comment, literal, quoted, statement, without_bytes};
+use crate::script::{Entry, comment, literal, quoted, statement, unchecked_literal, without_bytes};
 use crate::sql::{Side, only_refused, texts};
 use crate::wanted::{Parts, Wanted};
 use kurabe_core::value::Reply;
@@ -126,9 +126,9 @@ fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Entr
     match &leftover.text {
         Text::Statement(sql) if is_own => statement(target, sql),
         Text::Last(sql) if is_own => statement(target, sql).map(Entry::Last),
-        Text::InMode(mode, sql) if is_own => in_mode(target, mode, sql),
+        Text::Under(settings, sql) if is_own => under(target, settings, sql),
         Text::Remark { own, .. } if is_own && !own.is_empty() => statement(target, own),
-        Text::Statement(text) | Text::Last(text) | Text::InMode(_, text) | Text::Words(text) => {
+        Text::Statement(text) | Text::Last(text) | Text::Under(_, text) | Text::Words(text) => {
             Entry::comment(text)
         }
         Text::Remark { what, text, .. } => {
@@ -150,14 +150,15 @@ fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Entr
     }
 }
 
-/// A statement that means this only in a mode of SQL.
-fn in_mode(target: &Engine, mode: &str, sql: &str) -> Entry {
-    let of_mode = &Engine { syntax: target.syntax.under("sql_mode", mode), ..*target };
-    // A mode is words.
-    let Ok(literal) = literal(of_mode, mode) else { return Entry::comment(sql) };
-    statement(of_mode, sql).map(|text| {
-        Entry::Statement(format!("SET SESSION sql_mode = {literal};\n{text}\nSET SESSION sql_mode = '';"))
-    })
+/// A statement that means this only with settings of the session. The file's own follow it.
+fn under(target: &Engine, settings: &[(&str, String)], sql: &str) -> Entry {
+    let syntax = settings.iter().fold(target.syntax, |syntax, (name, value)| syntax.under(name, value));
+    let set =
+        |(name, value): &(&str, String)| format!("@@SESSION.{name} = {}", unchecked_literal(target, value));
+    let set = settings.iter().map(set).collect::<Vec<_>>().join(", ");
+    let (_, own) = target.script.split_once('\n').unwrap_or_default();
+    statement(&Engine { syntax, ..*target }, sql)
+        .map(|text| Entry::Statement(format!("SET {set};\n{text}\n{}", own.trim_end())))
 }
 
 /// Takes tables without columns out, and lists them: a copy reads and compares rows by their columns. Returns all tables that are not made.
@@ -247,7 +248,11 @@ impl Plan {
         let left = self.left.iter().map(|left| ("left out", &left.object, &left.sql));
         let issues = in_order(target, &self.issues).into_iter();
         let issues = issues.map(|(issue, entry)| (issue.kind.name(), &issue.object, entry));
-        left.chain(issues).map(|(why, object, entry)| (format!("{why}: {object}"), entry.clone())).collect()
+        let all = left.chain(issues).map(|(why, object, entry)| (format!("{why}: {object}"), entry.clone()));
+        let mut all: Vec<_> = all.collect();
+        // A parameter of a routine has the collation of the database.
+        all.sort_by_key(|(what, _)| what != "comment: the database");
+        all
     }
 }
 

@@ -1,7 +1,7 @@
 //! What only MySQL and MariaDB have: tables whose rows are elsewhere, and statements that depend on the session that made them.
 
 use crate::choices::{all, places};
-use crate::common::{NEVER, copied, lists, side};
+use crate::common::{NEVER, begun, copied, lists, side};
 use kurabe_copy::wanted::Wanted;
 
 /// Source and target are databases of one server.
@@ -95,5 +95,52 @@ fn names_of_foreign_keys_are_none_of_the_indexes_that_their_servers_make() {
         copied(&from.url(), &to.url(), &Wanted { rename, ..all() }, &NEVER, &mut |_| {}).unwrap();
         let name = "SELECT constraint_name FROM information_schema.referential_constraints WHERE constraint_schema = 'kurabe'";
         assert_eq!(to.ask(name), "k", "{engine}");
+    }
+}
+
+#[test]
+fn file_makes_statements_in_sessions_like_those_that_made_them() {
+    for engine in ["mysql", "mariadb"] {
+        let Some((from, to)) = places([engine, engine]) else { continue };
+        from.ask(
+            "SET time_zone = '+00:00'; ALTER DATABASE kurabe COLLATE latin1_bin; CREATE TABLE t (id int PRIMARY KEY, x varchar(9)); \
+             CREATE TABLE gone (at timestamp DEFAULT '2020-01-01 12:00:00'); \
+             SET NAMES utf8mb4 COLLATE utf8mb4_bin; CREATE FUNCTION f() RETURNS int DETERMINISTIC RETURN 'a' = 'A'; \
+             CREATE VIEW v AS SELECT 'a' = 'A' AS same, 'é𝄞' AS clef; CREATE FUNCTION \u{e9}() RETURNS varchar(9) CHARACTER SET utf8mb4 RETURN 'é𝄞'; \
+             CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.x = IF('a' = 'A', 'same', 'é'); \
+             SET character_set_client = latin1, collation_connection = latin1_german1_ci; CREATE PROCEDURE p(x varchar(9)) SELECT x = 'A'; \
+             CREATE PROCEDURE old() SELECT 'Ã©'; \
+             SET time_zone = '+05:00'; CREATE EVENT e ON SCHEDULE AT '2035-06-01 12:00:00' DO SET @a = 1",
+        );
+        let wanted = Wanted { leave_out: vec!["gone".to_owned()], ..all() };
+        let (plan, _) = copied(&from.url(), &to.url(), &wanted, &NEVER, &mut |_| {}).unwrap();
+        let text = plan.left_text(to.engine());
+        to.ask("SET GLOBAL time_zone = '+03:00'");
+        let (ran, _, error) = to.feed_in("gbk", &text);
+        assert!(ran, "{error}\n{text}");
+        for sql in [
+            "SELECT f(), v.*, \u{e9}() FROM v",
+            "CALL p('a')",
+            "CALL old()",
+            "INSERT INTO t VALUES (1, ''); SELECT x FROM t",
+            "SET time_zone = '+00:00'; SHOW CREATE TABLE gone",
+            "SELECT event_name, time_zone, execute_at, character_set_client, collation_connection, database_collation \
+             FROM information_schema.events WHERE event_schema = 'kurabe'",
+            "SELECT routine_name, routine_definition, collation_connection, database_collation FROM information_schema.routines \
+             WHERE routine_schema = 'kurabe' ORDER BY 1",
+            "SELECT collation_connection FROM information_schema.views WHERE table_schema = 'kurabe'",
+        ] {
+            assert_eq!(to.ask(sql), from.ask(sql), "{sql}\n{text}");
+        }
+        assert!(text.contains("character_set_client = 'latin1'"), "{text}");
+        to.ask("SET GLOBAL time_zone = 'SYSTEM'");
+        from.ask(
+            "INSERT INTO mysql.time_zone VALUES (9000, 'N'); INSERT INTO mysql.time_zone_name VALUES ('Mars/Base', 9000); \
+             INSERT INTO mysql.time_zone_transition_type VALUES (9000, 0, 3600, 0, 'MB'); SET time_zone = 'Mars/Base'; \
+             DROP EVENT e; CREATE EVENT far ON SCHEDULE AT '2035-06-01 12:00:00' DO SET @a = 1",
+        );
+        let text = begun(&from, &to, &wanted).unwrap().1.left_text(to.engine());
+        assert!(text.contains("-- the target has no Mars/Base: create it first"), "{text}");
+        from.ask("DELETE FROM mysql.time_zone_name; DELETE FROM mysql.time_zone_transition_type; DELETE FROM mysql.time_zone");
     }
 }

@@ -314,7 +314,7 @@ fn refusable(side: &mut Side, sql: &str) -> Result<Vec<Row>> {
     side.rows(sql).or_else(|error| only_refused(error).map(|_| Vec::new()))
 }
 
-/// The server's own text of a view, a trigger, a routine or an event.
+/// The server's own text of a view, a trigger, a routine or an event, with the settings of the session that made it.
 pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> {
     let of = side.quoted(name);
     let column =
@@ -327,19 +327,27 @@ pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> 
         Ok(row) => match (row.get(column).cloned().flatten(), lost) {
             (None, _) => "the user may not read its text".to_owned(),
             (Some(own), Some(error)) => format!("{}\n{own}", only_refused(error)?),
-            (Some(own), None) if column == 1 => return Ok(Text::Statement(own)),
-            (Some(own), None) => return Ok(Text::InMode(text(&row, 1).to_owned(), own)),
+            (Some(own), None) => {
+                let names = ["sql_mode", "time_zone"].into_iter().take(column - 1).zip(1..);
+                let of_text = ["character_set_client", "collation_connection"].into_iter().zip(column + 1..);
+                let settings =
+                    names.chain(of_text).filter_map(|(name, at)| Some((name, row.get(at)?.clone()?)));
+                // The file's own text is UTF-8, and words of SQL are other characters in one set.
+                let is_read = |(name, value): &(&str, String)| {
+                    *name != "character_set_client" || own.is_ascii() && value != "swe7"
+                };
+                return Ok(Text::Under(settings.filter(is_read).collect(), own));
+            }
         },
     };
     Ok(Text::Words(format!("{} {name}: {why}", what.to_lowercase())))
 }
 
-/// A statement without the name of its own database, which the servers write before some names, and what it names of others, in quotes.
-pub(super) fn placed(side: &mut Side, own: Text) -> Result<(Text, Vec<String>)> {
-    let Text::Statement(sql) = own else { return Ok((own, Vec::new())) };
+/// A view's text without the name of its own database, which the servers write before some names, and what it names of others, in quotes.
+pub(super) fn placed(side: &mut Side, sql: &str) -> Result<(String, Vec<String>)> {
     let known = texts(&side.rows(query("mysql", "databases"))?, 0);
     let (mut text, mut named, mut is_from) = (String::new(), BTreeSet::new(), false);
-    let mut all = tokens(&sql, MYSQL.syntax);
+    let mut all = tokens(sql, MYSQL.syntax);
     while let Some(token) = all.next() {
         let mut rest = all.clone();
         let [dot, name, after] = [(); 3].map(|()| rest.next());
@@ -356,7 +364,7 @@ pub(super) fn placed(side: &mut Side, own: Text) -> Result<(Text, Vec<String>)> 
         named.extend(database.zip(name).map(|(_, name)| format!("{}.{}", token.text, name.text)));
         text.push_str(token.text);
     }
-    Ok((Text::Statement(text), named.into_iter().collect()))
+    Ok((text, named.into_iter().collect()))
 }
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {

@@ -24,7 +24,7 @@ pub(super) static MYSQL: Engine = Engine {
     syntax: kurabe_protocol::sql::Dialect::MYSQL,
     delimiter: Some(|new| format!("DELIMITER {new}")),
     // The first line is a comment for the server, and a command for its client, which would find the ends of quotes by its own character set.
-    script: "/*!999999 \\C utf8mb4 */;\nSET NAMES utf8mb4;\nSET SESSION sql_mode = '';\n",
+    script: "/*!999999 \\C utf8mb4 */;\nSET NAMES utf8mb4;\nSET SESSION sql_mode = '', time_zone = '+00:00';\n",
     longest_name: 64,
     has_narrow_names: true,
     reading: &[
@@ -159,9 +159,23 @@ impl Dialect for Mysql {
             // What follows is its definer.
             _ => {
                 let definer = whom.rsplit_once('@').map(|(user, host)| account(user, host));
-                let own = catalog::own_text(side, &what, &name)?;
-                let (own, named) = catalog::placed(side, own)?;
-                (own, definer.into_iter().chain(named).collect())
+                let mut own = catalog::own_text(side, &what, &name)?;
+                let mut named: Vec<String> = definer.into_iter().collect();
+                if let Text::Under(settings, sql) = &mut own {
+                    // What the target may lack: SYSTEM and differences of hours are known to each.
+                    let is_name = |value: &str| value != "SYSTEM" && !value.starts_with(['+', '-']);
+                    let of_target = settings.iter().filter(|(name, value)| match *name {
+                        "time_zone" => is_name(value),
+                        name => name == "collation_connection",
+                    });
+                    named.extend(of_target.map(|(_, value)| value.clone()));
+                    if what == "VIEW" {
+                        let (text, others) = catalog::placed(side, sql)?;
+                        *sql = text;
+                        named.extend(others);
+                    }
+                }
+                (own, named)
             }
         })
     }
