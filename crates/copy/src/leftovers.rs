@@ -1,6 +1,6 @@
 //! What is not made: its differences in the plan, and its text.
 
-use crate::catalog::{Catalog, Leftover, Named, Native, Table, Text};
+use crate::catalog::{Catalog, ForeignKey, Leftover, Named, Native, Table, Text};
 use crate::engines::engine::Engine;
 use crate::engines::facts::TargetFacts;
 use crate::engines::queries::expression_of;
@@ -171,12 +171,12 @@ pub fn gone(of: &mut Vec<Table>, catalog: &Catalog, wanted: &Wanted, issues: &mu
     gone
 }
 
-/// What stands in the file of a table that is not made: its text, and what would be made after its rows.
+/// What stands in the file of a table that is not made: its text, and what would be made after its rows, but for its foreign keys.
 pub fn texts_of(table: &Table, target: &Engine, same: bool, comments: &[(IssueKind, Named)]) -> Vec<Left> {
     let name = &table.name;
     let none = || Native { create: format!("{name} has no text of its own"), ..Native::default() };
     let (native, is_own) = (table.native.clone().unwrap_or_else(none), same && table.native.is_some());
-    let later = native.later.iter().chain(&native.foreign).map(|made| (&*made.name, &made.sql));
+    let later = native.later.iter().map(|made| (&*made.name, &made.sql));
     let comments = comments.iter().filter(|(_, made)| made.name == *name);
     let all =
         [("", &native.create)].into_iter().chain(later).chain(comments.map(|(_, made)| ("", &made.sql)));
@@ -205,15 +205,28 @@ impl Plan {
     ) -> Result<()> {
         let mut left = take_left(target, wanted, "", &mut self.before);
         self.after.retain(|(_, after)| !left.iter().any(|made| made.object == after.name));
+        let mut foreign = Vec::new();
         for table in gone {
             // The words of a column that the server may not show as they are.
             let mut words = catalog.leftovers.iter().filter(|left| left.kind == IssueKind::Enum);
             let words = words.find(|left| left.table.as_ref() == Some(&table.name));
-            for Left { object, sql } in texts_of(table, target, same, comments) {
-                let sql = words.map_or_else(|| sql.clone(), |words| sql.commented(&words.detail));
-                left.push(Left { object, sql });
+            let known = |sql: Entry| words.map_or(sql.clone(), |words| sql.commented(&words.detail));
+            let texts = texts_of(table, target, same, comments).into_iter();
+            left.extend(texts.map(|text| Left { sql: known(text.sql), ..text }));
+            let is_there = |name: &String| {
+                wanted.leave_out.contains(name) || self.tables.iter().any(|made| made.name == *name)
+            };
+            for made in table.native.iter().flat_map(|native| &native.foreign) {
+                // A trial finds that where there is one.
+                let has_parent =
+                    |key: &ForeignKey| target.names_objects || key.name == made.name && is_there(&key.parent);
+                let is_own = same && table.foreign.iter().any(has_parent);
+                let sql = if is_own { statement(target, &made.sql) } else { Entry::comment(&made.sql) };
+                foreign.push(Left { object: format!("{}.{}", table.name, made.name), sql: known(sql) });
             }
         }
+        // These refer to tables with their keys.
+        left.extend(foreign);
         // What belongs to a table follows it.
         left.append(&mut self.left);
         for table in &mut self.tables {

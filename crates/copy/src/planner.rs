@@ -123,9 +123,7 @@ pub fn plan(
     }
     leftovers::list(&mut plan, target, facts, &catalog, &[&*tables, &*gone].concat(), wanted);
     plan.leave_out(target, wanted, &catalog, facts.same_server, (&gone, &comments))?;
-    // Triggers stay in the order in which they are made.
-    let name = |issue: &Issue| Some(issue.object.clone()).filter(|_| issue.kind != IssueKind::Trigger);
-    sort::by_key(&mut plan.issues, |issue| (issue.kind, name(issue)));
+    sort::by_key(&mut plan.issues, Issue::place);
     let at: HashMap<&str, usize> = tables.iter().map(|table| &*table.name).zip(0..).collect();
     plan.tables = ordered(plan.tables, |own| {
         let parents = tables[own].foreign.iter().filter_map(|key| at.get(&*key.parent).copied());
@@ -151,7 +149,8 @@ fn check_table(to: &Engine, facts: &TargetFacts, wanted: &Wanted, table: &Table,
         let why = format!("table {name}: {why}");
         return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
     }
-    let required = facts.requires_keys.filter(|_| made.primary.is_empty() && wanted.parts != Parts::Data);
+    let required =
+        facts.requires_keys.as_ref().filter(|_| made.primary.is_empty() && wanted.parts != Parts::Data);
     required.map_or(Ok(()), |setting| {
         let why = format!("table {name} has no primary key, and the target requires one ({setting} = ON)");
         let out = format!("leave the table out with --exclude {}", table.name);

@@ -380,7 +380,7 @@ fn what_belongs_to_tables_that_are_not_asked_for_is_not_listed() {
             "trigger v.of_v, view v, left t.of_t",
             "CREATE TRIGGER of_t AFTER INSERT ON t BEGIN SELECT 2; END;",
         ),
-        ("u", "trigger v.of_v, view v, left u", "CREATE TABLE u (id INTEGER PRIMARY KEY);"),
+        ("u", "trigger v.of_v, view v, left u, left u.of_u", "CREATE TABLE u (id INTEGER PRIMARY KEY);"),
     ] {
         let (names, text) = planned(&|wanted| wanted.leave_out = words(&[left_out])).unwrap();
         assert_eq!(names, expected, "{left_out}");

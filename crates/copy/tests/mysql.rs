@@ -1,7 +1,7 @@
 //! What only MySQL and MariaDB have: tables whose rows are elsewhere, and statements that depend on the session that made them.
 
 use crate::choices::{all, places};
-use crate::common::{NEVER, begun, copied, lists, side};
+use crate::common::{NEVER, Place, begun, copied, lists, side};
 use kurabe_copy::wanted::Wanted;
 
 /// Source and target are databases of one server.
@@ -142,5 +142,60 @@ fn file_makes_statements_in_sessions_like_those_that_made_them() {
         let text = begun(&from, &to, &wanted).unwrap().1.left_text(to.engine());
         assert!(text.contains("-- the target has no Mars/Base: create it first"), "{text}");
         from.ask("DELETE FROM mysql.time_zone_name; DELETE FROM mysql.time_zone_transition_type; DELETE FROM mysql.time_zone");
+    }
+}
+
+#[test]
+fn table_that_is_left_out_has_its_indexes_keys_and_triggers_in_the_file() {
+    for engine in ["mysql", "mariadb", "sqlite"] {
+        let Some((from, to)) = places([engine, engine]) else { continue };
+        let (end, number, each) = if engine == "sqlite" {
+            (" BEGIN SELECT 1; END", "integer PRIMARY KEY AUTOINCREMENT", "")
+        } else {
+            (" SET @a = 1", "int PRIMARY KEY AUTO_INCREMENT", " FOR EACH ROW")
+        };
+        from.ask(&format!(
+            "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE gone (id int PRIMARY KEY); CREATE TABLE p (id int PRIMARY KEY, u int UNIQUE); \
+             CREATE TABLE c (id {number}, p int, n int CHECK (n > 0), x int UNIQUE, CONSTRAINT cp FOREIGN KEY (p) REFERENCES p (id)); \
+             CREATE INDEX c_n ON c (n DESC); CREATE TRIGGER tr AFTER INSERT ON c{each}{end}; INSERT INTO p VALUES (1, 1); \
+             INSERT INTO c VALUES (6, 1, 1, 1); CREATE VIEW v AS SELECT id FROM c"
+        ));
+        if engine != "sqlite" {
+            from.ask(
+                "CREATE TRIGGER a AFTER INSERT ON c FOR EACH ROW SET @a = 2; CREATE TABLE d (id int PRIMARY KEY, \
+                 CONSTRAINT dg FOREIGN KEY (id) REFERENCES gone (id)) COMMENT 'words'",
+            );
+        }
+        let leave_out = ["c", "p", "d"].iter().take(if engine == "sqlite" { 2 } else { 3 });
+        let wanted = Wanted {
+            leave_out: leave_out.map(|name| (*name).to_owned()).collect(),
+            exclude: vec!["gone".to_owned()],
+            ..all()
+        };
+        let (plan, _) = copied(&from.url(), &to.url(), &wanted, &NEVER, &mut |_| {}).unwrap();
+        assert!(
+            ["c.c_n", "c.tr"].iter().all(|one| plan.left.iter().any(|left| left.object == *one)),
+            "{:?}",
+            plan.left
+        );
+        let text = plan.left_text(to.engine());
+        let (ran, _, error) = to.feed(&text);
+        assert!(ran, "{error}\n{text}");
+        let shown = if engine == "sqlite" {
+            "SELECT name, sql FROM sqlite_schema WHERE tbl_name IN ('c', 'p') ORDER BY 1; SELECT * FROM sqlite_sequence"
+        } else {
+            assert!(text.contains("-- ALTER TABLE `d` ADD CONSTRAINT `dg`"), "{text}");
+            "SHOW CREATE TABLE c; SHOW CREATE TABLE p; SELECT trigger_name, action_order FROM information_schema.triggers ORDER BY 2"
+        };
+        assert_eq!(to.ask(shown), from.ask(shown), "{text}");
+        // For another engine all of it is comments.
+        let other = Place::new("postgres").unwrap();
+        let (_, plan) = begun(&from, &other, &wanted).unwrap();
+        let text = plan.left_text(other.engine());
+        assert!(
+            text.lines().all(|line| line.is_empty() || line.starts_with("--") || line.starts_with("SET ")),
+            "{text}"
+        );
+        assert!(["tr", "c_n"].iter().all(|name| text.contains(&format!("left out: c.{name}\n"))), "{text}");
     }
 }

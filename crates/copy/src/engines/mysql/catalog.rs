@@ -317,8 +317,8 @@ fn refusable(side: &mut Side, sql: &str) -> Result<Vec<Row>> {
 /// The server's own text of a view, a trigger, a routine or an event, with the settings of the session that made it.
 pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> {
     let of = side.quoted(name);
-    let column =
-        if matches!(what, "VIEW" | "SEQUENCE" | "TABLE") { 1 } else { 2 + usize::from(what == "EVENT") };
+    let is_other = matches!(what, "VIEW" | "SEQUENCE" | "TABLE");
+    let column = if is_other { 1 } else { 2 + usize::from(what == "EVENT") };
     let rows = side.rows(&format!("SHOW CREATE {what} {of}"));
     // A view may have lost what it reads.
     let lost = if column == 1 { side.rows(&format!("SHOW COLUMNS FROM {of}")).err() } else { None };
@@ -336,15 +336,16 @@ pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> 
                 let is_read = |(name, value): &(&str, String)| {
                     *name != "character_set_client" || own.is_ascii() && value != "swe7"
                 };
-                return Ok(Text::Under(settings.filter(is_read).collect(), own));
+                let set: Vec<_> = settings.filter(is_read).collect();
+                return Ok(if set.is_empty() { Text::Statement(own) } else { Text::Under(set, own) });
             }
         },
     };
     Ok(Text::Words(format!("{} {name}: {why}", what.to_lowercase())))
 }
 
-/// A view's text without the name of its own database, which the servers write before some names, and what it names of others, in quotes.
-pub(super) fn placed(side: &mut Side, sql: &str) -> Result<(String, Vec<String>)> {
+/// Takes the name of its own database out of a view's text, which the servers write before some names. Returns what it names of others, in quotes.
+pub(super) fn placed(side: &mut Side, sql: &mut String) -> Result<BTreeSet<String>> {
     let known = texts(&side.rows(query("mysql", "databases"))?, 0);
     let (mut text, mut named, mut is_from) = (String::new(), BTreeSet::new(), false);
     let mut all = tokens(sql, MYSQL.syntax);
@@ -364,7 +365,8 @@ pub(super) fn placed(side: &mut Side, sql: &str) -> Result<(String, Vec<String>)
         named.extend(database.zip(name).map(|(_, name)| format!("{}.{}", token.text, name.text)));
         text.push_str(token.text);
     }
-    Ok((text, named.into_iter().collect()))
+    *sql = text;
+    Ok(named)
 }
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::catalog::{Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::script::quoted;
-use crate::sql::{GAP, Row, Side, only_refused, text, texts};
+use crate::sql::{GAP, Row, Side, first, only_refused, text, texts};
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
@@ -162,17 +162,14 @@ impl Dialect for Mysql {
                 let mut own = catalog::own_text(side, &what, &name)?;
                 let mut named: Vec<String> = definer.into_iter().collect();
                 if let Text::Under(settings, sql) = &mut own {
-                    // What the target may lack: SYSTEM and differences of hours are known to each.
-                    let is_name = |value: &str| value != "SYSTEM" && !value.starts_with(['+', '-']);
-                    let of_target = settings.iter().filter(|(name, value)| match *name {
-                        "time_zone" => is_name(value),
-                        name => name == "collation_connection",
-                    });
-                    named.extend(of_target.map(|(_, value)| value.clone()));
+                    // Each server knows its own time zone, and differences of hours.
+                    let is_known = |zone: &str| zone == "SYSTEM" || zone.starts_with(['+', '-']);
+                    let may_lack = |(name, value): &&(&str, String)| {
+                        *name == "collation_connection" || *name == "time_zone" && !is_known(value)
+                    };
+                    named.extend(settings.iter().filter(may_lack).map(|(_, value)| value.clone()));
                     if what == "VIEW" {
-                        let (text, others) = catalog::placed(side, sql)?;
-                        *sql = text;
-                        named.extend(others);
+                        named.extend(catalog::placed(side, sql)?);
                     }
                 }
                 (own, named)
@@ -300,12 +297,9 @@ impl Dialect for Mysql {
         let edition = if catalog::is_mariadb(side)? { "MariaDB" } else { "MySQL" }.to_owned();
         let folds_tables = side.number("SELECT @@lower_case_table_names")? != 0;
         // MySQL's setting and MariaDB's.
-        let mut requires_keys = None;
-        for setting in ["sql_require_primary_key", "innodb_force_primary_key"] {
-            let found = side.rows(&format!("SHOW VARIABLES LIKE '{setting}'"))?;
-            let is_on = found.first().is_some_and(|row| matches!(text(row, 1), "ON" | "1"));
-            requires_keys = requires_keys.or(is_on.then_some(setting));
-        }
+        let keys = "'sql_require_primary_key', 'innodb_force_primary_key'";
+        let keys = format!("SHOW VARIABLES WHERE variable_name IN ({keys}) AND value IN ('ON', '1')");
+        let requires_keys = first(side.rows(&keys)?);
         Ok(TargetFacts {
             by_bytes,
             collations,
