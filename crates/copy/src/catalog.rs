@@ -52,8 +52,8 @@ pub enum Text {
     Statement(String),
     /// One that may take rights away from who executes it.
     Last(String),
-    /// One that means this only in a mode of SQL: the mode, and the statement.
-    InMode(String, String),
+    /// One that means this only with settings of the session: their names and values, and the statement.
+    Under(Vec<(&'static str, String)>, String),
     /// Words about it, which are no statement.
     Words(String),
     /// What the user says of a table or of an object in it: which kind of object it is on the source, the source's
@@ -265,7 +265,7 @@ impl Catalog {
     /// Adds something that cannot be copied, of which there is this text.
     pub fn leave_text(&mut self, kind: IssueKind, of: Option<&str>, name: &str, text: Text) -> &mut Leftover {
         let detail = match &text {
-            Text::Statement(sql) | Text::Last(sql) | Text::InMode(_, sql) | Text::Words(sql) => sql.clone(),
+            Text::Statement(sql) | Text::Last(sql) | Text::Under(_, sql) | Text::Words(sql) => sql.clone(),
             Text::Remark { what, text, .. } => format!("COMMENT ON {what} IS {text}"),
         };
         let left = self.leave(kind, of, name, &detail);

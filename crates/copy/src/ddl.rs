@@ -28,7 +28,7 @@ pub fn create_table(
 /// The statements that make a table's indexes.
 pub fn indexes(to: &Engine, table: &Table, taken: &mut Names<'_>) -> Vec<Named> {
     let make = |index: &Index| {
-        let name = taken.of(&table.name, &index.name, false);
+        let name = taken.of(&table.name, &index.name, false, true);
         let columns = names(to, &index.columns);
         let unique = if index.unique { "UNIQUE " } else { "" };
         let sql =

@@ -114,7 +114,10 @@ fn why_not(
 
 /// The clause or the statement that makes a foreign key.
 fn statement(target: &Engine, table: &Table, key: &ForeignKey, taken: &mut Names<'_>) -> Named {
-    let name = taken.of(&table.name, &key.name, true);
+    // The server makes an index of its name, unless there is one that begins with its columns.
+    let indexes = table.indexes.iter().map(|index| &index.columns).chain([&table.primary]);
+    let is_index = !indexes.into_iter().any(|columns| columns.starts_with(&key.columns));
+    let name = taken.of(&table.name, &key.name, true, is_index);
     let parents = names(target, &key.parent_columns);
     let parents = if parents.is_empty() { parents } else { format!(" ({parents})") };
     let clause = format!(

@@ -92,6 +92,11 @@ impl Issue {
     pub fn new(kind: IssueKind, object: String, detail: String) -> Self {
         Self { kind, object, detail, text: None }
     }
+
+    /// Its place in a plan: triggers stay in the order in which they are made.
+    pub(crate) fn place(&self) -> (IssueKind, Option<String>) {
+        (self.kind, Some(self.object.clone()).filter(|_| self.kind != IssueKind::Trigger))
+    }
 }
 
 /// What a value becomes that the target cannot hold.

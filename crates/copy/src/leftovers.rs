@@ -1,6 +1,6 @@
 //! What is not made: its differences in the plan, and its text.
 
-use crate::catalog::{Catalog, Leftover, Named, Table, Text};
+use crate::catalog::{Catalog, ForeignKey, Leftover, Named, Native, Table, Text};
 use crate::engines::engine::Engine;
 use crate::engines::facts::TargetFacts;
 use crate::engines::queries::expression_of;
@@ -8,7 +8,7 @@ use crate::issue::{Issue, IssueKind};
 use crate::make::SAVED;
 use crate::names::ordered;
 use crate::plan::{Left, Plan};
-use crate::script::{Entry, comment, literal, quoted, statement, without_bytes};
+use crate::script::{Entry, comment, literal, quoted, statement, unchecked_literal, without_bytes};
 use crate::sql::{Side, only_refused, texts};
 use crate::wanted::{Parts, Wanted};
 use kurabe_core::value::Reply;
@@ -28,7 +28,7 @@ pub(crate) fn read_roles(target: &mut Side, facts: &mut TargetFacts) -> Result<(
     Ok(())
 }
 
-/// Lists what the source has besides what is made.
+/// Lists what the source has besides what is made. `tables` are also those that are not made.
 pub fn list(
     plan: &mut Plan,
     to: &Engine,
@@ -73,7 +73,8 @@ pub fn list(
             };
             text = text.commented(&why);
         }
-        if wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
+        let is_of_left = of_table && leftover.table.as_ref().is_some_and(|of| wanted.leave_out.contains(of));
+        if is_of_left || wanted.leaves_out(leftover.table.as_deref().unwrap_or_default(), &leftover.name) {
             plan.left.push(Left { object, sql: text });
         } else {
             let issue = Issue::new(leftover.kind, object, leftover.detail.clone());
@@ -125,9 +126,9 @@ fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Entr
     match &leftover.text {
         Text::Statement(sql) if is_own => statement(target, sql),
         Text::Last(sql) if is_own => statement(target, sql).map(Entry::Last),
-        Text::InMode(mode, sql) if is_own => in_mode(target, mode, sql),
+        Text::Under(settings, sql) if is_own => under(target, settings, sql),
         Text::Remark { own, .. } if is_own && !own.is_empty() => statement(target, own),
-        Text::Statement(text) | Text::Last(text) | Text::InMode(_, text) | Text::Words(text) => {
+        Text::Statement(text) | Text::Last(text) | Text::Under(_, text) | Text::Words(text) => {
             Entry::comment(text)
         }
         Text::Remark { what, text, .. } => {
@@ -149,35 +150,39 @@ fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Entr
     }
 }
 
-/// A statement that means this only in a mode of SQL.
-fn in_mode(target: &Engine, mode: &str, sql: &str) -> Entry {
-    let of_mode = &Engine { syntax: target.syntax.under("sql_mode", mode), ..*target };
-    // A mode is words.
-    let Ok(literal) = literal(of_mode, mode) else { return Entry::comment(sql) };
-    statement(of_mode, sql).map(|text| {
-        Entry::Statement(format!("SET SESSION sql_mode = {literal};\n{text}\nSET SESSION sql_mode = '';"))
-    })
+/// A statement that means this only with settings of the session. The file's own follow it.
+fn under(target: &Engine, settings: &[(&str, String)], sql: &str) -> Entry {
+    let syntax = settings.iter().fold(target.syntax, |syntax, (name, value)| syntax.under(name, value));
+    let set =
+        |(name, value): &(&str, String)| format!("@@SESSION.{name} = {}", unchecked_literal(target, value));
+    let set = settings.iter().map(set).collect::<Vec<_>>().join(", ");
+    let (_, own) = target.script.split_once('\n').unwrap_or_default();
+    statement(&Engine { syntax, ..*target }, sql)
+        .map(|text| Entry::Statement(format!("SET {set};\n{text}\n{}", own.trim_end())))
 }
 
-/// Takes tables without columns out, and lists them: a copy reads and compares rows by their columns.
-pub fn without_columns(tables: &mut Vec<Table>, target: &Engine, same: bool) -> Vec<Issue> {
-    let none = tables.extract_if(.., |table| table.columns.is_empty());
-    none.map(|table| Issue {
-        kind: IssueKind::TableOption,
-        text: Some(text_of(&table, target, same)),
-        object: table.name,
-        detail: "a table without columns is not copied".to_owned(),
-    })
-    .collect()
+/// Takes tables without columns out, and lists them: a copy reads and compares rows by their columns. Returns all tables that are not made.
+pub fn gone(of: &mut Vec<Table>, catalog: &Catalog, wanted: &Wanted, issues: &mut Vec<Issue>) -> Vec<Table> {
+    let mut gone: Vec<Table> = of.extract_if(.., |table| table.columns.is_empty()).collect();
+    let none = "a table without columns is not copied".to_owned();
+    let none = |table: &Table| Issue::new(IssueKind::TableOption, table.name.clone(), none.clone());
+    issues.extend(gone.iter().map(none));
+    gone.extend(catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)).cloned());
+    gone
 }
 
-/// What stands in the file of a table.
-fn text_of(table: &Table, target: &Engine, same: bool) -> Entry {
-    match &table.native {
-        Some(native) if same => statement(target, &native.create),
-        Some(native) => Entry::comment(&native.create),
-        None => Entry::comment(&format!("{} has no text of its own", table.name)),
-    }
+/// What stands in the file of a table that is not made: its text, and what would be made after its rows, but for its foreign keys.
+pub fn texts_of(table: &Table, target: &Engine, same: bool, comments: &[(IssueKind, Named)]) -> Vec<Left> {
+    let name = &table.name;
+    let none = || Native { create: format!("{name} has no text of its own"), ..Native::default() };
+    let (native, is_own) = (table.native.clone().unwrap_or_else(none), same && table.native.is_some());
+    let later = native.later.iter().map(|made| (&*made.name, &made.sql));
+    let comments = comments.iter().filter(|(_, made)| made.name == *name);
+    let all =
+        [("", &native.create)].into_iter().chain(later).chain(comments.map(|(_, made)| ("", &made.sql)));
+    let object = |of: &str| format!("{name}.{of}").trim_end_matches('.').to_owned();
+    let entry = |sql: &String| if is_own { statement(target, sql) } else { Entry::comment(sql) };
+    all.map(|(of, sql)| Left { object: object(of), sql: entry(sql) }).collect()
 }
 
 /// Takes those out that the user leaves out.
@@ -189,31 +194,47 @@ pub(crate) fn take_left(target: &Engine, wanted: &Wanted, table: &str, made: &mu
 }
 
 impl Plan {
-    /// Takes out what the user leaves out.
+    /// Takes out what the user leaves out, and writes the tables that are `gone`.
     pub(crate) fn leave_out(
         &mut self,
         target: &Engine,
         wanted: &Wanted,
         catalog: &Catalog,
         same: bool,
+        (gone, comments): (&[Table], &[(IssueKind, Named)]),
     ) -> Result<()> {
-        let left = &mut self.left;
-        let before = take_left(target, wanted, "", &mut self.before);
-        self.after.retain(|(_, after)| !before.iter().any(|made| made.object == after.name));
-        left.extend(before);
-        for table in &mut self.tables {
-            left.extend(take_left(target, wanted, &table.name, &mut table.indexes));
-        }
-        for table in catalog.tables.iter().filter(|table| wanted.leave_out.contains(&table.name)) {
+        let mut left = take_left(target, wanted, "", &mut self.before);
+        self.after.retain(|(_, after)| !left.iter().any(|made| made.object == after.name));
+        let mut foreign = Vec::new();
+        for table in gone {
             // The words of a column that the server may not show as they are.
             let mut words = catalog.leftovers.iter().filter(|left| left.kind == IssueKind::Enum);
             let words = words.find(|left| left.table.as_ref() == Some(&table.name));
-            let sql = text_of(table, target, same);
-            let sql = words.map_or(sql.clone(), |words| sql.commented(&words.detail));
-            left.push(Left { object: table.name.clone(), sql });
+            let known = |sql: Entry| words.map_or(sql.clone(), |words| sql.commented(&words.detail));
+            let texts = texts_of(table, target, same, comments).into_iter();
+            left.extend(texts.map(|text| Left { sql: known(text.sql), ..text }));
+            let is_there = |name: &String| {
+                wanted.leave_out.contains(name) || self.tables.iter().any(|made| made.name == *name)
+            };
+            for made in table.native.iter().flat_map(|native| &native.foreign) {
+                // A trial finds that where there is one.
+                let has_parent =
+                    |key: &ForeignKey| target.names_objects || key.name == made.name && is_there(&key.parent);
+                let is_own = same && table.foreign.iter().any(has_parent);
+                let sql = if is_own { statement(target, &made.sql) } else { Entry::comment(&made.sql) };
+                foreign.push(Left { object: format!("{}.{}", table.name, made.name), sql: known(sql) });
+            }
         }
+        // These refer to tables with their keys.
+        left.extend(foreign);
+        // What belongs to a table follows it.
+        left.append(&mut self.left);
+        for table in &mut self.tables {
+            left.extend(take_left(target, wanted, &table.name, &mut table.indexes));
+        }
+        self.left = left;
         let is_left = |name: &&String| {
-            left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
+            self.left.iter().any(|left| left.object == **name || left.object.ends_with(&format!(".{name}")))
         };
         wanted.leave_out.iter().find(|name| !is_left(name)).map_or(Ok(()), |name| {
             let what = format!("--leave-out: nothing that would be made is named '{name}'");
@@ -240,7 +261,11 @@ impl Plan {
         let left = self.left.iter().map(|left| ("left out", &left.object, &left.sql));
         let issues = in_order(target, &self.issues).into_iter();
         let issues = issues.map(|(issue, entry)| (issue.kind.name(), &issue.object, entry));
-        left.chain(issues).map(|(why, object, entry)| (format!("{why}: {object}"), entry.clone())).collect()
+        let all = left.chain(issues).map(|(why, object, entry)| (format!("{why}: {object}"), entry.clone()));
+        let mut all: Vec<_> = all.collect();
+        // A parameter of a routine has the collation of the database.
+        all.sort_by_key(|(what, _)| what != "comment: the database");
+        all
     }
 }
 
@@ -248,9 +273,9 @@ impl Plan {
 pub(crate) fn try_entries(target: &mut Side, entries: &mut Vec<(String, Entry)>) -> Result<()> {
     target.run_text(target.engine.script)?;
     let all = std::mem::take(entries);
-    for is_last in [false, true] {
-        let mut left: Vec<_> =
-            all.iter().filter(|(_, entry)| matches!(entry, Entry::Last(_)) == is_last).collect();
+    for stage in 0..4 {
+        let is_of = |(_, entry): &&(String, Entry)| stage_of(target.engine, entry).0 == stage;
+        let mut left: Vec<_> = all.iter().filter(is_of).collect();
         loop {
             let (count, mut refused) = (left.len(), Vec::new());
             for one in left {
@@ -270,19 +295,38 @@ pub(crate) fn try_entries(target: &mut Side, entries: &mut Vec<(String, Entry)>)
     Ok(())
 }
 
+/// When a statement of the file is executed, and the table for which a trial asks instead: indexes and constraints, which may call
+/// functions, follow all that a trial executes, and what names an index or a constraint follows these.
+fn stage_of<'t>(engine: &Engine, entry: &'t Entry) -> (u8, Option<&'t str>) {
+    let is_word = |token: &Token<'_>| !token.is_blank() && !token.is("UNIQUE");
+    let words = tokens(entry.text(), engine.syntax).filter(is_word).map(|token| token.text).take(7);
+    match &words.collect::<Vec<_>>()[..] {
+        _ if matches!(entry, Entry::Last(_)) => (3, None),
+        ["CREATE", "INDEX", _, "ON", of, ..] => (1, Some(of)),
+        ["ALTER", "TABLE", of, "ADD", "CONSTRAINT", _, kind, ..] => match *kind {
+            "CHECK" | "EXCLUDE" => (1, Some(of)),
+            "FOREIGN" => (2, Some(of)),
+            _ => (0, Some(of)),
+        },
+        ["ALTER", "TABLE", of, "CLUSTER" | "REPLICA", ..]
+        | ["COMMENT", "ON", "CONSTRAINT", _, "ON", of, ..] => (2, Some(of)),
+        ["COMMENT", "ON", "INDEX", ..] | ["ALTER", "INDEX", ..] => (2, None),
+        _ => (0, None),
+    }
+}
+
 /// Why the server refuses a statement. It executes no query and no function of the source: a view is made without rows, and of an index
 /// or a constraint, which the server may compute at once, the table is asked for.
 fn tried(target: &mut Side, entry: &Entry) -> Result<Option<Error>> {
     // Who executes the file may have more rights, and the tables of a copy that is continued have no keys yet.
     const NOT_FINAL: [Option<&str>; 3] = [Some("42501"), Some("42803"), Some("42P10")];
     let (Entry::Statement(text) | Entry::Last(text)) = entry else { return Ok(None) };
-    let words = tokens(text, target.engine.syntax).filter(|token| !token.is_blank() && !token.is("UNIQUE"));
-    let words: Vec<&str> = words.map(|token| token.text).take(6).collect();
-    let sql = match &words[..] {
-        ["CREATE", "INDEX", _, "ON", of, ..] | ["ALTER", "TABLE", of, "ADD", "CONSTRAINT", ..] => {
-            format!("GRANT SELECT ON {of} TO CURRENT_USER")
+    let sql = match stage_of(target.engine, entry) {
+        (_, Some(of)) => format!("GRANT SELECT ON {of} TO CURRENT_USER"),
+        (2, None) => return Ok(None),
+        _ if text.starts_with("CREATE MATERIALIZED ") => {
+            text.trim_end_matches(';').to_owned() + " WITH NO DATA"
         }
-        ["CREATE", "MATERIALIZED", ..] => format!("{} WITH NO DATA", text.trim_end_matches(';')),
         _ => text.clone(),
     };
     target.run(&format!("SAVEPOINT {SAVED}"))?;
@@ -301,7 +345,10 @@ fn in_order<'i>(target: &Engine, issues: &'i [Issue]) -> Vec<(&'i Issue, &'i Ent
         (IssueKind::View, _) => 2,
         (IssueKind::Trigger, _) => 4,
         (IssueKind::Comment, _) => 5,
-        (IssueKind::Grant, _) => 6,
+        // A new owner has all privileges, and who loses one for a table loses it for the columns.
+        (IssueKind::Grant, entry) if entry.text().starts_with("ALTER ") => 6,
+        (IssueKind::Grant, entry) if entry.text().starts_with("REVOKE ") => 7,
+        (IssueKind::Grant, _) => 8,
         _ => 3,
     };
     let mut all: Vec<_> = issues.iter().filter_map(|issue| Some((issue, issue.text.as_ref()?))).collect();

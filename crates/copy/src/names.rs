@@ -49,17 +49,20 @@ impl<'e> Names<'e> {
         Self { taken: tables.iter().map(|table| table.name.to_lowercase()).collect(), engine }
     }
 
-    /// The name, or another one if it is taken, too long, or one that the engine reserves or cannot have.
-    pub fn of(&mut self, table: &str, name: &str, always_shared: bool) -> String {
+    /// The name, or another one if it is taken, too long, or one that the engine reserves or cannot have. `is_constraint`: the tables share
+    /// such names. `is_index`: the table gets an index of this name.
+    pub fn of(&mut self, table: &str, name: &str, is_constraint: bool, is_index: bool) -> String {
         let Engine { longest_name, has_narrow_names, index_names_are_shared, .. } = *self.engine;
         let is_other = |c| c == '\0' || has_narrow_names && c > '\u{ffff}';
         let name = &without_bytes(name, "_").replace(is_other, "_");
-        let scope = |name: &str| {
+        let scopes = |name: &str| {
             let name = name.to_lowercase();
-            if index_names_are_shared || always_shared { name } else { format!("{table}\0{name}") }
+            let of_table = is_index.then(|| format!("{table}\0{name}"));
+            of_table.into_iter().chain(Some(name).filter(|_| is_constraint || index_names_are_shared))
         };
-        let is_free =
-            |taken: &HashSet<String>, name: &str| name.len() <= longest_name && !taken.contains(&scope(name));
+        let is_free = |taken: &HashSet<String>, name: &str| {
+            name.len() <= longest_name && !scopes(name).any(|name| taken.contains(&name))
+        };
         let reserved = name.is_empty() || name.starts_with("sqlite_") || name.eq_ignore_ascii_case("primary");
         let mut chosen = name.clone();
         if reserved || !is_free(&self.taken, name) {
@@ -78,8 +81,7 @@ impl<'e> Names<'e> {
                 .find(|name| is_free(&self.taken, name))
                 .unwrap_or_default();
         }
-        let key = scope(&chosen);
-        self.taken.insert(key);
+        self.taken.extend(scopes(&chosen));
         chosen
     }
 }

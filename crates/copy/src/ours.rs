@@ -4,7 +4,7 @@ use crate::catalog::{Catalog, Table};
 use crate::engines::queries::expression_of;
 use crate::plan::TablePlan;
 use crate::script::literal;
-use crate::sql::{Side, in_transaction};
+use crate::sql::{Side, first, in_transaction};
 use crate::state::{OfTable, Phase, State, Whole};
 use crate::wanted::Parts;
 use kurabe_core::{Error, ErrorKind, Result, units};
@@ -88,7 +88,7 @@ pub(crate) fn identity(target: &mut Side, name: &str) -> Result<Option<String>> 
 /// What the engine's query of this name finds of a table, if it has one.
 fn of_table(target: &mut Side, query: &str, table: &str) -> Result<Option<String>> {
     let sql = expression_of(target.engine, query, &literal(target.engine, table)?);
-    sql.map_or(Ok(None), |sql| target.catalogue_value(&sql))
+    sql.map_or(Ok(None), |sql| target.catalogue(&sql).map(first))
 }
 
 /// A table that is not copied and whose rows refer to those of a table, or are a part of it.

@@ -40,7 +40,7 @@ pub fn plan(
     let sql = Entry::comment("Kurabe made this table for itself, by its record");
     let left = own.iter().filter(is_left).map(|name| Left { object: name.clone(), sql: sql.clone() });
     plan.left = left.collect();
-    plan.issues = leftovers::without_columns(&mut tables, target, facts.same_server);
+    let gone = leftovers::gone(&mut tables, &catalog, wanted, &mut plan.issues);
     if !matches!(&*facts.encoding, "" | "UTF8") {
         let other = if facts.encoding == "SQL_ASCII" { "" } else { ", or have other characters" };
         let encoding = &facts.encoding;
@@ -116,14 +116,14 @@ pub fn plan(
         plan.after = catalog.after.iter().filter(is_made).cloned().collect();
         let is_native = |name: &str| tables.iter().any(|table| table.name == name && table.native.is_some());
         let has_object = |(_, made): &(_, Named)| is_native(&made.name) || all && made.name.is_empty();
-        plan.after.extend(comments.into_iter().filter(has_object));
+        plan.after.extend(comments.iter().filter(|made| has_object(made)).cloned());
         let lost = plan.after.extract_if(.., |(_, made)| is_lost(made));
         plan.issues.extend(lost.map(|(kind, made)| not_made(target, kind, &made)));
         plan.execute_bytes();
     }
-    leftovers::list(&mut plan, target, facts, &catalog, &tables, wanted);
-    plan.leave_out(target, wanted, &catalog, facts.same_server)?;
-    sort::by(&mut plan.issues, |a, b| (a.kind, &a.object).cmp(&(b.kind, &b.object)));
+    leftovers::list(&mut plan, target, facts, &catalog, &[&*tables, &*gone].concat(), wanted);
+    plan.leave_out(target, wanted, &catalog, facts.same_server, (&gone, &comments))?;
+    sort::by_key(&mut plan.issues, Issue::place);
     let at: HashMap<&str, usize> = tables.iter().map(|table| &*table.name).zip(0..).collect();
     plan.tables = ordered(plan.tables, |own| {
         let parents = tables[own].foreign.iter().filter_map(|key| at.get(&*key.parent).copied());
@@ -149,7 +149,8 @@ fn check_table(to: &Engine, facts: &TargetFacts, wanted: &Wanted, table: &Table,
         let why = format!("table {name}: {why}");
         return Err(Error::unsupported(why).hint("--rename it, or leave it out with --exclude"));
     }
-    let required = facts.requires_keys.filter(|_| made.primary.is_empty() && wanted.parts != Parts::Data);
+    let required =
+        facts.requires_keys.as_ref().filter(|_| made.primary.is_empty() && wanted.parts != Parts::Data);
     required.map_or(Ok(()), |setting| {
         let why = format!("table {name} has no primary key, and the target requires one ({setting} = ON)");
         let out = format!("leave the table out with --exclude {}", table.name);

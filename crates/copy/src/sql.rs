@@ -137,11 +137,6 @@ impl Side {
         Ok(rows_of(&reply))
     }
 
-    /// The first field of the first row of a query of the catalogue.
-    pub fn catalogue_value(&mut self, sql: &str) -> Result<Option<String>> {
-        Ok(first(self.catalogue(sql)?))
-    }
-
     /// The first field of the first row.
     pub fn value(&mut self, sql: &str) -> Result<Option<String>> {
         Ok(first(self.rows(sql)?))
@@ -212,7 +207,8 @@ pub(crate) fn text_of(value: Value<'_>) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-fn first(rows: Vec<Row>) -> Option<String> {
+/// The first field of the first row.
+pub(crate) fn first(rows: Vec<Row>) -> Option<String> {
     rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten()
 }
 

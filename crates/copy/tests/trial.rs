@@ -1,7 +1,7 @@
 //! Statements of the file of leftovers that need more than tables: they stand after what they need, or are comments with the reason.
 
 use crate::choices::{Done, all, ids, places};
-use crate::common::{Place, copy_all, copy_as, lists};
+use crate::common::{Place, copy_all, copy_as, dumped, lists};
 use kurabe_copy::casts::UserCasts;
 use kurabe_copy::reject::Rejects;
 use kurabe_copy::wanted::Wanted;
@@ -61,6 +61,56 @@ fn statements_stand_after_operators_casts_collations_and_aggregates_that_they_ne
     assert!(ran, "{error}\n{text}");
     assert!(!text.contains("the target refuses it"), "{text}");
     assert_eq!(to.ask(DEFINED), from.ask(DEFINED), "{text}");
+}
+
+/// Which may call functions and name operator classes of the source.
+#[test]
+fn indexes_and_constraints_that_are_left_out_stand_after_what_they_need() {
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask(
+        "CREATE TABLE t (id int PRIMARY KEY, x int, p int REFERENCES t (id), UNIQUE (x), CONSTRAINT span EXCLUDE USING gist (int4range(id, id + 1) WITH &&)); \
+         CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1'; CREATE UNIQUE INDEX fi ON t (f(x)); ALTER TABLE t ADD CONSTRAINT cf CHECK (f(x) > 0); \
+         CREATE OPERATOR CLASS opc FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 3 =, FUNCTION 1 btint4cmp(int, int); CREATE UNIQUE INDEX opi ON t (x opc); \
+         COMMENT ON INDEX opi IS 'c'; COMMENT ON CONSTRAINT cf ON t IS 'c'; COMMENT ON CONSTRAINT t_p_fkey ON t IS 'c'; ALTER TABLE t CLUSTER ON t_x_key; ALTER INDEX fi ALTER COLUMN 1 SET STATISTICS 7; \
+         ALTER TABLE t ALTER x SET NOT NULL; ALTER TABLE t REPLICA IDENTITY USING INDEX t_x_key; CREATE VIEW v AS SELECT id, x FROM t GROUP BY id",
+    );
+    let names = ["t_pkey", "t_x_key", "t_p_fkey", "span", "cf", "fi", "opi"];
+    let wanted = Wanted { leave_out: names.map(str::to_owned).to_vec(), ..all() };
+    let text = copy_as(&from, &to, &wanted).unwrap().0.left_text(to.engine());
+    let (ran, _, error) = to.feed(&text);
+    assert!(ran && !text.contains("refuses"), "{error}\n{text}");
+    let made = "SELECT pg_get_indexdef(i.indexrelid), indisclustered, indisreplident, obj_description(indexrelid), attstattarget FROM pg_index i \
+                  JOIN pg_attribute ON attrelid = indexrelid WHERE indrelid = 't'::regclass ORDER BY 1; \
+                SELECT conname, pg_get_constraintdef(oid), obj_description(oid) FROM pg_constraint WHERE conrelid = 't'::regclass ORDER BY 1";
+    assert_eq!(to.ask(made), from.ask(made), "{text}");
+}
+
+#[test]
+fn table_that_is_left_out_stands_in_the_file_with_all_that_belongs_to_it() {
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    let role = "CREATE ROLE of_left; ";
+    from.ask(&format!(
+        "{role}CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1'; CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'; \
+         CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE ff (id serial PRIMARY KEY, a int DEFAULT f(1) REFERENCES p, b text, UNIQUE (a), CONSTRAINT c CHECK (f(a) > 0), \
+           CONSTRAINT span EXCLUDE USING gist (int4range(id, id + 1) WITH &&)); COMMENT ON TABLE ff IS 'c'; COMMENT ON COLUMN ff.b IS 'd'; COMMENT ON CONSTRAINT c ON ff IS 'e'; \
+         CREATE INDEX i ON ff (b); CREATE INDEX g ON ff (f(a)) WHERE a > 1; COMMENT ON INDEX i IS 'f'; CREATE STATISTICS st ON a, b FROM ff; ALTER TABLE ff ALTER b SET STATISTICS 7; \
+         ALTER TABLE ff CLUSTER ON i; ALTER TABLE ff ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON ff USING (a > 1); CREATE RULE quiet AS ON DELETE TO ff DO INSTEAD NOTHING; \
+         CREATE TRIGGER tr BEFORE INSERT ON ff FOR EACH ROW EXECUTE FUNCTION fill(); GRANT SELECT, UPDATE (b) ON ff TO of_left; GRANT SELECT ON p TO of_left; \
+         CREATE TABLE nocol (); COMMENT ON TABLE nocol IS 'g'; GRANT SELECT ON nocol TO of_left; CREATE TRIGGER tr BEFORE INSERT ON nocol FOR EACH ROW EXECUTE FUNCTION fill()"
+    ));
+    to.ask(role);
+    let wanted = Wanted { leave_out: vec!["ff".to_owned()], ..all() };
+    let (plan, _) = copy_as(&from, &to, &wanted).unwrap();
+    let text = plan.left_text(to.engine());
+    let (ran, _, error) = to.feed(&text);
+    assert!(ran && !text.contains("refuses"), "{error}\n{text}");
+    to.ask("DROP TABLE IF EXISTS kurabe_copy, kurabe_marker");
+    assert_eq!(dumped(&to), dumped(&from), "{text}");
+    // What the user left out needs no acceptance.
+    assert!(!plan.issues.iter().any(|issue| issue.object.starts_with("ff")), "{:?}", plan.issues);
+    for place in [&from, &to] {
+        place.ask("DROP OWNED BY of_left; DROP ROLE of_left");
+    }
 }
 
 /// Also what an empty table would not show: a query is not executed.

@@ -89,5 +89,5 @@ pub struct TargetFacts {
     /// Why these are not all; `None` if they are.
     pub roles_unread: Option<String>,
     /// The setting by which it refuses tables without a primary key, if it does.
-    pub requires_keys: Option<&'static str>,
+    pub requires_keys: Option<String>,
 }

@@ -221,6 +221,17 @@ impl Place {
     }
 }
 
+/// The schema of a database of PostgreSQL, by `pg_dump`.
+pub fn dumped(place: &Place) -> String {
+    let Place::Server(server) = place else { panic!("a file has no schema") };
+    let mut command = Command::new("pg_dump");
+    command.args(["--schema-only", "--username=kurabe", "--dbname=kurabe", "--host"]);
+    command.arg(server.socket().unwrap().parent().unwrap()).arg(format!("--port={}", server.port()));
+    let (ran, text, error) = Place::answer(&command.output().unwrap());
+    assert!(ran, "{error}");
+    text.lines().filter(|line| !line.starts_with('\\')).collect::<Vec<_>>().join("\n")
+}
+
 /// A copy of what is wanted, to its end.
 pub fn copy_as(from: &Place, to: &Place, wanted: &Wanted) -> Result<(Plan, Vec<TableDone>)> {
     copied(&from.url(), &to.url(), wanted, &NEVER, &mut |_| {})

@@ -3,7 +3,7 @@
 use kurabe_copy::catalog::{Catalog, Native, Table, Text};
 use kurabe_copy::engines::{TargetFacts, of_scheme};
 use kurabe_copy::issue::{Issue, IssueKind};
-use kurabe_copy::leftovers::{list, without_columns};
+use kurabe_copy::leftovers::{list, texts_of};
 use kurabe_copy::plan::{Left, Plan};
 use kurabe_copy::script::Entry;
 use kurabe_copy::types::Class;
@@ -212,7 +212,7 @@ fn object_is_listed_with_its_table_and_a_mode_is_set_for_its_statement() {
         catalog.tables = tables.to_vec();
         catalog.leave(IssueKind::Comment, Some("t"), "t", "words");
         catalog.leave(IssueKind::Check, Some("t"), "c", "words").internal = true;
-        let mode = Text::InMode("ANSI".to_owned(), "SELECT 1".to_owned());
+        let mode = Text::Under(vec![("sql_mode", "ANSI".to_owned())], "SELECT 1".to_owned());
         catalog.leave_text(IssueKind::Routine, None, "f", mode);
         let facts = TargetFacts { same_server: same, ..TargetFacts::default() };
         let mut plan = Plan::default();
@@ -222,7 +222,7 @@ fn object_is_listed_with_its_table_and_a_mode_is_set_for_its_statement() {
     let pairs = |list: &[(&str, &str)]| {
         list.iter().map(|(object, text)| ((*object).to_owned(), (*text).to_owned())).collect::<Vec<_>>()
     };
-    let in_mode = "SET SESSION sql_mode = 'ANSI';\nSELECT 1;\nSET SESSION sql_mode = '';";
+    let in_mode = "SET @@SESSION.sql_mode = 'ANSI';\nSELECT 1;\nSET NAMES utf8mb4;\nSET SESSION sql_mode = '', time_zone = '+00:00';";
     assert_eq!(listed(true), pairs(&[("t", "-- words"), ("t.c", "-- words"), ("f", in_mode)]));
     // What other engines lose nothing by is not listed for them.
     assert_eq!(listed(false), pairs(&[("t", "-- words"), ("f", "-- SELECT 1")]));
@@ -232,7 +232,7 @@ fn object_is_listed_with_its_table_and_a_mode_is_set_for_its_statement() {
 fn statement_of_a_mode_is_read_by_its_rules() {
     let written = |mode: &str| {
         let mut catalog = Catalog::default();
-        let text = Text::InMode(mode.to_owned(), "SELECT '\\'".to_owned());
+        let text = Text::Under(vec![("sql_mode", mode.to_owned())], "SELECT '\\'".to_owned());
         catalog.leave_text(IssueKind::Routine, None, "f", text);
         let (mut plan, facts) =
             (Plan::default(), TargetFacts { same_server: true, ..TargetFacts::default() });
@@ -240,7 +240,7 @@ fn statement_of_a_mode_is_read_by_its_rules() {
         plan.issues[0].text.clone().unwrap()
     };
     assert_eq!(written(""), Entry::Comment("-- SELECT '\\'".to_owned()));
-    let sql = "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES';\nSELECT '\\';\nSET SESSION sql_mode = '';";
+    let sql = "SET @@SESSION.sql_mode = 'NO_BACKSLASH_ESCAPES';\nSELECT '\\';\nSET NAMES utf8mb4;\nSET SESSION sql_mode = '', time_zone = '+00:00';";
     assert_eq!(written("NO_BACKSLASH_ESCAPES"), Entry::Statement(sql.to_owned()));
 }
 
@@ -278,28 +278,11 @@ fn statement_for_another_engine_is_none_of_the_source_that_it_names() {
 }
 
 #[test]
-fn table_without_columns_is_listed_with_its_text() {
+fn table_that_is_not_made_is_listed_with_its_text() {
     let listed = |native: Option<&str>, same: bool| {
         let native = native.map(|sql| Native { create: sql.to_owned(), ..Native::default() });
         let empty = Table { name: "empty".to_owned(), native, ..Table::default() };
-        let column = kurabe_copy::catalog::Column {
-            name: "a".to_owned(),
-            declared: "int".to_owned(),
-            nullable: false,
-            default: kurabe_copy::catalog::DefaultValue::Null,
-            identity: false,
-            collation: kurabe_copy::catalog::Collation::Bytes,
-            generated: None,
-            next: None,
-            has_binary: false,
-        };
-        let full = Table { name: "full".to_owned(), columns: vec![column], ..Table::default() };
-        let mut tables = vec![empty, full];
-        let issues = without_columns(&mut tables, of_scheme("postgres").unwrap(), same);
-        assert!(
-            tables.len() == 1 && tables[0].name == "full" && issues.len() == 1 && issues[0].object == "empty"
-        );
-        issues[0].text.clone().unwrap()
+        texts_of(&empty, of_scheme("postgres").unwrap(), same, &[]).remove(0).sql
     };
     assert_eq!(
         listed(Some("CREATE TABLE empty ()"), true),

@@ -8,19 +8,22 @@ fn names_are_unique_and_short_enough() {
     let find = |name| kurabe_copy::engines::of_scheme(name).unwrap();
     let table = |name: &str| Table { name: name.to_owned(), ..Table::default() };
     let mut names = Names::new(find("postgres"), &[table("orders"), table("items")]);
-    assert_eq!(names.of("orders", "by_day", false), "by_day");
-    assert_eq!(names.of("items", "by_day", false), "items_by_day");
-    assert_eq!(names.of("items", "BY_DAY", false), "items_BY_DAY_k2");
-    assert_eq!(names.of("orders", "items", false), "orders_items");
-    assert_eq!(names.of("orders", "sqlite_autoindex_orders_1", false), "orders_k1");
-    assert_eq!(names.of("orders", "", true), "orders_k2");
+    assert_eq!(names.of("orders", "by_day", false, true), "by_day");
+    assert_eq!(names.of("items", "by_day", false, true), "items_by_day");
+    assert_eq!(names.of("items", "BY_DAY", false, true), "items_BY_DAY_k2");
+    assert_eq!(names.of("orders", "items", false, true), "orders_items");
+    assert_eq!(names.of("orders", "sqlite_autoindex_orders_1", false, true), "orders_k1");
+    assert_eq!(names.of("orders", "", true, true), "orders_k2");
     let long = "é".repeat(40);
-    let made = names.of("orders", &long, false);
+    let made = names.of("orders", &long, false, true);
     assert!(made.len() <= 63 && made.starts_with("orders_é"), "{made}");
     let mut names = Names::new(find("mysql"), &[table("orders"), table("items")]);
-    assert_eq!(names.of("orders", "by_day", false), "by_day");
-    assert_eq!(names.of("items", "by_day", false), "by_day");
-    assert_eq!(names.of("items", "caf\0\u{fffd}", false), "caf_");
+    assert_eq!(names.of("orders", "by_day", false, true), "by_day");
+    assert_eq!(names.of("items", "by_day", false, true), "by_day");
+    // A foreign key, with and without an index of its own.
+    assert_eq!(names.of("items", "by_day", true, true), "items_by_day");
+    assert_eq!(names.of("items", "by_day", true, false), "by_day");
+    assert_eq!(names.of("items", "caf\0\u{fffd}", false, true), "caf_");
 }
 
 /// Each thing is asked once what it waits for: a schema may have thousands of tables.

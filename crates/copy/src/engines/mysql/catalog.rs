@@ -20,6 +20,9 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     tables(side, &mut catalog)?;
     columns(side, &mut catalog)?;
     let mut expressions = indexes(side, &mut catalog)?;
+    let Catalog { tables, leftovers, .. } = &mut catalog;
+    let is_table = |of: &String| tables.iter().any(|table| table.name == *of);
+    leftovers.retain(|left| left.table.as_ref().is_none_or(is_table));
     expressions.extend(checks(side)?);
     rest(side, &mut catalog)?;
     // MariaDB's catalogue has keys and checks of those tables only that the user may change.
@@ -311,10 +314,11 @@ fn refusable(side: &mut Side, sql: &str) -> Result<Vec<Row>> {
     side.rows(sql).or_else(|error| only_refused(error).map(|_| Vec::new()))
 }
 
-/// The server's own text of a view, a trigger, a routine or an event.
+/// The server's own text of a view, a trigger, a routine or an event, with the settings of the session that made it.
 pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> {
     let of = side.quoted(name);
-    let column = if matches!(what, "VIEW" | "SEQUENCE") { 1 } else { 2 + usize::from(what == "EVENT") };
+    let is_other = matches!(what, "VIEW" | "SEQUENCE" | "TABLE");
+    let column = if is_other { 1 } else { 2 + usize::from(what == "EVENT") };
     let rows = side.rows(&format!("SHOW CREATE {what} {of}"));
     // A view may have lost what it reads.
     let lost = if column == 1 { side.rows(&format!("SHOW COLUMNS FROM {of}")).err() } else { None };
@@ -323,19 +327,28 @@ pub(super) fn own_text(side: &mut Side, what: &str, name: &str) -> Result<Text> 
         Ok(row) => match (row.get(column).cloned().flatten(), lost) {
             (None, _) => "the user may not read its text".to_owned(),
             (Some(own), Some(error)) => format!("{}\n{own}", only_refused(error)?),
-            (Some(own), None) if column == 1 => return Ok(Text::Statement(own)),
-            (Some(own), None) => return Ok(Text::InMode(text(&row, 1).to_owned(), own)),
+            (Some(own), None) => {
+                let names = ["sql_mode", "time_zone"].into_iter().take(column - 1).zip(1..);
+                let of_text = ["character_set_client", "collation_connection"].into_iter().zip(column + 1..);
+                let settings =
+                    names.chain(of_text).filter_map(|(name, at)| Some((name, row.get(at)?.clone()?)));
+                // The file's own text is UTF-8, and words of SQL are other characters in one set.
+                let is_read = |(name, value): &(&str, String)| {
+                    *name != "character_set_client" || own.is_ascii() && value != "swe7"
+                };
+                let set: Vec<_> = settings.filter(is_read).collect();
+                return Ok(if set.is_empty() { Text::Statement(own) } else { Text::Under(set, own) });
+            }
         },
     };
     Ok(Text::Words(format!("{} {name}: {why}", what.to_lowercase())))
 }
 
-/// A statement without the name of its own database, which the servers write before some names, and what it names of others, in quotes.
-pub(super) fn placed(side: &mut Side, own: Text) -> Result<(Text, Vec<String>)> {
-    let Text::Statement(sql) = own else { return Ok((own, Vec::new())) };
+/// Takes the name of its own database out of a view's text, which the servers write before some names. Returns what it names of others, in quotes.
+pub(super) fn placed(side: &mut Side, sql: &mut String) -> Result<BTreeSet<String>> {
     let known = texts(&side.rows(query("mysql", "databases"))?, 0);
     let (mut text, mut named, mut is_from) = (String::new(), BTreeSet::new(), false);
-    let mut all = tokens(&sql, MYSQL.syntax);
+    let mut all = tokens(sql, MYSQL.syntax);
     while let Some(token) = all.next() {
         let mut rest = all.clone();
         let [dot, name, after] = [(); 3].map(|()| rest.next());
@@ -352,14 +365,22 @@ pub(super) fn placed(side: &mut Side, own: Text) -> Result<(Text, Vec<String>)> 
         named.extend(database.zip(name).map(|(_, name)| format!("{}.{}", token.text, name.text)));
         text.push_str(token.text);
     }
-    Ok((Text::Statement(text), named.into_iter().collect()))
+    *sql = text;
+    Ok(named)
 }
 
 fn tables(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     for row in side.rows(query("mysql", "tables"))? {
         let (name, kind) = (text(&row, 0), text(&row, 1));
         catalog.names.push(name.to_owned());
-        if kind == "BASE TABLE" || kind == "SYSTEM VERSIONED" {
+        if text(&row, 4) == "0" {
+            let engine = text(&row, 3);
+            let what = format!("a table of the engine {engine}: its rows are elsewhere");
+            // The text of a table of another server may have a password.
+            let is_union = engine.eq_ignore_ascii_case("MRG_MyISAM");
+            let own = if is_union { own_text(side, "TABLE", name)? } else { Text::Words(what.clone()) };
+            catalog.leave(IssueKind::View, None, name, &what).text = own;
+        } else if kind == "BASE TABLE" || kind == "SYSTEM VERSIONED" {
             let collation = text(&row, 2).to_owned();
             catalog.tables.push(Table { name: name.to_owned(), collation, ..Table::default() });
             if text(&row, 3) != "InnoDB" {

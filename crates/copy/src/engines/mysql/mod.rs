@@ -10,7 +10,7 @@ use crate::catalog::{Collation, Column, Table, Text};
 use crate::issue::IssueKind;
 use crate::page::Cell;
 use crate::script::quoted;
-use crate::sql::{GAP, Row, Side, only_refused, text, texts};
+use crate::sql::{GAP, Row, Side, first, only_refused, text, texts};
 use crate::types::{Class, Kind, Mapped, UNLIMITED};
 use crate::verify::form::Shape;
 use kurabe_core::Result;
@@ -24,7 +24,7 @@ pub(super) static MYSQL: Engine = Engine {
     syntax: kurabe_protocol::sql::Dialect::MYSQL,
     delimiter: Some(|new| format!("DELIMITER {new}")),
     // The first line is a comment for the server, and a command for its client, which would find the ends of quotes by its own character set.
-    script: "/*!999999 \\C utf8mb4 */;\nSET NAMES utf8mb4;\nSET SESSION sql_mode = '';\n",
+    script: "/*!999999 \\C utf8mb4 */;\nSET NAMES utf8mb4;\nSET SESSION sql_mode = '', time_zone = '+00:00';\n",
     longest_name: 64,
     has_narrow_names: true,
     reading: &[
@@ -159,9 +159,20 @@ impl Dialect for Mysql {
             // What follows is its definer.
             _ => {
                 let definer = whom.rsplit_once('@').map(|(user, host)| account(user, host));
-                let own = catalog::own_text(side, &what, &name)?;
-                let (own, named) = catalog::placed(side, own)?;
-                (own, definer.into_iter().chain(named).collect())
+                let mut own = catalog::own_text(side, &what, &name)?;
+                let mut named: Vec<String> = definer.into_iter().collect();
+                if let Text::Under(settings, sql) = &mut own {
+                    // Each server knows its own time zone, and differences of hours.
+                    let is_known = |zone: &str| zone == "SYSTEM" || zone.starts_with(['+', '-']);
+                    let may_lack = |(name, value): &&(&str, String)| {
+                        *name == "collation_connection" || *name == "time_zone" && !is_known(value)
+                    };
+                    named.extend(settings.iter().filter(may_lack).map(|(_, value)| value.clone()));
+                    if what == "VIEW" {
+                        named.extend(catalog::placed(side, sql)?);
+                    }
+                }
+                (own, named)
             }
         })
     }
@@ -286,12 +297,9 @@ impl Dialect for Mysql {
         let edition = if catalog::is_mariadb(side)? { "MariaDB" } else { "MySQL" }.to_owned();
         let folds_tables = side.number("SELECT @@lower_case_table_names")? != 0;
         // MySQL's setting and MariaDB's.
-        let mut requires_keys = None;
-        for setting in ["sql_require_primary_key", "innodb_force_primary_key"] {
-            let found = side.rows(&format!("SHOW VARIABLES LIKE '{setting}'"))?;
-            let is_on = found.first().is_some_and(|row| matches!(text(row, 1), "ON" | "1"));
-            requires_keys = requires_keys.or(is_on.then_some(setting));
-        }
+        let keys = "'sql_require_primary_key', 'innodb_force_primary_key'";
+        let keys = format!("SHOW VARIABLES WHERE variable_name IN ({keys}) AND value IN ('ON', '1')");
+        let requires_keys = first(side.rows(&keys)?);
         Ok(TargetFacts {
             by_bytes,
             collations,

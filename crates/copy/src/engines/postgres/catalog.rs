@@ -7,7 +7,7 @@ use super::renderings::{rendered, renderings};
 use crate::catalog::{Catalog, Collation, Column, DefaultValue, Index, Named, Table, Text, read_default};
 use crate::issue::IssueKind;
 use crate::script::{unchecked_literal, unquoted};
-use crate::sql::{Side, by_object, text, texts};
+use crate::sql::{Row, Side, by_object, text, texts};
 use kurabe_core::Result;
 
 /// Reads the first schema of the session's search path.
@@ -23,7 +23,8 @@ pub(super) fn read(side: &mut Side) -> Result<Catalog> {
     indexes(side, &mut catalog)?;
     properties(side, &mut catalog)?;
     later::read(side, &mut catalog)?;
-    later::needs(side, &mut catalog)?;
+    let pair = |row: &Row| (text(row, 0).to_owned(), text(row, 1).to_owned());
+    catalog.needs = side.catalogue(query("postgresql", "needs"))?.iter().map(pair).collect();
     // An extension, or a domain, of a column is listed with the column; other types with the kind that the column has.
     let is_used = |name: &str| {
         let mut needs = catalog.needs.iter().filter(|(_, needed)| needed == name);
@@ -160,19 +161,15 @@ fn columns(side: &mut Side, catalog: &mut Catalog, positions: &Positions) -> Res
 /// Lists what is made by no statement of the copy: partitions with what belongs to them alone, inheritance, policies.
 fn properties(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     for row in side.catalogue(query("postgresql", "properties"))? {
-        let kind = match text(&row, 3) {
-            "f" => IssueKind::ForeignKey,
-            "c" => IssueKind::Check,
-            "i" | "u" | "p" | "m" => IssueKind::IndexOption,
-            _ => IssueKind::TableOption,
-        };
+        let (kind, how) = text(&row, 3).split_once(' ').unwrap_or_default();
+        let kind = IssueKind::named(kind).unwrap_or(IssueKind::TableOption);
         let left = catalog.leave(kind, Some(text(&row, 0)), text(&row, 1), text(&row, 2));
-        left.internal = text(&row, 3) == "o";
+        left.internal = how == "o";
         left.roles = serde_json::from_str(text(&row, 4)).unwrap_or_default();
-        match text(&row, 3) {
-            "s" | "m" => drop(left.with_statement(text(&row, 2))),
-            _ if text(&row, 4).is_empty() => {}
-            _ => left.text = Text::Words(format!("{}\n{}", text(&row, 2), text(&row, 4))),
+        if how == "s" {
+            left.with_statement(text(&row, 2));
+        } else if !text(&row, 4).is_empty() {
+            left.text = Text::Words(format!("{}\n{}", text(&row, 2), text(&row, 4)));
         }
     }
     Ok(())

@@ -23,14 +23,3 @@ pub(super) fn read(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     }
     Ok(())
 }
-
-/// Which tables, types and domains need which types, sequences and extensions.
-pub(super) fn needs(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
-    for row in side.catalogue(query("postgresql", "needs"))? {
-        for at in 1..3 {
-            let needed = row.get(at).cloned().flatten();
-            catalog.needs.extend(needed.map(|needed| (text(&row, 0).to_owned(), needed)));
-        }
-    }
-    Ok(())
-}
