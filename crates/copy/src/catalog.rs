@@ -50,6 +50,8 @@ pub struct Native {
 pub enum Text {
     /// A statement of the source's server.
     Statement(String),
+    /// One by which others mean something else.
+    First(String),
     /// One that may take rights away from who executes it.
     Last(String),
     /// One that means this only with settings of the session: their names and values, and the statement.
@@ -265,7 +267,11 @@ impl Catalog {
     /// Adds something that cannot be copied, of which there is this text.
     pub fn leave_text(&mut self, kind: IssueKind, of: Option<&str>, name: &str, text: Text) -> &mut Leftover {
         let detail = match &text {
-            Text::Statement(sql) | Text::Last(sql) | Text::Under(_, sql) | Text::Words(sql) => sql.clone(),
+            Text::Statement(sql)
+            | Text::First(sql)
+            | Text::Last(sql)
+            | Text::Under(_, sql)
+            | Text::Words(sql) => sql.clone(),
             Text::Remark { what, text, .. } => format!("COMMENT ON {what} IS {text}"),
         };
         let left = self.leave(kind, of, name, &detail);

@@ -125,12 +125,15 @@ fn names(target: &Engine, entry: &Entry, object: &str) -> bool {
 fn body(plan: &Plan, target: &Engine, leftover: &Leftover, is_own: bool) -> Entry {
     match &leftover.text {
         Text::Statement(sql) if is_own => statement(target, sql),
+        Text::First(sql) if is_own => statement(target, sql).map(Entry::First),
         Text::Last(sql) if is_own => statement(target, sql).map(Entry::Last),
         Text::Under(settings, sql) if is_own => under(target, settings, sql),
         Text::Remark { own, .. } if is_own && !own.is_empty() => statement(target, own),
-        Text::Statement(text) | Text::Last(text) | Text::Under(_, text) | Text::Words(text) => {
-            Entry::comment(text)
-        }
+        Text::Statement(text)
+        | Text::First(text)
+        | Text::Last(text)
+        | Text::Under(_, text)
+        | Text::Words(text) => Entry::comment(text),
         Text::Remark { what, text, .. } => {
             let written = || {
                 let table = plan.tables.iter().find(|table| Some(&table.name) == leftover.table.as_ref())?;
@@ -263,8 +266,7 @@ impl Plan {
         let issues = issues.map(|(issue, entry)| (issue.kind.name(), &issue.object, entry));
         let all = left.chain(issues).map(|(why, object, entry)| (format!("{why}: {object}"), entry.clone()));
         let mut all: Vec<_> = all.collect();
-        // A parameter of a routine has the collation of the database.
-        all.sort_by_key(|(what, _)| what != "comment: the database");
+        all.sort_by_key(|(_, entry)| !matches!(entry, Entry::First(_)));
         all
     }
 }
@@ -298,7 +300,7 @@ pub(crate) fn try_entries(target: &mut Side, entries: &mut Vec<(String, Entry)>)
 /// When a statement of the file is executed, and the table for which a trial asks instead: indexes and constraints, which may call
 /// functions, follow all that a trial executes, and what names an index or a constraint follows these.
 fn stage_of<'t>(engine: &Engine, entry: &'t Entry) -> (u8, Option<&'t str>) {
-    let is_word = |token: &Token<'_>| !token.is_blank() && !token.is("UNIQUE");
+    let is_word = |token: &Token<'_>| !token.is_blank() && !token.is_one_of(&["UNIQUE", "ONLY"]);
     let words = tokens(entry.text(), engine.syntax).filter(is_word).map(|token| token.text).take(7);
     match &words.collect::<Vec<_>>()[..] {
         _ if matches!(entry, Entry::Last(_)) => (3, None),

@@ -15,6 +15,8 @@ pub enum Entry {
     /// Lines that the client skips.
     Comment(String),
     Statement(String),
+    /// A statement by which others mean something else: it precedes all of them.
+    First(String),
     /// A statement after which who executes the file may have fewer rights: it follows all others.
     Last(String),
 }
@@ -22,7 +24,7 @@ pub enum Entry {
 impl Entry {
     pub fn text(&self) -> &str {
         match self {
-            Self::Comment(text) | Self::Statement(text) | Self::Last(text) => text,
+            Self::Comment(text) | Self::Statement(text) | Self::First(text) | Self::Last(text) => text,
         }
     }
 

@@ -85,6 +85,22 @@ fn indexes_and_constraints_that_are_left_out_stand_after_what_they_need() {
     assert_eq!(to.ask(made), from.ask(made), "{text}");
 }
 
+/// The server's text of such an index names the table behind ONLY.
+#[test]
+fn left_out_index_of_a_partitioned_table_is_a_statement_without_a_trial_of_its_function() {
+    let Some((from, to)) = places(["postgres", "postgres"]) else { return };
+    from.ask(
+        "CREATE FUNCTION f(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1'; CREATE TABLE p (a int) PARTITION BY RANGE (a); \
+         CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (9); CREATE INDEX fi ON p (f(a)); INSERT INTO p VALUES (1)",
+    );
+    let wanted = Wanted { leave_out: vec!["fi".to_owned()], ..all() };
+    let text = copy_as(&from, &to, &wanted).unwrap().0.left_text(to.engine());
+    let (ran, _, error) = to.feed(&text);
+    assert!(ran && !text.contains("refuses"), "{error}\n{text}");
+    let keys = "SELECT count(*) FROM pg_index WHERE indrelid = 'p'::regclass AND pg_get_expr(indexprs, indrelid) = 'f(a)'";
+    assert_eq!((from.ask(keys), to.ask(keys)), ("1".to_owned(), "1".to_owned()), "{text}");
+}
+
 #[test]
 fn table_that_is_left_out_stands_in_the_file_with_all_that_belongs_to_it() {
     let Some((from, to)) = places(["postgres", "postgres"]) else { return };

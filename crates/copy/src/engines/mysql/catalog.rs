@@ -303,8 +303,8 @@ fn rest(side: &mut Side, catalog: &mut Catalog) -> Result<()> {
     let is_usual = made.contains(&format!("COLLATE {usual} ")) && !is_encrypted && is_internal;
     if let Some((_, options)) = made.split_once(&name).filter(|_| !is_usual) {
         let sql = format!("ALTER DATABASE {}", options.trim());
-        catalog.leave_text(IssueKind::Comment, None, "the database", Text::Statement(sql)).internal =
-            is_internal;
+        // A parameter of a routine has the collation of the database.
+        catalog.leave_text(IssueKind::Comment, None, "the database", Text::First(sql)).internal = is_internal;
     }
     Ok(())
 }
